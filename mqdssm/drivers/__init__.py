@@ -1,0 +1,1 @@
+"""Room for the thin drivers of the engines: sockets, threads, timers."""

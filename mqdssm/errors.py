@@ -1,0 +1,121 @@
+"""The one hierarchy of errors: a message says what happened, to which object, and what to do."""
+
+from typing import ClassVar
+
+from mqdssm.model.results import DirectoryOperationResult
+
+
+class MqdssmError(Exception):
+    """Root of every error that mqdssm raises on purpose."""
+
+
+class DecodeError(MqdssmError, ValueError):
+    """Bytes that are not what their specification says: truncated, too long, inconsistent.
+
+    Attributes:
+        section: where the structure is specified, as ``[MS-DTYP] 2.4.6``.
+        field: the field's own name in the specification.
+        offset: where the field begins, in bytes from the start of the structure.
+    """
+
+    def __init__(self, section: str, field: str, offset: int, problem: str) -> None:
+        super().__init__(f"{section} {field} at offset {offset}: {problem}")
+        self.section = section
+        self.field = field
+        self.offset = offset
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type["DecodeError"], tuple[str, str, int, str]]:
+        return type(self), (self.section, self.field, self.offset, self.problem)
+
+
+class MappingError(MqdssmError, ValueError):
+    """A value that its LDAP syntax cannot carry, or that no abstract value stands for."""
+
+
+class ConfigError(MqdssmError):
+    """Settings that contradict each other, a missing program, or a file that cannot be used."""
+
+
+class DirectoryError(MqdssmError):
+    """A directory operation that did not succeed.
+
+    Attributes:
+        result: the outcome in the specification's terms ([MS-MQDSSM] 2.2.6).
+        dn: the object it happened to, if one was named.
+        ldap_code: the LDAP result code of the server, if it answered.
+        server_text: the server's own words (diagnosticMessage), unchanged.
+        hint: what to do next, if we know.
+    """
+
+    default_result: ClassVar[DirectoryOperationResult] = DirectoryOperationResult.GENERIC_ERROR
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        dn: str | None = None,
+        ldap_code: int | None = None,
+        server_text: str = "",
+        hint: str = "",
+        result: DirectoryOperationResult | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.dn = dn
+        self.ldap_code = ldap_code
+        self.server_text = server_text
+        self.hint = hint
+        self.result = result or self.default_result
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.dn is not None:
+            parts.append(f"object: {self.dn}")
+        if self.ldap_code is not None:
+            words = f" {self.server_text!r}" if self.server_text else ""
+            parts.append(f"LDAP result {self.ldap_code}{words}")
+        if self.hint:
+            parts.append(self.hint)
+        return "; ".join(parts)
+
+
+class GenericDirectoryError(DirectoryError):
+    """Every failure that [MS-MQDSSM] 2.2.6 gives no name of its own (GenericError)."""
+
+
+class DirectoryNotConnected(DirectoryError):  # noqa: N818  the specification's name, a public one
+    """No server could be reached, or none that let us in ([MS-MQDSSM] 3.1.6.12)."""
+
+    default_result = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
+
+
+class ObjectNotFound(DirectoryError):  # noqa: N818  the specification's name, a public one
+    """The object, or the parent it should be created below, does not exist (LDAP 32)."""
+
+    default_result = DirectoryOperationResult.OBJECT_NOT_FOUND
+
+
+class ObjectAlreadyExists(DirectoryError):  # noqa: N818  the specification's name, a public one
+    """An object of that name, or with that objectGUID, exists (LDAP 68)."""
+
+    default_result = DirectoryOperationResult.OBJECT_ALREADY_EXISTS
+
+
+class AttributeNotFound(DirectoryError):  # noqa: N818  the specification's name, a public one
+    """The object has no such attribute (LDAP 16)."""
+
+    default_result = DirectoryOperationResult.ATTRIBUTE_NOT_FOUND
+
+
+class EndOfData(DirectoryError):  # noqa: N818  the specification's name, a public one
+    """An iterator has no further object ([MS-MQDSSM] 3.1.6.5)."""
+
+    default_result = DirectoryOperationResult.END_OF_DATA
+
+
+class OutcomeUnknown(DirectoryNotConnected):
+    """A change was sent, its answer was lost, and reading back was not possible.
+
+    The server may or may not have made the change; nothing was repeated.
+    """

@@ -1,0 +1,50 @@
+"""Enumerations of the abstract data model with their numbers ([MS-MQMQ] 2.3, [MS-MQDSSM] 3.1.6)."""
+
+from enum import IntEnum
+
+
+class PrivacyLevel(IntEnum):
+    """Which messages a queue accepts, by encryption of the body ([MS-MQDSSM] 3.1.6.1.2.4)."""
+
+    NONE = 0
+    OPTIONAL = 1
+    BODY = 2
+
+    # the specification's spellings, as aliases
+    Optional = 1
+    Body = 2
+
+
+class OperatingSystemType(IntEnum):
+    """Operating system of a queue manager ([MS-MQDSSM] 3.1.6.1.1.4; spellings: decision M25)."""
+
+    OTHER = 0x000
+    FOREIGN = 0x100
+    WIN95 = 0x200
+    WIN_CLIENT = 0x300
+    WIN_SERVER = 0x400
+    WIN_ENT = 0x500
+
+    # the specification's spellings, as aliases
+    Other = 0x000
+    Unknown = 0x000
+    Foreign = 0x100
+    Win95 = 0x200
+    WinClient = 0x300
+    WinServer = 0x400
+    WinEnt = 0x500
+
+
+class DirectoryServerType(IntEnum):
+    """Role of a directory server; the number is its bit in mSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5)."""
+
+    STANDALONE = 0
+    BACKUP_SITE_CONTROLLER = 2
+    PRIMARY_SITE_CONTROLLER = 4
+    PRIMARY_ENTERPRISE_CONTROLLER = 8
+
+    # the specification's spellings, as aliases
+    Standalone = 0
+    BackupSiteController = 2
+    PrimarySiteController = 4
+    PrimaryEnterpriseController = 8

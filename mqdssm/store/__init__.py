@@ -1,0 +1,1 @@
+"""Room for the store that performs the engines' directory actions."""

@@ -1,0 +1,1 @@
+"""Bytes to values and back, declared once: descriptors, keys, certificates (later: protocol messages)."""
