@@ -1,0 +1,207 @@
+"""Security identifiers as values ([MS-DTYP] 2.4.2)."""
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Self
+
+from mqdssm.errors import DecodeError
+from mqdssm.wire.bounds import finish, need
+
+SECTION_PACKET: Final = "[MS-DTYP] 2.4.2.2"
+
+SID_REVISION: Final = 1
+SUBAUTHORITIES_MAX: Final = 15  # [MS-DTYP] 2.4.2.2
+SID_HEADER_BYTES: Final = 8
+SID_BYTES_MAX: Final = SID_HEADER_BYTES + 4 * SUBAUTHORITIES_MAX
+AUTHORITY_MAX: Final = 2**48 - 1
+AUTHORITY_DECIMAL_MAX: Final = 2**32 - 1  # larger ones are written in hexadecimal, [MS-DTYP] 2.4.2.1
+SUBAUTHORITY_MAX: Final = 2**32 - 1
+
+DOMAIN_USER_RID_GUEST: Final = 501  # [MS-SAMR] 2.2.1.14
+
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
+_HEX: Final = re.compile(r"0[xX][0-9A-Fa-f]{1,12}", re.ASCII)
+
+
+def _number(text: str, limit: int, whole: str) -> int:
+    if _NUMBER.fullmatch(text):
+        value = int(text)
+    elif _HEX.fullmatch(text):
+        value = int(text, 16)
+    else:
+        raise ValueError(f"no SID: {whole!r}: {text!r} is not a number")
+    if value > limit:
+        raise ValueError(f"no SID: {whole!r}: {text} is larger than {limit}")
+    return value
+
+
+@lru_cache(maxsize=1024)
+def _parts(text: str) -> tuple[int, tuple[int, ...]]:
+    pieces = text.split("-")
+    if len(pieces) < 3 or pieces[0] not in {"S", "s"} or pieces[1] != "1":
+        raise ValueError(f"no SID: {text!r}: expected S-1-authority-subauthority-...")
+    if len(pieces) - 3 > SUBAUTHORITIES_MAX:
+        raise ValueError(f"no SID: {text!r}: {len(pieces) - 3} subauthorities, at most {SUBAUTHORITIES_MAX}")
+    authority = _number(pieces[2], AUTHORITY_MAX, text)
+    return authority, tuple(_number(piece, SUBAUTHORITY_MAX, text) for piece in pieces[3:])
+
+
+def _text(authority: int, subauthorities: tuple[int, ...]) -> str:
+    head = str(authority) if authority <= AUTHORITY_DECIMAL_MAX else f"0x{authority:012X}"
+    return "-".join(("S-1", head, *map(str, subauthorities)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sid:
+    """A security identifier, [MS-DTYP] 2.4.2.
+
+    `Sid(text)` takes the canonical text only; `Sid.parse` also takes the forms that other programs write.
+    `bytes(sid)` is the packet form, `str(sid)` the text.
+
+    Attributes:
+        text: the canonical text, as ``S-1-5-32-544`` ([MS-DTYP] 2.4.2.1).
+
+    Raises:
+        ValueError: for text that is not canonical.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        canonical = _text(*_parts(self.text))
+        if canonical != self.text:
+            raise ValueError(f"SID {self.text!r} is written {canonical}; Sid.parse accepts both")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read text: upper or lower case, numbers in decimal or ``0x`` form, blanks around it dropped.
+
+        Raises:
+            ValueError: for anything that is no SID of revision 1.
+        """
+        return cls(_text(*_parts(text.strip(" "))))
+
+    @classmethod
+    def of(cls, authority: int, *subauthorities: int) -> Self:
+        """Make one from its numbers, as ``Sid.of(5, 32, 544)``.
+
+        Raises:
+            ValueError: for a number out of range or more than 15 subauthorities.
+        """
+        return cls(_text(authority, subauthorities))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Decode the packet form ([MS-DTYP] 2.4.2.2), little-endian subauthorities, nothing behind it.
+
+        Raises:
+            DecodeError: for a truncated, longer or wrong packet.
+        """
+        sid, end = cls.read(data, 0, len(data))
+        finish(SECTION_PACKET, end, len(data))
+        return sid
+
+    @classmethod
+    def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
+        """Decode the SID that begins at `offset`; return it and the offset behind it.
+
+        Raises:
+            DecodeError: when it is wrong or does not fit in front of `end`.
+        """
+        need(SECTION_PACKET, "Revision", offset, SID_HEADER_BYTES, end)
+        revision, count = data[offset], data[offset + 1]
+        if revision != SID_REVISION:
+            raise DecodeError(SECTION_PACKET, "Revision", offset, f"is {revision}, must be {SID_REVISION}")
+        if count > SUBAUTHORITIES_MAX:
+            problem = f"is {count}, at most {SUBAUTHORITIES_MAX}"
+            raise DecodeError(SECTION_PACKET, "SubAuthorityCount", offset + 1, problem)
+        authority = int.from_bytes(data[offset + 2 : offset + 8], "big")
+        need(SECTION_PACKET, "SubAuthority", offset + 8, 4 * count, end)
+        subauthorities: tuple[int, ...] = struct.unpack_from(f"<{count}I", data, offset + 8)
+        return cls(_text(authority, subauthorities)), offset + SID_HEADER_BYTES + 4 * count
+
+    def __bytes__(self) -> bytes:
+        authority, subauthorities = _parts(self.text)
+        count = len(subauthorities)
+        head = bytes((SID_REVISION, count)) + authority.to_bytes(6, "big")
+        return head + struct.pack(f"<{count}I", *subauthorities)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def authority(self) -> int:
+        """The identifier authority, a 48-bit number ([MS-DTYP] 2.4.1)."""
+        return _parts(self.text)[0]
+
+    @property
+    def subauthorities(self) -> tuple[int, ...]:
+        """The subauthorities, 0 to 15 numbers of 32 bits."""
+        return _parts(self.text)[1]
+
+    @property
+    def rid(self) -> int:
+        """The last subauthority, which names the account within its domain.
+
+        Raises:
+            ValueError: for a SID without subauthorities.
+        """
+        subauthorities = self.subauthorities
+        if not subauthorities:
+            raise ValueError(f"{self} has no relative identifier")
+        return subauthorities[-1]
+
+    @property
+    def domain(self) -> "Sid | None":
+        """The SID of the account's domain, S-1-5-21-a-b-c, or None when this is no domain account."""
+        authority, subauthorities = _parts(self.text)
+        if authority == 5 and len(subauthorities) == 5 and subauthorities[0] == 21:
+            return Sid.of(authority, *subauthorities[:-1])
+        return None
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether this is the guest account of its domain ([MS-SAMR] 2.2.1.14)."""
+        return self.domain is not None and self.rid == DOMAIN_USER_RID_GUEST
+
+
+NULL: Final = Sid("S-1-0-0")
+EVERYONE: Final = Sid("S-1-1-0")
+LOCAL: Final = Sid("S-1-2-0")
+CREATOR_OWNER: Final = Sid("S-1-3-0")
+CREATOR_GROUP: Final = Sid("S-1-3-1")
+ANONYMOUS: Final = Sid("S-1-5-7")
+ENTERPRISE_DOMAIN_CONTROLLERS: Final = Sid("S-1-5-9")
+SELF: Final = Sid("S-1-5-10")
+AUTHENTICATED_USERS: Final = Sid("S-1-5-11")
+LOCAL_SYSTEM: Final = Sid("S-1-5-18")
+LOCAL_SERVICE: Final = Sid("S-1-5-19")
+NETWORK_SERVICE: Final = Sid("S-1-5-20")
+BUILTIN_ADMINISTRATORS: Final = Sid("S-1-5-32-544")
+BUILTIN_USERS: Final = Sid("S-1-5-32-545")
+BUILTIN_GUESTS: Final = Sid("S-1-5-32-546")
+
+WELL_KNOWN: Final[Mapping[str, Sid]] = MappingProxyType(
+    {
+        "NULL": NULL,
+        "EVERYONE": EVERYONE,
+        "LOCAL": LOCAL,
+        "CREATOR_OWNER": CREATOR_OWNER,
+        "CREATOR_GROUP": CREATOR_GROUP,
+        "ANONYMOUS": ANONYMOUS,
+        "ENTERPRISE_DOMAIN_CONTROLLERS": ENTERPRISE_DOMAIN_CONTROLLERS,
+        "SELF": SELF,
+        "AUTHENTICATED_USERS": AUTHENTICATED_USERS,
+        "LOCAL_SYSTEM": LOCAL_SYSTEM,
+        "LOCAL_SERVICE": LOCAL_SERVICE,
+        "NETWORK_SERVICE": NETWORK_SERVICE,
+        "BUILTIN_ADMINISTRATORS": BUILTIN_ADMINISTRATORS,
+        "BUILTIN_USERS": BUILTIN_USERS,
+        "BUILTIN_GUESTS": BUILTIN_GUESTS,
+    }
+)
+"""SIDs that mean the same everywhere ([MS-DTYP] 2.4.2.4), by name."""
