@@ -1,0 +1,175 @@
+"""The schema as text: OpenLDAP's ``.schema`` and ``cn=config`` forms, the root DSE and a base tree.
+
+Text only: whoever calls writes the files. Prerequisite on the server is core.schema alone; Debian's
+msuser.schema defines the same names without matching rules and cannot be loaded beside it.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from typing import Final
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from mqdssm.tables import schema, schema_attributes, schema_classes
+from mqdssm.tables.schema_attributes import AttributeType
+from mqdssm.tables.schema_classes import ObjectClass
+
+LDIF_LINE_BYTES_MAX: Final = 76  # RFC 2849 sets none; everybody folds here
+SCHEMA_NAME: Final = "msmq"
+SAMPLE_ROOT: Final = "DC=example,DC=com"
+
+_MADE_BY: Final = "made by `make schema` (python .ci/generate.py); do not edit"
+
+
+def attribute_definition(attribute: AttributeType) -> str:
+    """An attribute type as RFC 4512 4.1.2 writes it.
+
+    Length bounds are left out: slapd does not enforce them, and the mapping checks lengths itself (M28).
+    """
+    syntax = attribute.syntax
+    parts = [f"( {attribute.oid} NAME '{attribute.name}'", f"EQUALITY {syntax.equality}"]
+    if syntax.ordering:
+        parts.append(f"ORDERING {syntax.ordering}")
+    if syntax.substrings:
+        parts.append(f"SUBSTR {syntax.substrings}")
+    parts.append(f"SYNTAX {syntax.ldap_oid}")
+    if attribute.single:
+        parts.append("SINGLE-VALUE")
+    return " ".join([*parts, ")"])
+
+
+def class_definition(cls: ObjectClass) -> str:
+    """An object class as RFC 4512 4.1.1 writes it; what Active Directory fills in itself is MAY."""
+    parts = [f"( {cls.oid} NAME '{cls.name}' SUP {cls.superior} {cls.kind}"]
+    for word, names in (("MUST", cls.must), ("MAY", (*cls.filled_in, *cls.may))):
+        if names:
+            parts.append(f"{word} ( {' $ '.join(names)} )")
+    return " ".join([*parts, ")"])
+
+
+def _own_attributes() -> Iterator[AttributeType]:
+    return (a for a in schema_attributes.ALL if not a.builtin)
+
+
+def openldap_schema_text() -> str:
+    """The schema in the form that slapd.conf includes (``include …/msmq.schema``)."""
+    lines = [
+        f"# {_MADE_BY}",
+        "# MSMQ classes and attributes of [MS-MQDSSM] 2.2.1, 2.2.2, 2.2.4 and 2.4 with Microsoft's OIDs,",
+        "# and what the tree around them needs. Prerequisite: core.schema. Not together with msuser.schema.",
+    ]
+    for keyword, definitions in (
+        ("attributetype", map(attribute_definition, _own_attributes())),
+        ("objectclass", map(class_definition, schema_classes.ALL)),
+    ):
+        lines.append("")
+        for definition in definitions:
+            lines += _wrap(f"{keyword} {definition}")
+    return "\n".join(lines) + "\n"
+
+
+def openldap_config_ldif() -> str:
+    """The schema as an entry of ``cn=schema,cn=config`` for ``ldapadd`` or ``slapadd -n0``."""
+    dn = f"cn={SCHEMA_NAME},cn=schema,cn=config"
+    pairs = [("dn", dn), ("objectClass", "olcSchemaConfig"), ("cn", SCHEMA_NAME)]
+    pairs += [("olcAttributeTypes", attribute_definition(a)) for a in _own_attributes()]
+    pairs += [("olcObjectClasses", class_definition(c)) for c in schema_classes.ALL]
+    head = [f"# {_MADE_BY}", "# Load: ldapadd -Y EXTERNAL -H ldapi:/// -f msmq.ldif"]
+    return "\n".join([*head, *(line for pair in pairs for line in fold(*pair))]) + "\n"
+
+
+def root_dse_ldif(root: str) -> str:
+    """What ``rootDSE FILE`` (olcRootDSE) adds to the server's root DSE, so that clients find the tree.
+
+    Args:
+        root: the DN of the root domain, as ``DC=example,DC=com``.
+    """
+    values = {
+        "rootDomainNamingContext": root,
+        "defaultNamingContext": root,
+        "configurationNamingContext": f"CN=Configuration,{root}",
+        "schemaNamingContext": f"CN=Schema,CN=Configuration,{root}",
+    }
+    return "\n".join(["dn:", *(line for pair in values.items() for line in fold(*pair))]) + "\n"
+
+
+def base_tree_ldif(root: str = SAMPLE_ROOT, *, descriptor: bytes | None = None) -> str:
+    """The entries that the events need to exist ([MS-MQDSSM] 2.2.1, decision M44), parents first.
+
+    Args:
+        root: the DN of the root domain; its first RDN is a ``DC``.
+        descriptor: nTSecurityDescriptor of CN=MsmqServices, if it shall have one (decision M41).
+
+    Raises:
+        ValueError: the root does not begin with a DC.
+    """
+    attribute_type, _, rest = root.partition("=")
+    if attribute_type.strip().lower() != "dc" or not rest:
+        raise ValueError(f"the root of the tree has to begin with DC=, not {root!r}")
+    entries = [_entry(root, "domainDNS", root)]
+    for rdns, cls in (
+        ("CN=Computers", "container"),
+        ("CN=Users", "container"),
+        ("CN=Configuration", "configuration"),
+        ("CN=Sites,CN=Configuration", "sitesContainer"),
+        ("CN=Services,CN=Configuration", "container"),
+    ):
+        entries.append(_entry(f"{rdns},{root}", cls, root))
+    services = _entry(f"CN=MsmqServices,CN=Services,CN=Configuration,{root}", "mSMQEnterpriseSettings", root)
+    services.append(("mSMQVersion", "200"))
+    if descriptor is not None:
+        services.append(("nTSecurityDescriptor", descriptor))
+    entries.append(services)
+    blocks = ["\n".join(line for pair in entry for line in fold(*pair)) for entry in entries]
+    return "\n\n".join(blocks) + "\n"
+
+
+def base_tree_sample() -> str:
+    """The base tree of ``ldif/base-tree.ldif``, for DC=example,DC=com."""
+    return f"# {_MADE_BY}\n# Load: slapadd -b {SAMPLE_ROOT} -l base-tree.ldif\n{base_tree_ldif()}"
+
+
+def _entry(dn: str, cls: str, root: str) -> list[tuple[str, str | bytes]]:
+    """An entry named by its first RDN, with an objectGUID that is the same in every run."""
+    value = dn.partition(",")[0].partition("=")[2]
+    return [
+        ("dn", dn),
+        ("objectClass", "top"),
+        ("objectClass", cls),
+        (schema.object_class(cls).rdn, value),
+        ("objectGUID", _stable_guid(dn, root).bytes_le),
+    ]
+
+
+def _stable_guid(dn: str, root: str) -> UUID:
+    return uuid5(uuid5(NAMESPACE_URL, f"ldap:///{root.lower()}"), dn.lower())
+
+
+def fold(name: str, value: str | bytes) -> list[str]:
+    """One attribute value as LDIF lines, in base64 where RFC 2849 asks for it."""
+    raw = value.encode() if isinstance(value, str) else value
+    text = f": {raw.decode('ascii')}" if _is_safe(raw) else f":: {b64encode(raw).decode('ascii')}"
+    line = name + text
+    first, rest = line[:LDIF_LINE_BYTES_MAX], line[LDIF_LINE_BYTES_MAX:]
+    step = LDIF_LINE_BYTES_MAX - 1
+    return [first, *(f" {rest[i : i + step]}" for i in range(0, len(rest), step))]
+
+
+def _is_safe(raw: bytes) -> bool:
+    """SAFE-STRING of RFC 2849, and no trailing blank, which editors eat."""
+    return (
+        raw[:1] not in {b" ", b":", b"<"}
+        and not raw.endswith(b" ")
+        and all(0x01 <= byte <= 0x7E and byte not in {0x0A, 0x0D} for byte in raw)
+    )
+
+
+def _wrap(text: str) -> Iterable[str]:
+    """Break a definition at blanks; continuation lines begin with blanks."""
+    line = ""
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > LDIF_LINE_BYTES_MAX:
+            yield line
+            line = f"    {word}"
+        else:
+            line = f"{line} {word}" if line else word
+    yield line

@@ -1,0 +1,98 @@
+"""The directory schema: look-ups over attribute types and classes, proven when imported.
+
+[MS-MQDSSM] 2.2.1, 2.2.2, 2.2.4 and 2.4 name the classes and attributes; ``ldif/`` and the documentation
+are generated from here.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.tables import schema_attributes, schema_classes
+from mqdssm.tables.schema_attributes import AttributeType
+from mqdssm.tables.schema_classes import ObjectClass
+
+ATTRIBUTES: Final[Mapping[str, AttributeType]] = MappingProxyType(
+    {a.name.lower(): a for a in schema_attributes.ALL}
+)
+"""Attribute types by lower-case name."""
+
+CLASSES: Final[Mapping[str, ObjectClass]] = MappingProxyType({c.name.lower(): c for c in schema_classes.ALL})
+"""Object classes by lower-case name."""
+
+UNUSED_ATTRIBUTES: Final[frozenset[str]] = frozenset(
+    (
+        "mSMQOwnerID",
+        "mSMQSiteID",
+        "mSMQPrevSiteGates",
+        "MSMQ-SecuredSource",
+        "mSMQComputerType",
+        "mSMQLabel",
+        "mSMQSiteName",
+    )
+)
+"""In the schema, used by no version of Windows ([MS-MQDSSM] 2.2.4); mSMQOwnerID: decision M37."""
+
+
+def attribute(name: str) -> AttributeType:
+    """Find an attribute type by name, whatever its case.
+
+    Raises:
+        ValueError: the schema has no such attribute.
+    """
+    found = ATTRIBUTES.get(name.lower())
+    if found is None:
+        raise ValueError(f"the schema has no attribute {name!r}")
+    return found
+
+
+def object_class(name: str) -> ObjectClass:
+    """Find an object class by name, whatever its case.
+
+    Raises:
+        ValueError: the schema has no such class.
+    """
+    found = CLASSES.get(name.lower())
+    if found is None:
+        raise ValueError(f"the schema has no class {name!r}")
+    return found
+
+
+def superiors(name: str) -> tuple[ObjectClass, ...]:
+    """The class and all classes above it, the most specific first (top left out)."""
+    chain: list[ObjectClass] = []
+    while name.lower() != "top":
+        chain.append(object_class(name))
+        name = chain[-1].superior
+    return tuple(chain)
+
+
+def allowed_attributes(name: str) -> frozenset[str]:
+    """Names of the attributes that objects of a class can have, own and inherited."""
+    return frozenset(a for c in superiors(name) for a in (*c.must, *c.filled_in, *c.may))
+
+
+def required_attributes(name: str) -> frozenset[str]:
+    """Names of the attributes that the writer of an object of a class has to give."""
+    return frozenset(a for c in superiors(name) for a in c.must)
+
+
+def _prove() -> None:
+    """Refuse to be imported with contradictions: a wrong schema must not reach a server."""
+    oids = [d.oid for d in (*schema_attributes.ALL, *schema_classes.ALL)]
+    problems = [f"OID {oid} is defined twice" for oid in sorted({o for o in oids if oids.count(o) > 1})]
+    if len(ATTRIBUTES) != len(schema_attributes.ALL) or len(CLASSES) != len(schema_classes.ALL):
+        problems.append("a name is defined twice")
+    for cls in schema_classes.ALL:
+        problems += [
+            f"{cls.name}: no attribute {a}"
+            for a in (*cls.must, *cls.filled_in, *cls.may)
+            if a.lower() not in ATTRIBUTES or ATTRIBUTES[a.lower()].name != a
+        ]
+        if cls.superior != "top" and cls.superior.lower() not in CLASSES:
+            problems.append(f"{cls.name}: no class {cls.superior}")
+    if problems:
+        raise ValueError(f"schema: {'; '.join(problems)}")
+
+
+_prove()

@@ -1,0 +1,191 @@
+"""Object classes of the schema: [MS-MQDSSM] 2.2.1 and the classes of the tree around them.
+
+MUST, MAY and possible superiors are those of Microsoft's schema ([MS-ADSC]), cut down to the attributes
+of ``schema_attributes``. What Active Directory must have but fills in itself is in ``filled_in``: a server
+that fills nothing in takes it as optional.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from mqdssm.tables.schema_attributes import MICROSOFT_ARC, OWN_ARC
+
+Kind = Literal["STRUCTURAL", "ABSTRACT"]
+TOP: Final = "msmqADTop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectClass:
+    """One object class of the schema.
+
+    Attributes:
+        name: the lDAPDisplayName, in Microsoft's spelling.
+        oid: its governsID.
+        superior: the class it is derived from.
+        kind: structural, or abstract.
+        must: attributes that the writer has to give.
+        filled_in: attributes that Active Directory demands and fills in itself.
+        may: optional attributes.
+        parents: classes below which Active Directory allows it; slapd does not check.
+        rdn: the attribute that names its objects.
+        own: defined by us, unknown to Active Directory.
+    """
+
+    name: str
+    oid: str
+    superior: str = TOP
+    kind: Kind = "STRUCTURAL"
+    must: tuple[str, ...] = ("cn",)
+    filled_in: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()
+    rdn: str = "cn"
+    own: bool = False
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_PRINCIPAL_FILLED_IN: Final = _words("objectSid sAMAccountName")
+_CERTIFICATES: Final = _words("mSMQSignCertificates mSMQDigests mSMQSignCertificatesMig mSMQDigestsMig")
+
+_TREE: Final = (
+    ObjectClass(  # Active Directory's top has optional attributes, LDAP's has none
+        name=TOP,
+        oid=f"{OWN_ARC}.2.1",
+        superior="top",
+        kind="ABSTRACT",
+        must=(),
+        may=_words(
+            "objectGUID whenCreated whenChanged nTSecurityDescriptor objectCategory instanceType systemFlags "
+            "isDeleted lastKnownParent uSNCreated uSNChanged cn description displayName adminDescription "
+            "showInAdvancedViewOnly managedBy"
+        ),
+        own=True,
+    ),
+    ObjectClass(
+        name="domainDNS",
+        oid=f"{MICROSOFT_ARC}.5.67",
+        must=("dc",),
+        may=("objectSid",),
+        parents=("domainDNS",),
+        rdn="dc",
+    ),
+    ObjectClass(
+        name="container",
+        oid=f"{MICROSOFT_ARC}.3.23",
+        parents=_words("container domainDNS configuration organizationalUnit server"),
+    ),
+    ObjectClass(name="configuration", oid=f"{MICROSOFT_ARC}.5.12", parents=("domainDNS",)),
+    ObjectClass(name="sitesContainer", oid=f"{MICROSOFT_ARC}.5.107", parents=("configuration",)),
+    ObjectClass(
+        name="site",
+        oid=f"{MICROSOFT_ARC}.5.31",
+        may=_words("mSMQInterval1 mSMQInterval2 mSMQSiteForeign mSMQNt4Stub mSMQSiteID location"),
+        parents=("sitesContainer",),
+    ),
+    ObjectClass(name="serversContainer", oid=f"{MICROSOFT_ARC}.5.7000.48", parents=("site",)),
+    ObjectClass(
+        name="server",
+        oid=f"{MICROSOFT_ARC}.5.17",
+        may=_words("dNSHostName serverReference serialNumber"),
+        parents=("serversContainer",),
+    ),
+)
+
+_PRINCIPALS: Final = (
+    ObjectClass(  # not below core.schema's person, which demands sn
+        name="user",
+        oid=f"{MICROSOFT_ARC}.5.9",
+        filled_in=_PRINCIPAL_FILLED_IN,
+        may=(
+            *_CERTIFICATES,
+            *_words(
+                "servicePrincipalName sAMAccountType userAccountControl primaryGroupID userPrincipalName "
+                "pwdLastSet accountExpires userPassword uid sn givenName mail telephoneNumber seeAlso ou"
+            ),
+        ),
+        parents=_words("container organizationalUnit domainDNS"),
+    ),
+    ObjectClass(
+        name="computer",
+        oid=f"{MICROSOFT_ARC}.3.30",
+        superior="user",
+        may=_words("dNSHostName operatingSystem operatingSystemVersion operatingSystemServicePack location"),
+        parents=_words("container organizationalUnit domainDNS"),
+    ),
+    ObjectClass(
+        name="group",
+        oid=f"{MICROSOFT_ARC}.5.8",
+        filled_in=(*_PRINCIPAL_FILLED_IN, "groupType"),
+        may=_words("member sAMAccountType mail"),
+        parents=_words("container organizationalUnit domainDNS"),
+    ),
+)
+
+_MSMQ: Final = (
+    ObjectClass(
+        name="mSMQQueue",
+        oid=f"{MICROSOFT_ARC}.5.161",
+        may=_words(
+            "mSMQLabelEx mSMQQueueType mSMQJournal mSMQQueueQuota mSMQQueueJournalQuota mSMQAuthenticate "
+            "mSMQPrivacyLevel mSMQTransactional MSMQ-MulticastAddress mSMQBasePriority mSMQQueueNameExt "
+            "mSMQOwnerID MSMQ-SecuredSource mSMQLabel"
+        ),
+        parents=("mSMQConfiguration",),
+    ),
+    ObjectClass(
+        name="mSMQConfiguration",
+        oid=f"{MICROSOFT_ARC}.5.162",
+        may=_words(
+            "mSMQComputerTypeEx mSMQOSType mSMQServiceType mSMQQuota mSMQJournalQuota mSMQForeign mSMQSites "
+            "mSMQOutRoutingServers mSMQInRoutingServers mSMQRoutingServices mSMQDsServices "
+            "mSMQDependentClientServices mSMQEncryptKey mSMQSignKey mSMQOwnerID mSMQComputerType"
+        ),
+        parents=("computer",),
+    ),
+    ObjectClass(
+        name="mSMQEnterpriseSettings",
+        oid=f"{MICROSOFT_ARC}.5.163",
+        may=_words("mSMQNameStyle mSMQCSPName mSMQLongLived mSMQVersion mSMQInterval1 mSMQInterval2"),
+        parents=("container",),
+    ),
+    ObjectClass(
+        name="mSMQSiteLink",
+        oid=f"{MICROSOFT_ARC}.5.164",
+        must=_words("cn mSMQSite1 mSMQSite2 mSMQCost"),
+        # [MS-MQDSSM] 2.2.4 has mSMQPrevSiteGates in the schema; no class of Microsoft's allows it
+        may=_words("mSMQSiteGates mSMQSiteGatesMig"),
+        parents=("mSMQEnterpriseSettings",),
+    ),
+    ObjectClass(
+        name="mSMQSettings",
+        oid=f"{MICROSOFT_ARC}.5.165",
+        may=_words(
+            "mSMQQMID mSMQServices mSMQRoutingService mSMQDsService mSMQDependentClientService mSMQMigrated "
+            "mSMQNt4Flags mSMQOwnerID mSMQSiteName mSMQSiteNameEx"
+        ),
+        parents=("server",),
+    ),
+    ObjectClass(
+        name="mSMQMigratedUser",
+        oid=f"{MICROSOFT_ARC}.5.179",
+        may=(*_CERTIFICATES, "mSMQUserSid", "objectSid"),
+        parents=_words("organizationalUnit domainDNS"),
+    ),
+    ObjectClass(
+        name="msMQ-Custom-Recipient",
+        oid=f"{MICROSOFT_ARC}.5.218",
+        may=("msMQ-Recipient-FormatName",),
+        parents=_words("organizationalUnit domainDNS container"),
+    ),
+    ObjectClass(
+        name="msMQ-Group",
+        oid=f"{MICROSOFT_ARC}.5.219",
+        must=_words("cn member"),
+        parents=("organizationalUnit",),
+    ),
+)
+
+ALL: Final[tuple[ObjectClass, ...]] = (*_TREE, *_PRINCIPALS, *_MSMQ)
