@@ -1,0 +1,213 @@
+r"""Queue names and the ``cn`` and ``mSMQQueueNameExt`` that stand for them in a directory (decision M7).
+
+One pair of functions serves every event: :func:`rdn_of` writes, :func:`name_of` reads. Everything counts
+UTF-16 code units, as Windows and the ranges of Active Directory's schema do. No value here is escaped for
+a DN: that is :mod:`mqdssm.model.dn`'s business.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+QUEUE_NAME_UNITS_MAX: Final = 124
+"""Longest queue name that may be created, in UTF-16 code units ([MS-MQMQ] 2.1.1)."""
+STORED_NAME_UNITS_MAX: Final = 147
+"""Longest queue name that a directory can hold: 55 in ``cn``, 92 in ``mSMQQueueNameExt``."""
+WHOLE_NAME_UNITS_MAX: Final = 63
+"""Longest queue name that ``cn`` holds whole ([MS-MQDSSM] 3.1.6.1.2.5)."""
+HEAD_UNITS: Final = 55
+"""Code units of a longer name that stay in ``cn``, before the dash and the hash."""
+HASH_DIGITS: Final = 8
+EXTENSION_UNITS_MAX: Final = 92
+"""Upper range of ``mSMQQueueNameExt`` in Active Directory's schema, in UTF-16 code units (M28)."""
+
+_POLYNOMIAL: Final = 0x9B619023  # reflected; the published table is its CRC-32 table (M1)
+_TAIL: Final = re.compile(r"-[0-9A-Fa-f]{8}\Z")
+_BACKSLASHED: Final = frozenset("\n/#><=")
+# the set of version 4 and later in [MS-MQMQ] 2.1.1: no quote, plus, comma, semicolon or backslash
+_NEW_NAME: Final = re.compile(r"[!#-*\--:<-\[\]-\x7f]*\Z")
+_NEVER_STORED: Final = {"\0": "NUL", "\\": "a backslash", ";": "a semicolon"}
+
+
+def _crc_table(polynomial: int) -> tuple[int, ...]:
+    """The 256 entries of [MS-MQDSSM] 2.2.5, generated so that no digit can be mistyped (M1)."""
+    table = []
+    for index in range(256):
+        value = index
+        for _ in range(8):
+            value = value >> 1 ^ (polynomial if value & 1 else 0)
+        table.append(value)
+    return tuple(table)
+
+
+HASH_TABLE: Final = _crc_table(_POLYNOMIAL)
+
+
+def units_of(text: str) -> int:
+    """Length of a text in UTF-16 code units."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def lower_each(text: str) -> str:
+    """Lower-case character by character, one UTF-16 unit for one.
+
+    ``str.lower`` looks at the context (a final sigma) and may lengthen (U+0130); neither may happen to a
+    name whose hash and cut count single units.
+    """
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_lower_unit, text))
+
+
+@lru_cache(maxsize=4096)
+def _lower_unit(character: str) -> str:
+    lowered = character.lower()
+    return lowered if len(lowered) == 1 and character <= "\uffff" else character
+
+
+def hash_string(name: str) -> str:
+    """The eight hexadecimal digits that keep the heads of long names apart ([MS-MQDSSM] 2.2.5, M1).
+
+    Args:
+        name: the queue name; its UTF-16 code units are lower-cased and hashed, high byte first.
+
+    Returns:
+        Eight lower-case hexadecimal digits.
+    """
+    value = 0
+    for byte in lower_each(name).encode("utf-16-be", "surrogatepass"):
+        value = value >> 8 ^ HASH_TABLE[byte ^ value & 0xFF]
+    return f"{value:08x}"
+
+
+class QueueRdn(NamedTuple):
+    """Where a queue name is stored ([MS-MQDSSM] 3.1.6.1.2.5).
+
+    Attributes:
+        cn: the value of the queue's first RDN, not escaped.
+        extension: the value of ``mSMQQueueNameExt``; None where the attribute is absent.
+    """
+
+    cn: str
+    extension: str | None
+
+
+def rdn_of(name: str) -> QueueRdn:
+    """The ``cn`` and ``mSMQQueueNameExt`` of a queue name ([MS-MQDSSM] 3.1.6.1.2.5, M7).
+
+    The form that Windows computes where that is legal, else the raw one. Nothing is checked but that there
+    is a name: :func:`check_new_name` and :func:`check_stored_name` do that.
+
+    Raises:
+        ValueError: an empty name.
+    """
+    return rdn_candidates(name)[0]
+
+
+def rdn_candidates(name: str) -> tuple[QueueRdn, ...]:
+    """The forms under which a queue may be stored: first what :func:`rdn_of` writes, then the raw one.
+
+    Raises:
+        ValueError: an empty name.
+    """
+    if not name:
+        raise ValueError("a queue name may not be empty")
+    if len(name) <= WHOLE_NAME_UNITS_MAX // 2:  # neither backslashes nor surrogates make this too long
+        return (QueueRdn(name, None),)
+    raw = _raw_form(name)
+    windows = _windows_form(name)
+    return (raw,) if windows is None or windows == raw else (windows, raw)
+
+
+def name_of(cn: str, extension: str | None) -> str:
+    """The queue name that ``cn`` and ``mSMQQueueNameExt`` stand for ([MS-MQDSSM] 3.1.6.11.2.1, M7).
+
+    Args:
+        cn: the value of the queue's first RDN, not escaped.
+        extension: the value of ``mSMQQueueNameExt``, or None (or empty) if the attribute is absent.
+
+    Returns:
+        The name in lower case, character by character.
+    """
+    if extension and _TAIL.search(cn):
+        return lower_each(cn[: -1 - HASH_DIGITS] + extension.replace("\\", ""))
+    return lower_each(cn)
+
+
+def check_new_name(name: str) -> None:
+    r"""Refuse a queue name that may not be created ([MS-MQMQ] 2.1.1, versions 4 to 6).
+
+    Raises:
+        ValueError: not 1 to 124 characters out of 21-7F hexadecimal without ``" + , ; \``.
+    """
+    if not 1 <= len(name) <= QUEUE_NAME_UNITS_MAX:
+        length = units_of(name)
+        raise ValueError(f"queue name is {length} characters long: 1 to {QUEUE_NAME_UNITS_MAX} are allowed")
+    if not _NEW_NAME.match(name):
+        wrong = next(c for c in name if not _NEW_NAME.match(c))
+        raise ValueError(
+            f"queue name {name!r} contains {wrong!r} (U+{ord(wrong):04X}): blanks, control and non-ASCII "
+            'characters and any of " + , ; \\ are not allowed'
+        )
+
+
+def check_stored_name(name: str) -> None:
+    """Refuse a queue name that a directory could not give back as it was (M7).
+
+    Raises:
+        ValueError: empty, NUL, a backslash, a semicolon, a lone surrogate, or too long for ``cn`` and
+            ``mSMQQueueNameExt`` together.
+    """
+    length = units_of(name)
+    if not 1 <= length <= STORED_NAME_UNITS_MAX:
+        raise ValueError(f"queue name is {length} UTF-16 units long: 1 to {STORED_NAME_UNITS_MAX} fit")
+    for character, called in _NEVER_STORED.items():
+        if character in name:
+            raise ValueError(f"queue name {name!r} contains {called}")
+    if any("\ud800" <= c <= "\udfff" for c in name):
+        raise ValueError(f"queue name {name!r} contains half of a surrogate pair")
+    extension = rdn_of(name).extension
+    if extension is not None and units_of(extension) > EXTENSION_UNITS_MAX:
+        raise ValueError(
+            f"queue name {name!r} cannot be cut inside a surrogate pair, and "
+            f"the {units_of(extension)} units after it exceed the {EXTENSION_UNITS_MAX} of mSMQQueueNameExt"
+        )
+
+
+def _head_length(widths: Iterable[int]) -> int | None:
+    """How many characters fill exactly HEAD_UNITS units; None if one stretches across the cut."""
+    total = 0
+    for count, width in enumerate(widths):
+        if total >= HEAD_UNITS:
+            return count if total == HEAD_UNITS else None
+        total += width
+    return None
+
+
+def _windows_form(name: str) -> QueueRdn | None:
+    """What Windows makes of a name, with its backslashes; None where that names nothing legal (M7)."""
+    widths = [(c in _BACKSLASHED) + 1 + (c > "\uffff") for c in name]
+    if sum(widths) <= WHOLE_NAME_UNITS_MAX:
+        return QueueRdn(name, None)
+    head = _head_length(widths)
+    if head is None or sum(widths) - HEAD_UNITS > EXTENSION_UNITS_MAX:
+        return None
+    extension = _backslashed(name[head:])
+    return QueueRdn(f"{name[:head]}-{hash_string(_backslashed(name))}", extension)
+
+
+def _raw_form(name: str) -> QueueRdn:
+    """The split of the bare name; the cut moves one unit ahead of a surrogate pair (M7)."""
+    if units_of(name) <= WHOLE_NAME_UNITS_MAX:
+        return QueueRdn(name, None)
+    widths = [1 + (c > "\uffff") for c in name]
+    head = _head_length(widths)
+    if head is None:
+        head = next(n for n in range(HEAD_UNITS) if sum(widths[: n + 1]) > HEAD_UNITS)
+    return QueueRdn(f"{name[:head]}-{hash_string(name)}", name[head:])
+
+
+def _backslashed(name: str) -> str:
+    """The name with a backslash before each special character ([MS-MQDSSM] 3.1.6.1.2.5 step 3)."""
+    return "".join("\\" + c if c in _BACKSLASHED else c for c in name)
