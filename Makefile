@@ -1,0 +1,70 @@
+# Everything a person does here. Each target first does what it needs; `make` alone lists them.
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest
+SOURCES := mqdssm tests benchmarks docs .ci
+# Two workers for two cores; all tests that need a JVM share one worker and one session (tests/conftest.py).
+WORKERS ?= 2
+# More arguments for pytest: make test ARGS="-x tests/unit"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup python demo test test-fast soak test-containers test-fresh lint format conformance bench schema docs lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+
+setup: ## .venv, slapd and Java: installs what it may, says what is missing where it may not
+	@bash .ci/setup all
+
+python: ## .venv alone, for what needs no server
+	@bash .ci/setup python
+
+demo: setup ## a private OpenLDAP, a small enterprise in it, exported and validated: see it work
+	@.venv/bin/mqdssm demo
+
+test: setup ## all tests but the long ones
+	$(PYTEST) -m "not soak" -n $(WORKERS) --dist loadgroup $(ARGS)
+
+test-fast: python ## the tests that need no server, in under 30 seconds
+	$(PYTEST) -m "not server and not spark and not soak and not container" $(ARGS)
+
+soak: setup ## the tests that take long
+	MQDSSM_TEST_PROFILE=soak $(PYTEST) -m soak --timeout 1800 $(ARGS)
+
+test-containers: setup ## build the container images and test them with a real engine
+	@bash .ci/test-containers
+
+test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
+	@bash .ci/test-fresh
+
+lint: python ## style, types, layers, generated files, lock file
+	.venv/bin/ruff check $(SOURCES)
+	.venv/bin/ruff format --check $(SOURCES)
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	$(PYTHON) .ci/generate.py --check
+	$(PYTHON) .ci/lockfile.py --check
+
+format: python ## let ruff mend and format the sources
+	.venv/bin/ruff check --fix $(SOURCES)
+	.venv/bin/ruff format $(SOURCES)
+
+conformance: python ## which test proves which section of the specifications; fails on a hole
+	$(PYTHON) .ci/conformance.py
+
+bench: setup ## measure against raw ldap3 and ldapsearch; writes docs/performance.md
+	$(PYTHON) benchmarks/run.py $(ARGS)
+
+schema: python ## regenerate ldif/ and docs/tables/ from the attribute tables
+	$(PYTHON) .ci/generate.py
+
+docs: python ## the site in docs/_build/html; warnings are errors
+	$(PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+lock: python ## renew .ci/requirements.lock from pyproject.toml (needs the network)
+	$(PYTHON) .ci/lockfile.py
+
+clean: ## remove what was built; .venv and .cache stay
+	rm -rf build dist docs/_build docs/api spark-warehouse .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.cache/*' -prune -exec rm -rf {} +

@@ -1,0 +1,50 @@
+"""What all tests share: search paths, hypothesis profiles, marks that follow from place and fixtures."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).resolve().parent
+for folder in (TESTS / "support", TESTS.parent / ".ci"):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+import conformance  # noqa: E402  found through the path above
+
+# No deadline: the machines that run this have two busy cores, and a slow example is no wrong one.
+_SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "default", deadline=None, max_examples=60, suppress_health_check=_SLOW_IS_FINE, database=None
+)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
+settings.register_profile("soak", settings.get_profile("default"), max_examples=5000, print_blob=True)
+settings.load_profile(os.environ.get("MQDSSM_TEST_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+SERVER_FIXTURES = frozenset({"openldap_server", "openldap_directory"})
+PLACE_MARKS = {"servers": "server", "spark": "spark"}  # folder below tests/ -> mark
+
+
+def _check_spec_marks(item: pytest.Item, sections: dict[str, conformance.Section]) -> None:
+    for mark in item.iter_markers("spec"):
+        if len(mark.args) != 1 or mark.kwargs or mark.args[0] not in sections:
+            raise pytest.UsageError(
+                f"{item.nodeid}: spec{mark.args!r} is not the name of one section of tests/spec/sections.csv"
+            )
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects, and before xdist makes its groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test the marks that follow from where it is and what it uses; refuse unknown sections."""
+    sections = conformance.read_sections()
+    for item in items:
+        _check_spec_marks(item, sections)
+        place = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        if place in PLACE_MARKS:
+            item.add_marker(PLACE_MARKS[place])
+        if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("server")
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one JVM, one session

@@ -1,0 +1,118 @@
+"""No dead files: every module is imported, every page linked, every vector explained."""
+
+import ast
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import grimp
+import pytest
+import source_tree
+from source_tree import ROOT, name, sources, tree
+
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\{include\}\s*(\S+)|`{3}\{include\}\s*(\S+)", re.MULTILINE)
+
+
+@cache
+def import_graph() -> grimp.ImportGraph:
+    return grimp.build_graph("mqdssm", cache_dir=None)
+
+
+def entry_modules() -> set[str]:
+    """Where the outside world comes in: pyproject's entry points, `python -m`, the lazy public names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    entries = {target.partition(":")[0] for target in project["scripts"].values()}
+    entries.update(target for group in project["entry-points"].values() for target in group.values())
+    return entries | {"mqdssm"}
+
+
+def named_in_text(module: str, texts: dict[Path, str]) -> bool:
+    """Named as a whole dotted word somewhere else: lazily imported, or run as a program."""
+    own = ROOT / (module.replace(".", "/") + ".py")
+    pattern = re.compile(rf"(?<![\w.]){re.escape(module)}(?!\w)")
+    return any(pattern.search(text) for path, text in texts.items() if path != own)
+
+
+def test_every_module_is_used() -> None:
+    graph = import_graph()
+    code = {path: path.read_text(encoding="utf-8") for path in sources("mqdssm", ".ci", "benchmarks")}
+    entries = entry_modules()
+    reached = set(entries)
+    for entry in entries & graph.modules:
+        reached |= graph.find_upstream_modules(entry)
+    pending = [module for module in graph.modules - reached if named_in_text(module, code)]
+    while pending:
+        module = pending.pop()
+        reached |= {module} | graph.find_upstream_modules(module)
+    packages = {m for m in graph.modules if (ROOT / m.replace(".", "/") / "__init__.py").exists()}
+    unused = sorted(graph.modules - reached - packages)
+    if unused:
+        pytest.fail("imported by nothing: " + ", ".join(unused), pytrace=False)
+
+
+def test_every_support_module_is_used() -> None:
+    imported = {
+        alias.name.partition(".")[0] if isinstance(node, ast.Import) else (node.module or "")
+        for path in sources("tests")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    unused = [name(path) for path in sources("tests/support") if path.stem not in imported]
+    assert not unused
+
+
+def local_targets(page: Path) -> set[Path]:
+    """The files of the project that a Markdown page links to or includes."""
+    found = set()
+    for groups in LINK.findall(page.read_text(encoding="utf-8")):
+        target = next(filter(None, groups), "")
+        if target and "://" not in target and not target.startswith("mailto:"):
+            found.add((page.parent / target).resolve())
+    return found
+
+
+def test_links_lead_somewhere() -> None:
+    pages = [path for path in source_tree.files() if path.suffix == ".md"]
+    broken = [
+        f"{name(page)}: {target}" for page in pages for target in local_targets(page) if not target.exists()
+    ]
+    assert not broken
+
+
+def test_every_page_is_linked() -> None:
+    """From README.md or docs/README.md, at any number of steps; generated tables through their folder."""
+    seen: set[Path] = set()
+    pending = [ROOT / "README.md", ROOT / "docs" / "README.md"]
+    while pending:
+        page = pending.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        for target in local_targets(page):
+            if target.is_dir():
+                pending.extend(target.glob("*.md"))
+            elif target.suffix == ".md" and target.exists():
+                pending.append(target)
+    fragments = ROOT / "docs" / "changes"
+    orphans = [
+        name(path)
+        for path in source_tree.files()
+        if path.suffix == ".md"
+        and path not in seen
+        and path.parent != fragments
+        and path != ROOT / "docs" / "index.md"
+    ]
+    assert not orphans
+
+
+def test_every_vector_is_explained() -> None:
+    folder = ROOT / "tests" / "vectors"
+    vectors = [
+        path for path in source_tree.files() if path.is_relative_to(folder) and path.name != "sources.md"
+    ]
+    if not vectors:
+        return
+    explained = (folder / "sources.md").read_text(encoding="utf-8")
+    assert not [name(path) for path in vectors if path.relative_to(folder).as_posix() not in explained]

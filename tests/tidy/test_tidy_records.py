@@ -1,0 +1,130 @@
+"""The project's records agree with its sources: decisions, spec marks, the lock file, the Makefile."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import conformance
+import lockfile
+import pytest
+from source_tree import ROOT, sources, tree
+
+ROW = re.compile(r"^\| (?P<id>[MRCS]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
+TEST = re.compile(r"(?P<file>tests/[\w/]+\.py)::(?P<name>\w+(?:::\w+)?)")
+PINNED_DOCUMENTS = ("M",)  # the rows of documents that count as done; the others wait for their issue
+FIRST_ROWS = {"M": 45, "R": 21, "C": 9, "S": 6}  # rows that were decided before the first line of code
+
+
+def decision_rows() -> dict[str, str]:
+    """Each decision's cells, by its id."""
+    text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    rows = [(match["id"], match["cells"]) for match in ROW.finditer(text)]
+    assert len(rows) == len(dict(rows)), "a decision is listed twice"
+    return dict(rows)
+
+
+def test_every_decision_is_there() -> None:
+    rows = decision_rows()
+    missing = [
+        f"{k}{n}" for k, last in FIRST_ROWS.items() for n in range(1, last + 1) if f"{k}{n}" not in rows
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("decision", [key for key in decision_rows() if key.startswith(PINNED_DOCUMENTS)])
+def test_every_decision_is_pinned_by_tests_that_exist(decision: str) -> None:
+    named = TEST.findall(decision_rows()[decision])
+    assert named, f"docs/decisions.md: {decision} names no test"
+    for file, test in named:
+        path = ROOT / file
+        assert path.is_file(), f"{decision}: {file} does not exist"
+        steps = test.split("::")
+        names = {
+            node.name
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        }
+        assert names.issuperset(steps), f"{decision}: {file} has no {test}"
+
+
+def test_decisions_cited_in_the_code_exist() -> None:
+    known = decision_rows()
+    cited = re.compile(r"\bdecisions? (?P<ids>[MRCS]\d+(?:(?:, | and )[MRCS]\d+)*)")
+    unknown = [
+        f"{path.name}: {decision}"
+        for path in sources("mqdssm", "tests")
+        for match in cited.finditer(path.read_text(encoding="utf-8"))
+        for decision in re.findall(r"[MRCS]\d+", match["ids"])
+        if decision not in known
+    ]
+    assert not unknown
+
+
+def test_spec_marks_are_known_sections() -> None:
+    sections = conformance.read_sections()
+    _, problems = conformance.check(sections, list(conformance.read_marks()))
+    wrong = [problem for problem in problems if not problem.startswith("hole:")]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_lock_file_fits_the_project() -> None:
+    assert lockfile.check() == 0
+
+
+def test_lock_file_check_sees_what_is_wrong() -> None:
+    wanted = [lockfile.Requirement("one>=2"), lockfile.Requirement("two"), lockfile.Requirement("three")]
+    text = (
+        "one==1.5 \\\n    --hash=sha256:00\n    # via mqdssm (pyproject.toml)\n"
+        "two==1\n"
+        "four==1 \\\n    --hash=sha256:00\n    # via mqdssm (pyproject.toml)\n"
+    )
+    assert sorted(lockfile.problems_of(text, wanted)) == [
+        "four: locked for us, but no longer asked for",
+        "one: 1.5 is locked, >=2 is asked for",
+        "three: asked for, not locked",
+        "two: no hash",
+    ]
+
+
+def test_conformance_reads_marks_and_finds_holes(tmp_path, monkeypatch) -> None:
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_marks.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.spec('MS-MQDSSM 1')\ndef test_one(): ...\n"
+        "@pytest.mark.skip\n@pytest.mark.spec('MS-MQDSSM 2')\ndef test_two(): ...\n"
+        "class TestMore:\n    @pytest.mark.spec('MS-MQDSSM 9')\n    def test_three(self): ...\n"
+        "@pytest.mark.spec('MS-MQDSSM 2')\ndef helper(): ...\n"
+        "@pytest.mark.spec('MS-MQDSSM ' + str(1))\ndef test_four(): ...\n"
+        "# @pytest.mark.spec('MS-MQDSSM 3')\n"
+    )
+    monkeypatch.setattr(conformance, "ROOT", tmp_path)
+    sections = {
+        f"MS-MQDSSM {n}": conformance.Section("MS-MQDSSM", n, "title", kind)
+        for n, kind in [("1", "normative"), ("2", "normative"), ("3", "empty")]
+    }
+    proofs, problems = conformance.check(sections, list(conformance.read_marks(tests)))
+    assert proofs == {"MS-MQDSSM 1": ["tests/test_marks.py::test_one"], "MS-MQDSSM 2": [], "MS-MQDSSM 3": []}
+    assert len(problems) == 5  # skipped, unknown section, no test, no literal, and the hole at 2
+    assert problems[-1] == "hole: no test proves [MS-MQDSSM] 2 title"
+
+
+def test_conformance_runs_as_a_program() -> None:
+    ran = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "conformance.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ran.returncode in {0, 1}, ran.stderr
+    assert "MS-MQDSSM: " in ran.stdout
+
+
+def test_make_lists_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony
+    described = re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)
+    assert sorted(phony[1].split()) == sorted(described)

@@ -1,0 +1,77 @@
+"""The package as a whole: what importing it costs, what it promises, what it carries along."""
+
+import ast
+import importlib.metadata
+import subprocess
+import sys
+import tomllib
+
+from source_tree import ROOT, sources, tree
+
+import mqdssm
+
+# A library that reads one queue must not pay for Spark, a terminal, Kerberos or certificates.
+HEAVY = [
+    "pyspark",
+    "pyarrow",
+    "pandas",
+    "numpy",
+    "typer",
+    "rich",
+    "click",
+    "spnego",
+    "cryptography",
+    "pytest",
+]
+
+
+def modules_after(statement: str) -> set[str]:
+    program = f"{statement}\nimport sys\nprint(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(ran.stdout.split())
+
+
+def test_import_budget() -> None:
+    assert not modules_after("import mqdssm").intersection(HEAVY)
+
+
+def test_import_budget_of_the_directory() -> None:
+    """Not even with everything that reading and writing needs, except Spark and the terminal."""
+    statement = "import mqdssm\nmqdssm.connect, mqdssm.Queue, mqdssm.Filter"
+    assert not modules_after(statement).intersection(set(HEAVY) - {"cryptography"})
+
+
+def test_public_names_are_there() -> None:
+    assert mqdssm.__all__ == sorted(mqdssm.__all__, key=str)
+    for public in mqdssm.__all__:
+        assert getattr(mqdssm, public) is not None
+    assert set(mqdssm.__all__) <= set(dir(mqdssm))
+
+
+def test_version_is_the_projects() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert mqdssm.__version__ == project["version"]
+    assert importlib.metadata.version("mqdssm") == project["version"]
+
+
+def test_types_are_shipped() -> None:
+    assert (ROOT / "mqdssm" / "py.typed").read_text(encoding="utf-8").strip() == ""
+
+
+def test_only_testing_may_presume_linux() -> None:
+    """Modules that Windows' or macOS' Python lacks are imported below mqdssm/testing alone."""
+    unix = {"fcntl", "pwd", "grp", "resource", "termios", "tty", "pty", "syslog", "posix"}
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path in sources("mqdssm")
+        if not path.is_relative_to(ROOT / "mqdssm" / "testing")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for imported in (
+            [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        )
+        if imported.partition(".")[0] in unix
+    ]
+    assert not found
