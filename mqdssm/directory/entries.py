@@ -1,0 +1,238 @@
+"""Entries of a search from octets ([RFC4511] 4.5.2): the decoder for every case.
+
+It is the reference for the faster decoder of `mqdssm.directory.rows`, and its fall-back. Index
+arithmetic on the one buffer, no copies except of the values; every length is checked against its
+parent. Values stay octets: what they mean is said by the table of attributes alone.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET, Reader, read_length
+from mqdssm.directory.requests import Control
+from mqdssm.directory.responses import SEARCH_ENTRY, decode_controls
+from mqdssm.errors import DecodeError
+
+_SECTION: Final = "[RFC4511] 4.5.2"
+#: Attribute descriptions that are remembered; a directory has a few hundred.
+KEYS_MAX: Final = 4096
+#: Longer descriptions are decoded each time, so that what is remembered stays small (octets).
+KEY_BYTES_MAX: Final = 256
+
+_RANGE: Final = re.compile(r"range=([0-9]+)-([0-9]+|\*)", re.IGNORECASE)
+_DESCRIPTION: Final = re.compile(rb"[!-~]+")
+_keys: dict[bytes, tuple[str, int]] = {}
+
+
+class PartialValues(list[bytes]):
+    """Some values of an attribute whose others must be asked for (Active Directory's ``;range=``).
+
+    Attributes:
+        next_index: the first value that is missing, counted from 0.
+    """
+
+    __slots__ = ("next_index",)
+
+    def __init__(self, values: list[bytes], next_index: int) -> None:
+        super().__init__(values)
+        self.next_index = next_index
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry as the server sent it.
+
+    Attributes:
+        dn: its distinguished name, in the server's spelling.
+        attributes: lower-case attribute description -> values. The option ``;binary`` is dropped;
+            values of a ``;range=`` stand under the name itself, as `PartialValues` unless complete.
+        controls: those of the message, as the dereference control.
+    """
+
+    dn: str
+    attributes: dict[str, list[bytes]]
+    controls: tuple[Control, ...] = ()
+
+    def first(self, name: str) -> bytes | None:
+        """The first value of the attribute (any case), or None when it has none."""
+        values = self.attributes.get(name.lower())
+        return values[0] if values else None
+
+    def all(self, name: str) -> list[bytes]:
+        """All values of the attribute (any case); empty when it has none."""
+        return self.attributes.get(name.lower(), [])
+
+
+def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -> Entry:
+    """Decode the content of a SearchResultEntry.
+
+    Args:
+        buffer: holds the message.
+        start: first octet of the content (`Message.start`).
+        end: first octet behind it (`Message.end`).
+        stop: first octet behind the message (`Message.stop`); controls lie between `end` and it.
+
+    Raises:
+        DecodeError: it breaks its grammar, a length leaves its parent, a name is too long.
+    """
+    name, pairs = parse_entry(buffer, start, end)
+    attributes: dict[str, list[bytes]] = {}
+    for description, values in pairs:
+        key, next_index = attribute_key(description)
+        found: list[bytes] = PartialValues(values, next_index) if next_index else values
+        if key in attributes:
+            found = _merged(attributes[key], found)
+        attributes[key] = found
+    controls = () if stop is None or stop == end else decode_controls(buffer, end, stop)
+    return Entry(decode_dn(name, start), attributes, controls)
+
+
+def decode_entry_value(value: bytes) -> Entry:
+    """Decode an entry that is complete with its tag, as the post-read control holds it ([RFC4527] 3.2).
+
+    Raises:
+        DecodeError: as `decode_entry`.
+    """
+    reader = Reader.of(value, _SECTION)
+    start, end = reader.span(SEARCH_ENTRY, "SearchResultEntry")
+    reader.finish("SearchResultEntry")
+    return decode_entry(value, start, end)
+
+
+def parse_entry(buffer: bytes, start: int, end: int) -> tuple[bytes, list[tuple[bytes, list[bytes]]]]:
+    """The octets of the name, and of each attribute its description and values, in the server's order.
+
+    Raises:
+        DecodeError: as `decode_entry`, except for the encoding of the names.
+    """
+    try:
+        head = Reader(buffer, start, end, _SECTION)
+        name_start, name_end = head.span(OCTET_STRING, "objectName")
+        if name_end - name_start > NAME_BYTES_MAX:
+            raise DecodeError(_SECTION, "objectName", name_start, f"more than {NAME_BYTES_MAX} octets")
+        position, list_end = head.span(SEQUENCE, "attributes")
+        head.finish("SearchResultEntry")
+        return buffer[name_start:name_end], _parse_attributes(buffer, position, list_end)
+    except IndexError:
+        raise DecodeError(_SECTION, "attributes", len(buffer), "the buffer ends") from None
+
+
+def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[bytes, list[bytes]]]:
+    """A PartialAttributeList: ``30 len 04 len type 31 len { 04 len value }`` for each.
+
+    Lengths are read inline, since a call for each is what would cost most. A length that leads out of
+    its element is caught by the comparison of the ends: positions never move backwards.
+    """
+    attributes: list[tuple[bytes, list[bytes]]] = []
+    while position < end:
+        if buffer[position] != SEQUENCE:
+            raise _wrong_tag("PartialAttribute", buffer, position)
+        size = buffer[position + 1]
+        position += 2
+        if size > 0x7F:
+            size, position = read_length(buffer, position - 1, "PartialAttribute", _SECTION)
+        attribute_end = position + size
+        if attribute_end > end:
+            raise _too_long("PartialAttribute", position)
+        if buffer[position] != OCTET_STRING:
+            raise _wrong_tag("type", buffer, position)
+        size = buffer[position + 1]
+        position += 2
+        if size > 0x7F:
+            size, position = read_length(buffer, position - 1, "type", _SECTION)
+            if size > NAME_BYTES_MAX:
+                raise _too_long("type", position)
+        name_end = position + size
+        if name_end >= attribute_end:
+            raise _too_long("type", position)
+        name = buffer[position:name_end]
+        if buffer[name_end] != SET:
+            raise _wrong_tag("vals", buffer, name_end)
+        size = buffer[name_end + 1]
+        position = name_end + 2
+        if size > 0x7F:
+            size, position = read_length(buffer, position - 1, "vals", _SECTION)
+        if position + size != attribute_end:
+            raise _too_long("vals", position)
+        attributes.append((name, parse_values(buffer, position, attribute_end)))
+        position = attribute_end
+    return attributes
+
+
+def parse_values(buffer: bytes, position: int, end: int) -> list[bytes]:
+    """The values of a set whose content lies from `position` to `end`.
+
+    Raises:
+        DecodeError: something else than octet strings, or one that leaves the set.
+        IndexError: the buffer ends inside (only when `end` lies at its end).
+    """
+    values: list[bytes] = []
+    while position < end:
+        if buffer[position] != OCTET_STRING:
+            raise _wrong_tag("value", buffer, position)
+        size = buffer[position + 1]
+        position += 2
+        if size > 0x7F:
+            size, position = read_length(buffer, position - 1, "value", _SECTION)
+        value_end = position + size
+        if value_end > end:
+            raise _too_long("value", position)
+        values.append(buffer[position:value_end])
+        position = value_end
+    return values
+
+
+def _wrong_tag(field: str, buffer: bytes, position: int) -> DecodeError:
+    return DecodeError(_SECTION, field, position, f"tag 0x{buffer[position]:02x}")
+
+
+def _too_long(field: str, position: int) -> DecodeError:
+    return DecodeError(_SECTION, field, position, "its length does not fit the element around it")
+
+
+def decode_dn(octets: bytes, offset: int) -> str:
+    """A distinguished name as text.
+
+    Raises:
+        DecodeError: it is no UTF-8.
+    """
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        raise DecodeError(_SECTION, "objectName", offset, "is no UTF-8") from None
+
+
+def attribute_key(description: bytes) -> tuple[str, int]:
+    """The key of an attribute in `Entry.attributes`, and the first value that is missing (0: none).
+
+    Raises:
+        DecodeError: the description is empty or not of visible ASCII characters.
+    """
+    try:
+        return _keys[description]
+    except KeyError:
+        pass
+    if not _DESCRIPTION.fullmatch(description):
+        raise DecodeError(_SECTION, "type", 0, f"{description[:40]!r} is no attribute description")
+    name, *options = description.decode("ascii").lower().split(";")
+    next_index = 0
+    kept = [name]
+    for option in options:
+        if found := _RANGE.fullmatch(option):
+            next_index = 0 if found.group(2) == "*" else int(found.group(2)[:10]) + 1
+        elif option != "binary":
+            kept.append(option)
+    key = (";".join(kept), next_index)
+    if len(description) <= KEY_BYTES_MAX:
+        if len(_keys) >= KEYS_MAX:
+            _keys.clear()
+        _keys[description] = key
+    return key
+
+
+def _merged(one: list[bytes], other: list[bytes]) -> list[bytes]:
+    """Both, when an attribute comes twice: Active Directory sends the name empty beside its range."""
+    next_index = max(getattr(one, "next_index", 0), getattr(other, "next_index", 0))
+    both = [*one, *other]
+    return PartialValues(both, next_index) if next_index else both

@@ -1,0 +1,311 @@
+"""LDAP requests as octets ([RFC4511] 4), and the controls that we send with them.
+
+Every function returns one whole LDAPMessage. Nothing here knows a connection; message ids come
+from the caller. What cannot be sent is refused with ValueError before anything is.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+from typing import Final
+
+from mqdssm.directory.ber import (
+    BOOLEAN,
+    ENUMERATED,
+    INTEGER,
+    NAME_BYTES_MAX,
+    OCTET_STRING,
+    SEQUENCE,
+    SET,
+    boolean,
+    integer,
+    octet_string,
+    sequence,
+    tlv,
+)
+from mqdssm.directory.filters import LdapFilter, attribute_description, encode
+
+MESSAGE_ID_MAX: Final = 2**31 - 1
+
+_SEARCH: Final = 0x63
+_MODIFY: Final = 0x66
+_ADD: Final = 0x68
+_DELETE: Final = 0x4A
+_MODIFY_DN: Final = 0x6C
+_ABANDON: Final = 0x50
+_EXTENDED: Final = 0x77
+_UNBIND: Final = b"\x42\x00"
+_CONTROLS: Final = 0xA0
+_NEW_SUPERIOR: Final = 0x80
+_REQUEST_NAME: Final = 0x80
+_REQUEST_VALUE: Final = 0x81
+_NEVER_DEREFERENCE: Final = integer(0, ENUMERATED)
+
+#: Attribute selectors that are no attribute descriptions ([RFC4511] 4.5.1.8, [RFC3673]).
+ALL_USER_ATTRIBUTES: Final = "*"
+ALL_OPERATIONAL_ATTRIBUTES: Final = "+"
+NO_ATTRIBUTES: Final = "1.1"
+
+PAGED_RESULTS_OID: Final = "1.2.840.113556.1.4.319"
+POST_READ_OID: Final = "1.3.6.1.1.13.2"
+ASSERTION_OID: Final = "1.3.6.1.1.12"
+DEREF_OID: Final = "1.3.6.1.4.1.4203.666.5.16"
+
+
+class Scope(IntEnum):
+    """How far below its base a search goes ([RFC4511] 4.5.1.2)."""
+
+    BASE = 0
+    ONE_LEVEL = 1
+    SUBTREE = 2
+
+
+class ChangeType(IntEnum):
+    """What a modification does with an attribute ([RFC4511] 4.6, [RFC4525])."""
+
+    ADD = 0
+    DELETE = 1
+    REPLACE = 2
+    INCREMENT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One modification of an attribute; no values with REPLACE or DELETE remove the attribute."""
+
+    op: ChangeType
+    attribute: str
+    values: Sequence[bytes] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A control of a request or an answer ([RFC4511] 4.1.11).
+
+    Attributes:
+        oid: its number.
+        critical: whether a server that does not know it must refuse the request.
+        value: its own encoding; None is absent, which is not the same as empty.
+    """
+
+    oid: str
+    critical: bool = False
+    value: bytes | None = field(default=None)
+
+
+def encode_search(
+    message_id: int,
+    base: str,
+    scope: Scope,
+    search_filter: bytes,
+    attributes: Iterable[str],
+    *,
+    size_limit: int = 0,
+    time_limit: int = 0,
+    types_only: bool = False,
+    controls: Sequence[Control] = (),
+) -> bytes:
+    """A SearchRequest ([RFC4511] 4.5.1). Aliases are never dereferenced.
+
+    Args:
+        message_id: 1 to 2**31 - 1.
+        base: DN of the entry where the search begins.
+        scope: how far below it the search goes.
+        search_filter: from `mqdssm.directory.filters.encode`.
+        attributes: what to return; *no name means no attribute* (LDAP itself would return all:
+            ask for those with ``*``).
+        size_limit: most entries wanted; 0 is no limit.
+        time_limit: seconds the server may take; 0 is no limit.
+        types_only: names without values.
+        controls: sent along.
+
+    Raises:
+        ValueError: an attribute name that is none, a number out of range.
+    """
+    content = (
+        _dn(base)
+        + integer(Scope(scope), ENUMERATED)
+        + _NEVER_DEREFERENCE
+        + _number(size_limit, "size limit")
+        + _number(time_limit, "time limit")
+        + boolean(types_only)
+        + search_filter
+        + _selection(tuple(attributes))
+    )
+    return _message(message_id, tlv(_SEARCH, content), controls)
+
+
+def encode_add(
+    message_id: int, dn: str, attributes: Mapping[str, Sequence[bytes]], controls: Sequence[Control] = ()
+) -> bytes:
+    """An AddRequest ([RFC4511] 4.7); `attributes` includes objectClass and those of the RDN.
+
+    Raises:
+        ValueError: an attribute without values (an add cannot carry one), or a name that is none.
+    """
+    parts = []
+    for name, values in attributes.items():
+        if not values:
+            raise ValueError(f"{name} has no value: leave it out of an add")
+        parts.append(_attribute(name, values))
+    content = _dn(dn) + tlv(SEQUENCE, b"".join(parts))
+    return _message(message_id, tlv(_ADD, content), controls)
+
+
+def encode_modify(
+    message_id: int, dn: str, changes: Iterable[Change], controls: Sequence[Control] = ()
+) -> bytes:
+    """A ModifyRequest ([RFC4511] 4.6); the changes are made in this order, all or none.
+
+    Raises:
+        ValueError: no change (servers differ in what they answer), or an addition without values.
+    """
+    parts = []
+    for change in changes:
+        if not change.values and change.op in {ChangeType.ADD, ChangeType.INCREMENT}:
+            raise ValueError(f"{change.op.name} of {change.attribute} needs a value")
+        operation = integer(ChangeType(change.op), ENUMERATED)
+        parts.append(tlv(SEQUENCE, operation + _attribute(change.attribute, change.values)))
+    if not parts:
+        raise ValueError(f"a modify of {dn} without any change")
+    return _message(message_id, tlv(_MODIFY, _dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls)
+
+
+def encode_delete(message_id: int, dn: str, controls: Sequence[Control] = ()) -> bytes:
+    """A DelRequest ([RFC4511] 4.8)."""
+    return _message(message_id, _dn(dn, _DELETE), controls)
+
+
+def encode_modify_dn(
+    message_id: int,
+    dn: str,
+    new_rdn: str,
+    *,
+    new_superior: str | None = None,
+    delete_old_rdn: bool = True,
+    controls: Sequence[Control] = (),
+) -> bytes:
+    """A ModifyDNRequest ([RFC4511] 4.9): a new name, below another parent if `new_superior` is given."""
+    content = _dn(dn) + _dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
+    if new_superior is not None:
+        content += _dn(new_superior, _NEW_SUPERIOR)
+    return _message(message_id, tlv(_MODIFY_DN, content), controls)
+
+
+def encode_extended(
+    message_id: int, oid: str, value: bytes | None = None, controls: Sequence[Control] = ()
+) -> bytes:
+    """An ExtendedRequest ([RFC4511] 4.12)."""
+    content = octet_string(_oid(oid), _REQUEST_NAME)
+    if value is not None:
+        content += tlv(_REQUEST_VALUE, value)
+    return _message(message_id, tlv(_EXTENDED, content), controls)
+
+
+def encode_abandon(message_id: int, abandoned_id: int) -> bytes:
+    """An AbandonRequest ([RFC4511] 4.11); it has no answer."""
+    return _message(message_id, integer(_message_id(abandoned_id), _ABANDON), ())
+
+
+def encode_unbind(message_id: int) -> bytes:
+    """An UnbindRequest ([RFC4511] 4.3); the server closes the connection."""
+    return _message(message_id, _UNBIND, ())
+
+
+def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> Control:
+    """Ask for one page of `size` entries ([RFC2696] 3); the cookie is that of the page before.
+
+    Critical, because a server that ignores it may cut the result without a word (M14).
+    """
+    return Control(PAGED_RESULTS_OID, critical, sequence(_number(size, "page size"), octet_string(cookie)))
+
+
+def post_read_control(attributes: Iterable[str], *, critical: bool = True) -> Control:
+    """Return the entry as the change leaves it ([RFC4527] 3.2)."""
+    return Control(POST_READ_OID, critical, _selection(tuple(attributes)))
+
+
+def assertion_control(condition: LdapFilter) -> Control:
+    """Do nothing (result 122) unless the entry matches ([RFC4528])."""
+    return Control(ASSERTION_OID, critical=True, value=encode(condition))
+
+
+def deref_control(references: Mapping[str, Sequence[str]]) -> Control:
+    """Return attributes of the entries that DN-valued attributes name, in the same round trip (M29).
+
+    Args:
+        references: DN-valued attribute -> attributes wanted of the entries it names. Not critical:
+            a server without it answers without.
+    """
+    parts = []
+    for attribute, wanted in references.items():
+        names = b"".join([_type(name) for name in wanted])
+        parts.append(
+            tlv(SEQUENCE, tlv(OCTET_STRING, attribute_description(attribute)) + tlv(SEQUENCE, names))
+        )
+    return Control(DEREF_OID, critical=False, value=tlv(SEQUENCE, b"".join(parts)))
+
+
+def _message(message_id: int, operation: bytes, controls: Sequence[Control]) -> bytes:
+    content = integer(_message_id(message_id)) + operation
+    if controls:
+        content += tlv(_CONTROLS, b"".join([_encode_control(control) for control in controls]))
+    return tlv(SEQUENCE, content)
+
+
+def _encode_control(control: Control) -> bytes:
+    content = octet_string(_oid(control.oid))
+    if control.critical:  # DEFAULT FALSE: encoded only when true
+        content += boolean(value=True)
+    if control.value is not None:
+        content += octet_string(control.value)
+    return tlv(SEQUENCE, content)
+
+
+def _message_id(value: int) -> int:
+    if not 0 < value <= MESSAGE_ID_MAX:
+        raise ValueError(f"message id {value} is not in 1..{MESSAGE_ID_MAX}")
+    return value
+
+
+def _number(value: int, what: str) -> bytes:
+    if not 0 <= value <= MESSAGE_ID_MAX:
+        raise ValueError(f"{what} {value} is not in 0..{MESSAGE_ID_MAX}")
+    return integer(value, INTEGER)
+
+
+def _dn(text: str, tag: int = OCTET_STRING) -> bytes:
+    octets = text.encode()
+    if len(octets) > NAME_BYTES_MAX:
+        raise ValueError(f"a distinguished name of {len(octets)} octets, more than {NAME_BYTES_MAX}")
+    return tlv(tag, octets)
+
+
+def _oid(text: str) -> bytes:
+    if not all(part.isascii() and part.isdecimal() for part in text.split(".")):
+        raise ValueError(f"{text!r} is no object identifier")
+    return text.encode()
+
+
+@lru_cache(maxsize=1024)
+def _selection(attributes: tuple[str, ...]) -> bytes:
+    return sequence(*[octet_string(_selector(name)) for name in attributes or (NO_ATTRIBUTES,)])
+
+
+def _selector(name: str) -> bytes:
+    if name in {ALL_USER_ATTRIBUTES, ALL_OPERATIONAL_ATTRIBUTES}:
+        return name.encode()
+    if name.startswith("@"):  # all attributes of an object class ([RFC4529])
+        return b"@" + attribute_description(name[1:])
+    return attribute_description(name)
+
+
+@lru_cache(maxsize=4096)
+def _type(name: str) -> bytes:
+    return tlv(OCTET_STRING, attribute_description(name))
+
+
+def _attribute(name: str, values: Sequence[bytes]) -> bytes:
+    """A PartialAttribute ([RFC4511] 4.1.7)."""
+    return tlv(SEQUENCE, _type(name) + tlv(SET, b"".join([tlv(OCTET_STRING, value) for value in values])))

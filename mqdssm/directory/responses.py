@@ -1,0 +1,348 @@
+"""LDAP answers from octets: cutting the stream into messages, results, controls ([RFC4511] 4).
+
+Nothing but `DecodeError` comes out of these functions for any input, and no message may make us
+keep more than `ber.MESSAGE_BYTES_MAX` octets.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from mqdssm.directory.ber import (
+    ENUMERATED,
+    LENGTH_OCTETS_MAX,
+    MESSAGE_BYTES_MAX,
+    SEQUENCE,
+    Reader,
+    read_length,
+)
+from mqdssm.directory.requests import DEREF_OID, MESSAGE_ID_MAX, PAGED_RESULTS_OID, POST_READ_OID, Control
+from mqdssm.errors import DecodeError
+
+BIND_RESPONSE: Final = 0x61
+SEARCH_ENTRY: Final = 0x64
+SEARCH_DONE: Final = 0x65
+MODIFY_RESPONSE: Final = 0x67
+ADD_RESPONSE: Final = 0x69
+DELETE_RESPONSE: Final = 0x6B
+MODIFY_DN_RESPONSE: Final = 0x6D
+COMPARE_RESPONSE: Final = 0x6F
+SEARCH_REFERENCE: Final = 0x73
+EXTENDED_RESPONSE: Final = 0x78
+INTERMEDIATE_RESPONSE: Final = 0x79
+
+#: The answers that consist of an LDAPResult.
+RESULT_TAGS: Final = frozenset(
+    {
+        BIND_RESPONSE,
+        SEARCH_DONE,
+        MODIFY_RESPONSE,
+        ADD_RESPONSE,
+        DELETE_RESPONSE,
+        MODIFY_DN_RESPONSE,
+        COMPARE_RESPONSE,
+        EXTENDED_RESPONSE,
+    }
+)
+NOTICE_OF_DISCONNECTION_OID: Final = "1.3.6.1.4.1.1466.20036"
+REFERRAL_CODE: Final = 10
+
+_MESSAGE: Final = "[RFC4511] 4.1.1"
+_CONTROL: Final = "[RFC4511] 4.1.11"
+_RESULT: Final = "[RFC4511] 4.1.9"
+_CONTROLS_TAG: Final = 0xA0
+_REFERRAL_TAG: Final = 0xA3
+_SASL_CREDENTIALS_TAG: Final = 0x87
+_RESPONSE_NAME_TAG: Final = 0x8A
+_RESPONSE_VALUE_TAG: Final = 0x8B
+_ATTRIBUTES_TAG: Final = 0xA0
+#: Controls on one message; servers send one or two.
+CONTROLS_MAX: Final = 64
+
+
+class Message(NamedTuple):
+    """Where one LDAPMessage lies in the buffer it was cut from.
+
+    Attributes:
+        id: the message id; 0 is an unsolicited notification.
+        tag: of the operation, as `SEARCH_ENTRY`.
+        start: first octet of the operation's content.
+        end: first octet behind it; controls lie from here to `stop`.
+        stop: first octet behind the message.
+    """
+
+    id: int
+    tag: int
+    start: int
+    end: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class LdapResult:
+    """An LDAPResult with what belongs to it ([RFC4511] 4.1.9, 4.12).
+
+    Attributes:
+        code: the result code, as the server sent it.
+        matched_dn: the deepest entry that exists, where the server says so.
+        text: the server's own words; octets that are no UTF-8 are escaped.
+        referrals: URIs; nothing in mqdssm follows them.
+        controls: the controls of the answer.
+        response_name: of an extended answer, else empty.
+        response_value: of an extended answer, else None.
+    """
+
+    code: int
+    matched_dn: str = ""
+    text: str = ""
+    referrals: tuple[str, ...] = ()
+    controls: tuple[Control, ...] = ()
+    response_name: str = ""
+    response_value: bytes | None = None
+
+    def control(self, oid: str) -> Control | None:
+        """The control of that number, if the answer has it."""
+        return next((control for control in self.controls if control.oid == oid), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Dereferenced:
+    """One entry that a DN-valued attribute names, as the dereference control returns it.
+
+    Attributes:
+        dn: the value of the DN-valued attribute.
+        attributes: lower-case name -> values; empty when the entry does not exist or may not be read.
+    """
+
+    dn: str
+    attributes: dict[str, list[bytes]]
+
+
+def split_messages(buffer: bytes, position: int = 0) -> tuple[list[Message], int]:
+    """Cut what has been received into messages.
+
+    Args:
+        buffer: octets of the stream; the first message begins at `position`.
+        position: where to begin.
+
+    Returns:
+        The whole messages in order, and where the first incomplete one begins.
+
+    Raises:
+        DecodeError: the stream is no LDAP, or a message is larger than `MESSAGE_BYTES_MAX`.
+    """
+    messages: list[Message] = []
+    available = len(buffer)
+    while position + 1 < available:
+        if buffer[position] != SEQUENCE:
+            raise DecodeError(_MESSAGE, "LDAPMessage", position, f"tag 0x{buffer[position]:02x}")
+        size = buffer[position + 1]
+        start = position + 2
+        if size > 0x7F:
+            if size > 0x7F + 1 + LENGTH_OCTETS_MAX or size == 0x80:
+                raise DecodeError(_MESSAGE, "LDAPMessage", position + 1, f"length octet 0x{size:02x}")
+            start += size & 0x7F
+            if start > available:
+                break
+            size = int.from_bytes(buffer[position + 2 : start], "big")
+            if size > MESSAGE_BYTES_MAX:
+                raise DecodeError(_MESSAGE, "LDAPMessage", position, f"{size} octets are too many")
+        stop = start + size
+        if stop > available:
+            break
+        messages.append(_message(buffer, start, stop))
+        position = stop
+    return messages, position
+
+
+def _message(buffer: bytes, position: int, stop: int) -> Message:
+    """The fields of the message whose content lies from `position` to `stop`."""
+    try:
+        # The common case inline: an id of 1 to 4 octets, short or long length of the operation.
+        width = buffer[position + 1]
+        start = position + 2 + width
+        if buffer[position] != 0x02 or not 0 < width <= 4:
+            raise DecodeError(_MESSAGE, "messageID", position, "is no integer of 1 to 4 octets")
+        number = int.from_bytes(buffer[position + 2 : start], "big")
+        tag = buffer[start]
+        size = buffer[start + 1]
+    except IndexError:
+        raise DecodeError(_MESSAGE, "messageID", position, "is cut off") from None
+    start += 2
+    if size > 0x7F:
+        size, start = read_length(buffer, start - 1, "protocolOp", _MESSAGE)
+    end = start + size
+    if end > stop:
+        raise DecodeError(_MESSAGE, "protocolOp", start, f"needs {size} octets, {max(stop - start, 0)} left")
+    if number > MESSAGE_ID_MAX:
+        raise DecodeError(_MESSAGE, "messageID", position, "is negative")
+    return Message(number, tag, start, end, stop)
+
+
+class MessageSplitter:
+    """Cuts a stream that arrives in pieces; the octets of a long message are joined only once.
+
+    Attributes:
+        pending: octets received that belong to a message not yet complete.
+    """
+
+    __slots__ = ("_needed", "_pieces", "pending")
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._needed = 2
+        self.pending = 0
+
+    def feed(self, data: bytes) -> tuple[bytes, list[Message]]:
+        """Take what was received.
+
+        Returns:
+            A buffer and the messages that lie in it; both are empty while the next one is incomplete.
+
+        Raises:
+            DecodeError: as `split_messages`.
+        """
+        self._pieces.append(data)
+        self.pending += len(data)
+        if self.pending < self._needed:
+            return b"", []
+        buffer = data if len(self._pieces) == 1 else b"".join(self._pieces)
+        messages, position = split_messages(buffer)
+        rest = buffer[position:]
+        self._pieces = [rest] if rest else []
+        self.pending = len(rest)
+        self._needed = _size_of_first(rest)
+        return (buffer, messages) if messages else (b"", [])
+
+
+def _size_of_first(buffer: bytes) -> int:
+    """Octets of the message at the start of `buffer`, or how many are needed to tell."""
+    if len(buffer) < 2:
+        return 2
+    width = buffer[1] & 0x7F if buffer[1] > 0x7F else 0
+    if len(buffer) < 2 + width:
+        return 2 + width
+    size = int.from_bytes(buffer[2 : 2 + width], "big") if width else buffer[1]
+    return 2 + width + size
+
+
+def decode_result(buffer: bytes, message: Message) -> LdapResult:
+    """Decode an answer that consists of an LDAPResult.
+
+    Raises:
+        DecodeError: another kind of answer, or one that breaks its grammar.
+    """
+    if message.tag not in RESULT_TAGS:
+        raise DecodeError(_RESULT, "protocolOp", message.start, f"tag 0x{message.tag:02x} is no result")
+    reader = Reader(buffer, message.start, message.end, _RESULT)
+    code = reader.integer("resultCode", ENUMERATED)
+    matched_dn = reader.words("matchedDN")
+    text = reader.words("diagnosticMessage")
+    referrals: list[str] = []
+    if reader.at(_REFERRAL_TAG):
+        uris = reader.enter(_REFERRAL_TAG, "referral")
+        while uris.more():
+            referrals.append(uris.words("URI"))
+    name, value = "", None
+    if message.tag == BIND_RESPONSE and reader.at(_SASL_CREDENTIALS_TAG):
+        value = reader.octets("serverSaslCreds", _SASL_CREDENTIALS_TAG)
+    if message.tag == EXTENDED_RESPONSE:
+        if reader.at(_RESPONSE_NAME_TAG):
+            name = reader.words("responseName", _RESPONSE_NAME_TAG)
+        if reader.at(_RESPONSE_VALUE_TAG):
+            value = reader.octets("responseValue", _RESPONSE_VALUE_TAG)
+    reader.finish("LDAPResult")
+    controls = decode_controls(buffer, message.end, message.stop)
+    return LdapResult(code, matched_dn, text, tuple(referrals), controls, name, value)
+
+
+def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[Control, ...]:
+    """Decode what lies behind the operation of a message ([RFC4511] 4.1.11); usually nothing.
+
+    Raises:
+        DecodeError: it breaks its grammar, or there are more than `CONTROLS_MAX`.
+    """
+    if position == stop:
+        return ()
+    outer = Reader(buffer, position, stop, _CONTROL)
+    reader = outer.enter(_CONTROLS_TAG, "controls")
+    outer.finish("LDAPMessage")
+    controls: list[Control] = []
+    while reader.more():
+        if len(controls) == CONTROLS_MAX:
+            raise DecodeError(_CONTROL, "controls", reader.position, f"more than {CONTROLS_MAX}")
+        one = reader.enter(SEQUENCE, "control")
+        oid = one.name("controlType")
+        critical = one.boolean("criticality") if one.at(0x01) else False
+        value = one.octets("controlValue") if one.more() else None
+        one.finish("control")
+        controls.append(Control(oid, critical, value))
+    return tuple(controls)
+
+
+def is_disconnection(message: Message, result: LdapResult) -> bool:
+    """Whether the server announces that it closes the connection ([RFC4511] 4.4.1)."""
+    return message.id == 0 and result.response_name == NOTICE_OF_DISCONNECTION_OID
+
+
+def paged_cookie(result: LdapResult) -> bytes | None:
+    """The cookie for the next page ([RFC2696] 3): empty after the last one, None without the control.
+
+    Raises:
+        DecodeError: the value of the control breaks its grammar.
+    """
+    control = result.control(PAGED_RESULTS_OID)
+    if control is None:
+        return None
+    outer = Reader.of(control.value or b"", "[RFC2696] 2")
+    reader = outer.enter(SEQUENCE, "realSearchControlValue")
+    outer.finish("realSearchControlValue")
+    reader.integer("size")
+    cookie = reader.octets("cookie")
+    reader.finish("realSearchControlValue")
+    return cookie
+
+
+def post_read_value(result: LdapResult) -> bytes | None:
+    """The entry of a post-read control, for `mqdssm.directory.entries.decode_entry_value`."""
+    control = result.control(POST_READ_OID)
+    return None if control is None else control.value
+
+
+def decode_deref(controls: tuple[Control, ...]) -> dict[str, list[Dereferenced]]:
+    """What the dereference control says of an entry.
+
+    Returns:
+        Lower-case name of each DN-valued attribute -> what its values name, in the server's order.
+        Empty without the control.
+
+    Raises:
+        DecodeError: the value of the control breaks its grammar.
+    """
+    found: dict[str, list[Dereferenced]] = {}
+    for control in controls:
+        if control.oid != DEREF_OID or control.value is None:
+            continue
+        outer = Reader.of(control.value, "draft-masarati-ldap-deref 3.2")
+        results = outer.enter(SEQUENCE, "controlValue")
+        outer.finish("controlValue")
+        while results.more():
+            one = results.enter(SEQUENCE, "DerefRes")
+            attribute = one.name("derefAttr").lower()
+            dn = one.name("derefVal")
+            attributes: dict[str, list[bytes]] = {}
+            if one.more():
+                _partial_attributes(one.enter(_ATTRIBUTES_TAG, "attrVals"), attributes)
+            one.finish("DerefRes")
+            found.setdefault(attribute, []).append(Dereferenced(dn, attributes))
+    return found
+
+
+def _partial_attributes(reader: Reader, attributes: dict[str, list[bytes]]) -> None:
+    while reader.more():
+        attribute = reader.enter(SEQUENCE, "PartialAttribute")
+        name = attribute.name("type").lower()
+        values = attribute.enter(0x31, "vals")
+        attribute.finish("PartialAttribute")
+        into = attributes.setdefault(name, [])
+        while values.more():
+            into.append(values.octets("value"))
