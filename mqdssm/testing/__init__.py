@@ -1,1 +1,41 @@
-"""Real test servers for users of the library: a private slapd, and a pytest plugin that offers it."""
+"""Servers for tests, of this project and of programs that use it.
+
+`OpenLdapServer` is a private OpenLDAP with the MSMQ schema, `OpenLdapContainer` the same in a container;
+`mqdssm.testing.plugin` offers them as pytest fixtures. Needs Linux (or another Unix) and the server's
+software; nothing else in mqdssm does. Names are loaded when they are first used, because pytest loads
+this package in every run.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mqdssm.testing.containers import OpenLdapContainer
+    from mqdssm.testing.sandbox import SandboxState, sandbox_status, start_sandbox, stop_sandbox
+
+    from mqdssm.testing.openldap import OpenLdapServer
+
+__all__ = [
+    "OpenLdapContainer",
+    "OpenLdapServer",
+    "SandboxState",
+    "sandbox_status",
+    "start_sandbox",
+    "stop_sandbox",
+]
+
+_MODULES = {
+    "OpenLdapContainer": "mqdssm.testing.containers",
+    "OpenLdapServer": "mqdssm.testing.openldap",
+    "SandboxState": "mqdssm.testing.sandbox",
+    "sandbox_status": "mqdssm.testing.sandbox",
+    "start_sandbox": "mqdssm.testing.sandbox",
+    "stop_sandbox": "mqdssm.testing.sandbox",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,0 +1,155 @@
+"""Computers and users, added to a test directory as other programs add them: by plain LDAP adds.
+
+This is on purpose not made with mqdssm's own directory layer: tests compare the two.
+"""
+
+import base64
+import hashlib
+import secrets
+import threading
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists
+from mqdssm.model.dn import DN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FIRST_RID: Final = 1103  # as in a new domain of Windows
+WORKSTATION_TRUST_ACCOUNT: Final = 0x1000  # userAccountControl, [MS-ADTS] 2.2.16
+NORMAL_ACCOUNT: Final = 0x0200
+PASSWORD_BYTES: Final = 18
+CALL_WAIT_S: Final = 30
+
+Connection = Any  # ldap3 has no types
+
+
+class Accounts:
+    """Adds security principals and gives each a SID of the directory's own domain."""
+
+    def __init__(self, connect: Callable[[], Connection], base_dn: str) -> None:
+        """Keep what is needed; nothing is read yet.
+
+        Args:
+            connect: gives a new ldap3 connection, bound as the administrator.
+            base_dn: the root of the directory.
+        """
+        self._connect = connect
+        self._root = DN.parse(base_dn)
+        self._lock = threading.Lock()
+        self._domain_sid: bytes | None = None
+        self._next_rid = FIRST_RID
+
+    def add_computer(self, name: str) -> str:
+        """Add a computer with all that joining a domain writes (decision M26); gives its DN."""
+        domain = ".".join(value for rdn in self._root.rdns for kind, value in rdn if kind.lower() == "dc")
+        host = f"{name.lower()}.{domain}"
+        return self._add(
+            self._root.child("CN", "Computers").child("CN", name),
+            {
+                "objectClass": ["top", "user", "computer"],
+                "sAMAccountName": [f"{name}$"],
+                "dNSHostName": [host],
+                "servicePrincipalName": [f"HOST/{name}", f"HOST/{host}"],
+                "userAccountControl": [str(WORKSTATION_TRUST_ACCOUNT)],
+            },
+        )
+
+    def add_user(self, name: str) -> tuple[str, str]:
+        """Add a user; gives the DN and the random password."""
+        password = secrets.token_urlsafe(PASSWORD_BYTES)
+        dn = self._add(
+            self._root.child("CN", "Users").child("CN", name),
+            {
+                "objectClass": ["top", "user"],
+                "sAMAccountName": [name],
+                "userAccountControl": [str(NORMAL_ACCOUNT)],
+                "userPassword": [salted_hash(password)],
+            },
+        )
+        return dn, password
+
+    def _add(self, dn: DN, attributes: "Mapping[str, Sequence[str | bytes]]") -> str:
+        from ldap3.core.exceptions import (
+            LDAPEntryAlreadyExistsResult,
+            LDAPExceptionError,
+            LDAPOperationResult,
+        )
+
+        text = str(dn)
+        try:
+            with self._connect() as connection:
+                own = {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
+                connection.add(text, attributes={**attributes, **own})
+        except LDAPEntryAlreadyExistsResult as error:
+            raise ObjectAlreadyExists(
+                "there is an account of that name", dn=text, ldap_code=error.result, server_text=error.message
+            ) from error
+        except LDAPOperationResult as error:
+            raise GenericDirectoryError(
+                "the account was not added", dn=text, ldap_code=error.result, server_text=error.message
+            ) from error
+        except LDAPExceptionError as error:
+            raise DirectoryNotConnected(f"the account was not added: {error}", dn=text) from error
+        return text
+
+    def _new_sid(self, connection: Connection) -> bytes:
+        with self._lock:
+            if self._domain_sid is None:
+                self._read_sids(connection)
+            if self._domain_sid is None:
+                raise GenericDirectoryError("the root has no objectSid", dn=str(self._root))
+            rid, self._next_rid = self._next_rid, self._next_rid + 1
+            return sid_below(self._domain_sid, rid)
+
+    def _read_sids(self, connection: Connection) -> None:
+        """Find the domain's SID, or give it one, and the highest RID that is taken."""
+        root = str(self._root)
+        sids = {}
+        for found in connection.extend.standard.paged_search(
+            root, "(objectSid=*)", attributes=["objectSid"], paged_size=1000, generator=True
+        ):
+            sids[found["dn"].lower()] = found["raw_attributes"]["objectSid"][0]
+        domain = sids.pop(root.lower(), None)
+        if domain is None:
+            domain = new_domain_sid()
+            connection.modify(root, {"objectSid": [("MODIFY_REPLACE", [domain])]})
+        taken = [int.from_bytes(sid[-4:], "little") for sid in sids.values() if sid.startswith(domain[2:], 2)]
+        self._domain_sid, self._next_rid = domain, max([*taken, FIRST_RID - 1]) + 1
+
+
+def new_domain_sid() -> bytes:
+    """Make the SID of a domain, ``S-1-5-21-x-y-z``, at random ([MS-DTYP] 2.4.2.2)."""
+    numbers = (21, *(secrets.randbits(32) for _ in range(3)))
+    return b"\x01\x04" + (5).to_bytes(6, "big") + b"".join(number.to_bytes(4, "little") for number in numbers)
+
+
+def sid_below(domain: bytes, rid: int) -> bytes:
+    """Make the SID of an account of a domain."""
+    return domain[:1] + bytes([domain[1] + 1]) + domain[2:] + rid.to_bytes(4, "little")
+
+
+def salted_hash(password: str) -> bytes:
+    """Hash a password as slapd's own ``{SSHA}``, the scheme that needs no module of the server's."""
+    salt = secrets.token_bytes(8)
+    digest = hashlib.sha1(password.encode() + salt, usedforsecurity=False).digest()
+    return b"{SSHA}" + base64.b64encode(digest + salt)
+
+
+def connect_as_owner(ldapi_url: str) -> Connection:
+    """Open an ldap3 connection to an ldapi socket as the owner of the server (SASL EXTERNAL)."""
+    import ldap3
+
+    server = ldap3.Server(ldapi_url, get_info=ldap3.NONE, connect_timeout=CALL_WAIT_S)
+    return ldap3.Connection(
+        server,
+        authentication=ldap3.SASL,
+        sasl_mechanism=ldap3.EXTERNAL,
+        sasl_credentials="",
+        check_names=False,
+        raise_exceptions=True,
+        auto_referrals=False,
+        receive_timeout=CALL_WAIT_S,
+    )

@@ -1,0 +1,246 @@
+"""What a private OpenLDAP is made of: options, its folder, ports, and the software it needs."""
+
+import hashlib
+import os
+import random
+import secrets
+import shutil
+import socket
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from mqdssm.errors import ConfigError
+from mqdssm.testing.certificates import make_certificates, write_private
+
+DEFAULT_BASE_DN: Final = "dc=example,dc=com"
+DATABASE_BYTES_MAX: Final = 16 * 1024**3  # address space only; the file stays sparse
+SOCKET_PATH_BYTES_MAX: Final = 100  # sun_path holds 108 on Linux and 104 on macOS
+PASSWORD_BYTES: Final = 18
+START_SCRIPT: Final = Path(__file__).parent / "data" / "start.sh"
+SUPERVISOR: Final = Path(__file__).parent / "supervisor.py"
+
+_PLACES_OF_PROGRAMS: Final = (
+    "/usr/sbin",
+    "/usr/local/sbin",
+    "/usr/libexec",
+    "/usr/local/libexec",
+    "/opt/homebrew/opt/openldap/libexec",
+    "/opt/homebrew/opt/openldap/sbin",
+    "/usr/local/opt/openldap/libexec",
+    "/usr/local/opt/openldap/sbin",
+)
+_PLACES_OF_SCHEMA: Final = (
+    "/etc/ldap/schema",
+    "/etc/openldap/schema",
+    "/opt/homebrew/etc/openldap/schema",
+    "/usr/local/etc/openldap/schema",
+)
+_INSTALL: Final = (
+    "Install it: Debian, Ubuntu: apt-get install slapd ldap-utils util-linux; "
+    "Fedora: dnf install openldap-servers openldap-clients; "
+    "macOS: brew install openldap flock; "
+    "or use mqdssm.testing.OpenLdapContainer, which needs a container engine only"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLdapOptions:
+    """How a private OpenLDAP behaves.
+
+    Attributes:
+        base_dn: the root, domain components only.
+        durable: every write is on disk when it is answered; False is several times as fast, and loses
+            data only when the whole machine dies.
+        unique: refuse a second object with the same objectGUID.
+        deref: resolve references within a search.
+        syncprov: let clients watch changes (RFC 4533).
+        accesslog: keep a log of changes below ``cn=log``, so that watching survives restarts.
+        idle_timeout_s: seconds until a silent client is cut off; 0 is never.
+        size_limit: entries that one unpaged search may return; None is unlimited.
+        database_bytes_max: the largest the database may grow.
+        port: TCP port for ldap; 0 takes a free one.
+        ldaps_port: TCP port for ldaps; 0 takes a free one.
+    """
+
+    base_dn: str = DEFAULT_BASE_DN
+    durable: bool = True
+    unique: bool = True
+    deref: bool = True
+    syncprov: bool = True
+    accesslog: bool = False
+    idle_timeout_s: int = 0
+    size_limit: int | None = None
+    database_bytes_max: int = DATABASE_BYTES_MAX
+    port: int = 0
+    ldaps_port: int = 0
+
+    @property
+    def overlays(self) -> tuple[str, ...]:
+        """Names of the overlays that are on."""
+        return tuple(name for name in ("unique", "deref", "syncprov", "accesslog") if getattr(self, name))
+
+    @property
+    def admin_dn(self) -> str:
+        """DN of the user who may do everything."""
+        return f"cn=admin,{self.base_dn}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFolder:
+    """Where the files of one server are."""
+
+    path: Path
+
+    @property
+    def ca_file(self) -> Path:
+        """Certificate of the authority that signed the server's own."""
+        return self.path / "tls" / "ca.pem"
+
+    @property
+    def password_file(self) -> Path:
+        """Password of the administrator, mode 0600, without a line end."""
+        return self.path / "password"
+
+    @property
+    def socket_folder(self) -> Path:
+        """Folder of mode 0700 for the ldapi socket, short enough for the kernel.
+
+        The socket itself is open to everybody who can reach it.
+        """
+        inside = self.path / "run"
+        if len(os.fsencode(inside / "ldapi")) <= SOCKET_PATH_BYTES_MAX:
+            return inside
+        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+        return Path("/tmp") / f"mqdssm-{os.getuid()}-{digest}"  # noqa: S108  checked in make()
+
+    @property
+    def socket(self) -> Path:
+        """The ldapi socket."""
+        return self.socket_folder / "ldapi"
+
+    @property
+    def ldapi_url(self) -> str:
+        """URL of the ldapi socket."""
+        return f"ldapi://{quote(str(self.socket), safe='')}"
+
+    def make(self, options: OpenLdapOptions) -> str:
+        """Write what the start script reads; keep what is there.
+
+        Returns:
+            The administrator's password.
+
+        Raises:
+            ConfigError: the folder cannot be used.
+        """
+        from mqdssm.tables.ldif import base_tree_ldif, openldap_schema_text
+
+        try:
+            for folder in (self.path, self.path / "share", self.path / "tls", self.socket_folder):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_private(self.socket_folder)
+            (self.path / "share" / "msmq.schema").write_text(openldap_schema_text(), encoding="utf-8")
+            tree = self.path / "share" / "base-tree.ldif"
+            if not tree.exists():
+                tree.write_text(base_tree_ldif(options.base_dn), encoding="utf-8")
+            make_certificates(self.path / "tls")
+            if not self.password_file.exists():
+                write_private(self.password_file, secrets.token_urlsafe(PASSWORD_BYTES).encode())
+            return self.password_file.read_text(encoding="utf-8").strip("\n")
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot hold an LDAP server: {error}") from error
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders that are to be deleted when the server is given up."""
+        outside = () if self.socket_folder.is_relative_to(self.path) else (self.socket_folder,)
+        return (self.path, *outside)
+
+    def remove(self) -> None:
+        """Delete all of it."""
+        for folder in self.places:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def environment(self, options: OpenLdapOptions, port: int, ldaps_port: int) -> dict[str, str]:
+        """Give the environment of the start script."""
+        settings: dict[str, object] = {
+            "MSMQ_LDAP_DIR": self.path,
+            "MSMQ_LDAP_SHARE": self.path / "share",
+            "MSMQ_LDAP_SUFFIX": options.base_dn,
+            "MSMQ_LDAP_PASSWORD_FILE": self.password_file,
+            "MSMQ_LDAP_ADDRESS": "127.0.0.1",
+            "MSMQ_LDAP_PORT": port,
+            "MSMQ_LDAPS_PORT": ldaps_port,
+            "MSMQ_LDAP_SOCKET": self.socket,
+            "MSMQ_LDAP_DURABLE": "yes" if options.durable else "no",
+            "MSMQ_LDAP_OVERLAYS": " ".join(options.overlays),
+            "MSMQ_LDAP_IDLE_TIMEOUT": options.idle_timeout_s,
+            "MSMQ_LDAP_SIZE_LIMIT": "unlimited" if options.size_limit is None else options.size_limit,
+            "MSMQ_LDAP_MAX_BYTES": options.database_bytes_max,
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+        }
+        return {name: str(value) for name, value in settings.items()}
+
+
+def temporary_folder() -> ServerFolder:
+    """Make a folder that is to be deleted with its server."""
+    return ServerFolder(Path(tempfile.mkdtemp(prefix="mqdssm-")))
+
+
+def _check_private(folder: Path) -> None:
+    """Refuse a socket folder that somebody else has put there or can enter."""
+    status = folder.lstat()
+    if (
+        not stat.S_ISDIR(status.st_mode)
+        or status.st_uid != os.getuid()
+        or stat.S_IMODE(status.st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+    ):
+        raise ConfigError(f"{folder} must be a folder of mode 0700 that is yours")
+
+
+def require_software() -> None:
+    """Check that OpenLDAP's server is installed.
+
+    Raises:
+        ConfigError: it is not; the message says what to install.
+    """
+    places = os.pathsep.join((os.environ.get("PATH", os.defpath), *_PLACES_OF_PROGRAMS))
+    missing = [
+        name for name in ("slapd", "slapadd", "slappasswd", "flock") if not shutil.which(name, path=places)
+    ]
+    if not any(Path(place, "core.schema").exists() for place in _PLACES_OF_SCHEMA):
+        missing.append("core.schema")
+    if missing:
+        raise ConfigError(f"OpenLDAP's server is not installed ({', '.join(missing)} not found). {_INSTALL}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Find TCP ports on loopback that nobody listens on.
+
+    They lie below the range from which the kernel takes the ports of outgoing connections: there, a
+    client that tries again and again while the server is down could be given the server's own port.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = random.SystemRandom().randrange(15000, _lowest_outgoing_port())
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
+
+
+def _lowest_outgoing_port() -> int:
+    try:
+        text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
+        return max(int(text.split()[0]), 16000)
+    except (OSError, ValueError):
+        return 32768

@@ -1,0 +1,55 @@
+"""Pytest fixtures for programs that use mqdssm; registered by the entry point, nothing to import.
+
+* ``openldap_server``: one `mqdssm.testing.OpenLdapServer` for the whole run (each xdist worker its own).
+* ``openldap_directory``: for each test an `mqdssm` directory connected to it as its administrator.
+* ``openldap_container``: the same server in a container, where a container engine answers.
+
+Tests share the server: each makes objects of its own names. pytest loads this module in every run, so
+it imports nothing that is not needed; a test that uses no fixture of these starts no server.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
+    from mqdssm.testing.containers import OpenLdapContainer
+
+    from mqdssm.testing.openldap import OpenLdapServer
+
+
+@pytest.fixture(scope="session")
+def openldap_server() -> "Iterator[OpenLdapServer]":
+    """A private OpenLDAP with the MSMQ schema and the base tree; not synced to disk."""
+    from mqdssm.testing.openldap import OpenLdapServer
+
+    with OpenLdapServer(durable=False) as server:
+        yield server
+
+
+@pytest.fixture
+def openldap_directory(openldap_server: "OpenLdapServer") -> "Iterator[Directory]":
+    """An open directory on ``openldap_server``, as its administrator."""
+    import mqdssm
+
+    with mqdssm.connect(
+        openldap_server.url,
+        user=openldap_server.user,
+        password=openldap_server.password,
+        ca_file=openldap_server.ca_file,
+    ) as directory:
+        yield directory
+
+
+@pytest.fixture(scope="session")
+def openldap_container() -> "Iterator[OpenLdapContainer]":
+    """The server in a container; skips with the reason where no container engine answers."""
+    from mqdssm.testing.containers import OpenLdapContainer, why_no_engine
+
+    reason = why_no_engine()
+    if reason:
+        pytest.skip(reason)
+    with OpenLdapContainer() as container:
+        yield container
