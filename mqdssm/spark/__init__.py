@@ -1,1 +1,8 @@
-"""The pipeline on PySpark: data source, export, validation. The only importer of pyspark."""
+"""The pipeline on PySpark: data source, export, validation. The only importer of pyspark.
+
+Nothing heavy is imported here: ``mqdssm --help`` does not pay for a JVM. The modules by need:
+
+* without Spark: `options`, `columns`, `manifest`, `rules`, `failures`
+* with pyarrow: `arrow`
+* with pyspark and Java: `session`, `source`, `export`, `validate`
+"""

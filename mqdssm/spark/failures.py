@@ -1,0 +1,47 @@
+"""Errors that cross from a Python worker through the JVM to the driver.
+
+Spark keeps neither the class nor the attributes of an exception that a worker raised, only its text. So a
+worker raises one class whose text begins with a code, the name of our own class, and the driver makes that
+class again.
+"""
+
+import re
+from typing import Final
+
+from mqdssm import errors
+
+_MESSAGE: Final = re.compile(r"MqdssmSparkError: \[code=(\w+)\] ([^\r\n]*)")
+
+
+class MqdssmSparkError(errors.MqdssmError):
+    """What went wrong inside a Spark worker: ``[code=<class of errors.py>] <one line of text>``."""
+
+
+def pack(error: Exception) -> MqdssmSparkError:
+    """Make of an error one whose class survives the way to the driver."""
+    if isinstance(error, MqdssmSparkError):
+        return error
+    text = str(error).replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")
+    return MqdssmSparkError(f"[code={type(error).__name__}] {text}")
+
+
+def unpack(text: str) -> errors.MqdssmError | None:
+    """Find an error of ours in the text of one of Spark's.
+
+    Args:
+        text: ``str()`` of the exception that PySpark raised in the driver.
+
+    Returns:
+        The error that the worker raised, with its class where `mqdssm.errors` has it; None if there is none.
+    """
+    found = _MESSAGE.search(text)
+    if found is None:
+        return None
+    code, packed = found.groups()
+    words = re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), packed)
+    cls = getattr(errors, code, None)
+    if not (isinstance(cls, type) and issubclass(cls, errors.MqdssmError)):
+        return errors.MqdssmError(f"{code}: {words}")
+    if issubclass(cls, errors.DecodeError):
+        return errors.MappingError(words)  # its own fields are lost on the way
+    return cls(words)

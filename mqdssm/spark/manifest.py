@@ -1,0 +1,135 @@
+"""``manifest.json``: what an export consists of. A folder without one is not an export."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from mqdssm.errors import ConfigError
+
+MANIFEST_NAME: Final = "manifest.json"
+SCHEMA_VERSION: Final = 1  # of the manifest and of the columns; raised when either changes its meaning
+_READ_BYTES: Final = 1024 * 1024
+
+
+class ExportedFile(BaseModel):
+    """One file of an export.
+
+    Attributes:
+        path: relative to the folder of the export, with forward slashes.
+        rows: number of objects in it.
+        sha256: digest of its bytes, lower-case hexadecimal.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(pattern=r"^[a-z-]+/[^/\\]+$")
+    rows: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class ExportedType(BaseModel):
+    """All files of one type; one without objects has a file without rows, so that its columns are known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: int = Field(ge=0)
+    files: tuple[ExportedFile, ...]
+
+
+class Manifest(BaseModel):
+    """What was exported, from where, when and by what.
+
+    Attributes:
+        schema_version: `SCHEMA_VERSION` of the program that wrote it.
+        server: URL of the server that was read.
+        naming_context: root of the directory, a DN.
+        configuration_context: where sites, links and the enterprise object are, a DN.
+        started: when the first search began.
+        ended: when the last file was complete.
+        types: what there is of each type, by its name on the command line.
+        versions: of mqdssm, Python, pyspark and pyarrow.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int
+    server: str
+    naming_context: str
+    configuration_context: str
+    started: AwareDatetime
+    ended: AwareDatetime
+    types: Mapping[str, ExportedType]
+    versions: Mapping[str, str]
+
+    def write(self, folder: Path) -> Path:
+        """Write it into a folder, as the last step of an export: at once and whole, or not at all."""
+        target = folder / MANIFEST_NAME
+        draft = folder / f".{MANIFEST_NAME}.new"
+        with draft.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+        return target
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read the manifest of an export, without looking at its files.
+
+        Raises:
+            ConfigError: the folder is no (whole) export, or one of a later version.
+        """
+        path = folder / MANIFEST_NAME
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError as error:
+            raise ConfigError(
+                f"{folder} is no export, or one that did not end: it has no {MANIFEST_NAME}; export again"
+            ) from error
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        try:
+            raw: Any = json.loads(text)
+            version = raw.get("schema_version") if isinstance(raw, dict) else None
+            if isinstance(version, int) and version > SCHEMA_VERSION:
+                raise ConfigError(
+                    f"{path} has version {version}, this program knows {SCHEMA_VERSION}: use a later one"
+                )
+            return cls.model_validate(raw)
+        except (ValueError, ValidationError) as error:
+            raise ConfigError(f"{path} is no manifest of ours: {error}") from error
+
+    def check(self, folder: Path) -> None:
+        """Compare every file with what the manifest says of it.
+
+        Raises:
+            ConfigError: a file is missing or differs.
+        """
+        for part in (file for kind in self.types.values() for file in kind.files):
+            path = folder / part.path
+            try:
+                digest = sha256(path)
+            except OSError as error:
+                raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
+            if digest != part.sha256:
+                raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
+
+
+def sha256(path: Path) -> str:
+    """Digest a file, in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_READ_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def utc_seconds(moment: datetime) -> datetime:
+    """Cut a time to whole seconds, as manifests show it."""
+    return moment.replace(microsecond=0)

@@ -1,0 +1,152 @@
+"""Options of the data source ``mqdssm``: what they mean, and that none of them is a secret.
+
+Spark pickles the options into every task and may print them in event logs and its web pages, so a password is
+never an option: it is read from a file or a variable of the environment where the search runs.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, Self, cast, get_args
+from urllib.parse import urlsplit
+
+from mqdssm.errors import ConfigError
+from mqdssm.spark.columns import Column, columns_of, element_of
+
+Tls = Literal["ldaps", "starttls", "none"]
+
+NAMES: Final = (
+    "object",
+    "columns",
+    "url",
+    "user",
+    "credentialsfile",
+    "credentialsenv",
+    "tls",
+    "cafile",
+    "profile",
+)
+_SECRET: Final = re.compile(r"(?i)pass|pw|secret|token")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """The options of one data frame, checked. Holds no secret, so printing and pickling it is harmless.
+
+    Attributes:
+        object: element of the abstract model, as ``Queue``.
+        columns: the columns of the data frame, in order.
+        named: whether the caller chose the columns (else: all that the element has).
+        urls: LDAP servers, tried in turn.
+        user: DN to bind as; None is SASL EXTERNAL over ``ldapi:``.
+        credentialsfile: path, on the machine that reads, of a file whose content is the password.
+        credentialsenv: name, on the machine that reads, of an environment variable that holds the password.
+        tls: how the connection is protected; None: as the URL says.
+        cafile: PEM file of the authorities to trust; None: those of the system.
+        profile: kind of server, or ``auto``.
+    """
+
+    object: str
+    columns: tuple[Column, ...]
+    named: bool
+    urls: tuple[str, ...]
+    user: str | None = None
+    credentialsfile: str | None = None
+    credentialsenv: str | None = None
+    tls: Tls | None = None
+    cafile: str | None = None
+    profile: str = "auto"
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """Check the options of ``spark.read.format("mqdssm")``.
+
+        Args:
+            options: names (any case) and values.
+
+        Raises:
+            ConfigError: an unknown option, a missing or contradictory one, or an attempt to pass a password.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        _refuse_others(given)
+        if given.get("credentialsfile") and given.get("credentialsenv"):
+            raise ConfigError("options credentialsfile and credentialsenv exclude each other: give one")
+        tls = given.get("tls") or None
+        if tls is not None and tls not in get_args(Tls):
+            raise ConfigError(f"option tls is {tls!r}: use one of {', '.join(get_args(Tls))}")
+        try:
+            element = element_of(_required(given, "object"))
+            names = [name.strip() for name in given.get("columns", "").split(",") if name.strip()]
+            columns = columns_of(element, names or None)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        return cls(
+            object=element.element_name,
+            columns=columns,
+            named=bool(names),
+            urls=_urls(_required(given, "url")),
+            user=given.get("user") or None,
+            credentialsfile=given.get("credentialsfile") or None,
+            credentialsenv=given.get("credentialsenv") or None,
+            tls=cast("Tls | None", tls),
+            cafile=given.get("cafile") or None,
+            profile=given.get("profile") or "auto",
+        )
+
+    def password(self) -> str | None:
+        """Read the password, here and now; it is not kept.
+
+        Returns:
+            The content of the file without its last line end, or of the variable; None if neither was named.
+
+        Raises:
+            ConfigError: the file cannot be read, or the variable is not set, on this machine.
+        """
+        if self.credentialsfile is not None:
+            try:
+                text = Path(self.credentialsfile).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+                raise ConfigError(
+                    f"credentialsfile {self.credentialsfile} cannot be read: {reason}"
+                ) from error
+            return text.removesuffix("\n").removesuffix("\r")
+        if self.credentialsenv is not None:
+            secret = os.environ.get(self.credentialsenv)
+            if secret is None:
+                raise ConfigError(
+                    f"environment variable {self.credentialsenv} (option credentialsenv) is not set in the "
+                    "process that reads: set it before the Spark session starts, on a cluster on every node"
+                )
+            return secret
+        return None
+
+
+def _refuse_others(given: Mapping[str, str]) -> None:
+    """Refuse what is no option; never repeat a value, it could be the password."""
+    for name in given:
+        if name in NAMES:
+            continue
+        if _SECRET.search(name):
+            raise ConfigError(
+                f"option {name} is refused, since Spark prints and stores options: put the password into a "
+                "file and name it with credentialsfile, or into a variable and name it with credentialsenv"
+            )
+        raise ConfigError(f"unknown option {name}: the data source mqdssm knows {', '.join(NAMES)}")
+
+
+def _required(given: Mapping[str, str], name: str) -> str:
+    value = given.get(name, "").strip()
+    if not value:
+        raise ConfigError(f"option {name} is missing")
+    return value
+
+
+def _urls(text: str) -> tuple[str, ...]:
+    urls = tuple(text.split())
+    for url in urls:
+        if "@" in urlsplit(url).netloc:
+            raise ConfigError("option url holds a user or password: use user and credentialsfile")
+    return urls

@@ -1,0 +1,183 @@
+"""One quiet Spark session on this machine."""
+
+import atexit
+import contextlib
+import importlib.util
+import os
+import shutil
+import site
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import mqdssm
+from mqdssm.errors import ConfigError
+from mqdssm.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG_NAME: Final = "spark.log"
+DRIVER_MEMORY_MIN_MIB: Final = 1024  # Spark's own default
+DRIVER_MEMORY_MAX_MIB: Final = 8192  # more was never needed: nothing is cached
+_DRIVER_MEMORY_SHARE: Final = 4  # a quarter of the machine
+
+# may be set on any session, also on one that somebody else started
+_SQL_CONF: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    # else times are written as INT96, which other readers of Parquet call deprecated
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
+    "spark.sql.redaction.options.regex": "(?i)url|bind|pass|pw|cred|secret|token|key",
+}
+_STATIC_CONF: Final[Mapping[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+}
+
+
+@contextlib.contextmanager
+def spark_session(
+    app: str = "mqdssm",
+    *,
+    cores: int | None = None,
+    memory: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Iterator["SparkSession"]:
+    """Start Spark on this machine, or join the session that this process has.
+
+    Nothing that Java or Spark say reaches the terminal: it goes to a log file, which stays when something
+    fails. Starting takes 7 to 15 seconds. A session of somebody else's is joined, not changed: what is
+    yielded then has SQL settings of its own and is not stopped.
+
+    Args:
+        app: name of the application.
+        cores: how many cores to use; None is all.
+        memory: heap of the JVM, as ``1g``; None is a quarter of the machine, 1 to 8 GiB.
+        conf: further settings of Spark, which win.
+
+    Yields:
+        The session.
+
+    Raises:
+        ConfigError: Java or pyspark is missing or too old; with what to install.
+    """
+    check_spark()
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        joined = active.newSession()
+        for key, value in {**_SQL_CONF, **(conf or {})}.items():
+            if joined.conf.isModifiable(key):
+                joined.conf.set(key, value)
+        yield joined
+        return
+    folder = Path(tempfile.mkdtemp(prefix="mqdssm-spark-"))
+    try:
+        session = _start(folder, _configuration(app, folder, cores, memory, conf or {}))
+        try:
+            yield session
+        finally:
+            session.stop()
+    except ConfigError:
+        raise
+    except BaseException as error:
+        error.add_note(f"Spark's own log: {folder / LOG_NAME}")
+        raise
+    # the JVM ends a little later than stop() and still writes to its log
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def check_spark() -> None:
+    """Check, without starting anything, that Spark could run here.
+
+    Raises:
+        ConfigError: what is missing and how to install it.
+    """
+    for package in ("pyspark", "pyarrow", "pandas"):
+        if importlib.util.find_spec(package) is None:
+            raise ConfigError(f"this needs the Python package {package}: pip install 'mqdssm[spark]'")
+    find_java()
+
+
+def _configuration(
+    app: str, folder: Path, cores: int | None, memory: str | None, conf: Mapping[str, str]
+) -> dict[str, str]:
+    count = cores or os.cpu_count() or 1
+    return {
+        "spark.app.name": app,
+        "spark.master": f"local[{cores or '*'}]",
+        "spark.driver.memory": memory or _driver_memory(),
+        "spark.sql.shuffle.partitions": str(2 * count),
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        **_STATIC_CONF,
+        **_SQL_CONF,
+        **conf,
+    }
+
+
+def _driver_memory() -> str:
+    """A quarter of the machine's memory within bounds; what cannot be known (Windows) is the least."""
+    mebibytes = 0
+    if sys.platform != "win32":
+        mebibytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    bounded = min(max(mebibytes // _DRIVER_MEMORY_SHARE, DRIVER_MEMORY_MIN_MIB), DRIVER_MEMORY_MAX_MIB)
+    return f"{bounded}m"
+
+
+def _start(folder: Path, conf: Mapping[str, str]) -> "SparkSession":
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    log = folder / LOG_NAME
+    with _environment(), _errors_to(log):
+        try:
+            return builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            raise ConfigError(f"Java did not start Spark: {error}; Spark's own log: {log}") from error
+
+
+@contextlib.contextmanager
+def _environment() -> Iterator[None]:
+    """Set what the JVM and its workers inherit, for as long as they are started."""
+    python_path = os.environ.get("PYTHONPATH", "")
+    root = str(Path(mqdssm.__file__).parents[1])
+    installed = {os.path.realpath(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())}
+    if os.path.realpath(root) not in installed:
+        # run from a source tree: the workers must find the same mqdssm
+        python_path = os.pathsep.join(filter(None, [root, python_path]))
+    wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": python_path}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update({name: value for name, value in wanted.items() if value})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _errors_to(log: Path) -> Iterator[None]:
+    """Give children that start meanwhile this file as their standard error, for ever; ours comes back."""
+    sys.stderr.flush()
+    ours = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)

@@ -1,0 +1,141 @@
+"""The Spark data source ``mqdssm``: the objects of one element as a data frame, read from a directory.
+
+    spark.dataSource.register(MqdssmDataSource)
+    spark.read.format("mqdssm").options(url=..., object="Queue", user=..., credentialsfile=...).load()
+
+Its methods run in processes of Spark's, never in the program that asked: state goes in by options, and the
+secret is read where the search runs. One partition, since one reader already keeps slapd, Python and the JVM
+of a small machine busy; batches are bounded, so memory does not grow with the directory.
+"""
+
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from mqdssm.errors import MqdssmError
+from mqdssm.model.elements import DirectoryObject
+from mqdssm.spark.arrow import arrow_schema, batches
+from mqdssm.spark.columns import Column, columns_of, element_of
+from mqdssm.spark.failures import pack
+from mqdssm.spark.options import SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from mqdssm.events.facade import Directory
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT = "mqdssm"
+
+
+class MqdssmDataSource(DataSource):
+    """Format ``mqdssm``; the options are those of `mqdssm.spark.options.SourceOptions`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the format."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Give the columns of the element, or those named in option ``columns``."""
+        return spark_schema(self._checked().columns)
+
+    def reader(self, schema: StructType) -> "MqdssmReader":
+        """Make the reader; a schema given by the caller chooses among the columns."""
+        options = self._checked()
+        if schema == spark_schema(options.columns):
+            return MqdssmReader(options, options.columns)
+        try:
+            columns = columns_of(element_of(options.object), schema.names)
+            if schema != spark_schema(columns):
+                raise ValueError(f"the schema given has other types than {options.object}: leave it out")  # noqa: TRY301  # one place packs
+        except ValueError as error:
+            raise pack(error) from None
+        return MqdssmReader(options, columns)
+
+    def _checked(self) -> SourceOptions:
+        try:
+            return SourceOptions.parse(dict(self.options))
+        except MqdssmError as error:
+            raise pack(error) from None
+
+
+class MqdssmReader(DataSourceReader):
+    """Reads one element. Holds options, never a connection or a secret: it is pickled into every task."""
+
+    def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One search, one partition."""
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:  # type: ignore[override]  # Spark takes Arrow batches as well as tuples
+        """Search and yield the objects as Arrow batches.
+
+        Raises:
+            MqdssmSparkError: any error of ours, in the form that reaches the driver.
+        """
+        del partition
+        gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
+        try:
+            with open_directory(self._options) as directory:
+                yield from batches(_objects(directory, self._options, self._columns), self._columns)
+        except MqdssmError as error:
+            raise pack(error) from None
+        finally:
+            gc.enable()
+
+
+def spark_schema(columns: Sequence[Column]) -> StructType:
+    """Give the Spark schema of some columns."""
+    return from_arrow_schema(arrow_schema(columns))
+
+
+def open_directory(options: SourceOptions) -> "Directory":
+    """Connect as the options say; the password is read now and not kept."""
+    import mqdssm
+
+    return mqdssm.connect(
+        options.urls,
+        user=options.user,
+        password=options.password(),
+        tls=options.tls,
+        ca_file=options.cafile,
+        profile=options.profile,
+    )
+
+
+def read(
+    spark: "SparkSession", element: str, *, columns: Iterable[str] | None = None, **options: str
+) -> "DataFrame":
+    """Make the data frame of an element.
+
+    Args:
+        spark: the session.
+        element: ``Queue`` or ``queue``, and so on.
+        columns: the specification's names of the attributes wanted; None is all. Fewer are faster.
+        options: the further options of the data source: ``url``, ``user``, ``credentialsfile``, ...
+
+    Raises:
+        ConfigError: an option is wrong.
+    """
+    given = {**options, "object": element}
+    if columns is not None:
+        given["columns"] = ",".join(columns)
+    SourceOptions.parse(given)  # here, where the error keeps its class
+    spark.dataSource.register(MqdssmDataSource)
+    return spark.read.format(FORMAT).options(**cast("dict[str, Any]", given)).load()
+
+
+def _objects(
+    directory: "Directory", options: SourceOptions, columns: Sequence[Column]
+) -> Iterator[DirectoryObject]:
+    # without a list of names the search is tolerant: what cannot be computed stays unpopulated (M26, M40)
+    element = element_of(options.object)
+    named = len(columns) < len(columns_of(element))
+    return directory.search(element, attributes=[column.name for column in columns] if named else None)
