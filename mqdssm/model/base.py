@@ -1,0 +1,219 @@
+"""What every element of the abstract model has in common ([MS-MQDMPR] 3.1.1, decision M45)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+
+from mqdssm.model.fieldtypes import Guid, refusal
+
+_NOTHING: frozenset[str] = frozenset()
+_set = object.__setattr__
+
+
+class DirectoryObject(BaseModel):
+    """An object of the directory: the attributes it has, and which of them were ever given a value.
+
+    An attribute that was never set reads as the default of the specification and is *not populated*: it is
+    never written. Setting one, to whatever value, populates it. An object that was read from a directory
+    also remembers what was assigned since (M45).
+
+    Fields are in snake_case; the specification's names are their aliases, and both are accepted.
+
+    Attributes:
+        element_name: the name of the element in the specification, as ``"Queue"``.
+        unsupported_names: attributes that Active Directory does not have, whose use is a GenericError.
+    """
+
+    model_config = ConfigDict(
+        populate_by_name=True,
+        validate_assignment=True,
+        extra="forbid",
+        protected_namespaces=(),
+        loc_by_alias=True,
+    )
+
+    element_name: ClassVar[str] = "DirectoryObject"
+    unsupported_names: ClassVar[frozenset[str]] = frozenset()
+
+    _fields_by_adm: ClassVar[dict[str, str]] = {}
+    _adm_by_field: ClassVar[dict[str, str]] = {}
+    _defaults: ClassVar[dict[str, Any]] = {}
+
+    _assigned: frozenset[str] = PrivateAttr(default=_NOTHING)  # names of fields
+    _was_read: bool = PrivateAttr(default=False)
+
+    identifier: Guid | None = Field(default=None, alias="Identifier")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Build the tables of names and defaults of one element, once."""
+        cls.element_name = cls.__name__
+        cls._adm_by_field = {name: str(field.alias) for name, field in cls.model_fields.items()}
+        cls._fields_by_adm = {adm: name for name, adm in cls._adm_by_field.items()}
+        cls._defaults = {name: field.default for name, field in cls.model_fields.items()}
+
+    # -- names ------------------------------------------------------------------------------------
+
+    @classmethod
+    def adm_names(cls) -> tuple[str, ...]:
+        """The specification's names of all attributes, in the order of [MS-MQDSSM] 3.1.6.20."""
+        return tuple(cls._fields_by_adm)
+
+    @classmethod
+    def field_name(cls, adm: str) -> str:
+        """The field that holds an attribute of the specification: ``"Label"`` gives ``"label"``.
+
+        Raises:
+            ValueError: there is no such attribute; the message names the likely one.
+        """
+        field = cls._fields_by_adm.get(adm)
+        if field is None:
+            raise ValueError(cls._no_attribute(adm))
+        return field
+
+    @classmethod
+    def adm_name(cls, field: str) -> str:
+        """The specification's name of a field: ``"label"`` gives ``"Label"``.
+
+        Raises:
+            ValueError: there is no such field; the message names the likely one.
+        """
+        adm = cls._adm_by_field.get(field)
+        if adm is None:
+            raise ValueError(cls._no_attribute(field, cls._adm_by_field))
+        return adm
+
+    @classmethod
+    def _no_attribute(cls, name: str, known: Iterable[str] | None = None) -> str:
+        from difflib import get_close_matches  # noqa: PLC0415  only needed for a mistake
+
+        names = list(cls._fields_by_adm if known is None else known)
+        wanted = name.lower().replace("_", "")
+        plain = {each.lower().replace("_", ""): each for each in names}
+        close = [each for each in plain if wanted and wanted in each] or get_close_matches(wanted, plain, 1)
+        hint = f": did you mean {plain[min(close, key=len)]}?" if close else f"; it has {', '.join(names)}"
+        return f"{cls.element_name} has no attribute {name!r}{hint}"
+
+    # -- making -----------------------------------------------------------------------------------
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, data: Any) -> Any:
+        """Name the likely attribute where pydantic would only say that it permits no extra input."""
+        if isinstance(data, dict):
+            for name in data:
+                if name not in cls._fields_by_adm and name not in cls._adm_by_field:
+                    raise refusal(cls._no_attribute(str(name)))
+        return data
+
+    @classmethod
+    def from_directory(cls, values: dict[str, Any]) -> Self:
+        """Make an element out of what a directory holds; nothing is validated, so that all can be read.
+
+        Args:
+            values: field name -> value, already of the field's type; exactly these are populated.
+        """
+        element = cls.__new__(cls)
+        _set(element, "__dict__", cls._defaults | values)
+        _set(element, "__pydantic_fields_set__", set(values))
+        _set(element, "__pydantic_extra__", None)
+        _set(element, "__pydantic_private__", {"_assigned": _NOTHING, "_was_read": True})
+        return element
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Make an element from its JSON form.
+
+        Raises:
+            ValueError: no JSON, an unknown attribute, or a value that an attribute does not accept.
+        """
+        return cls.model_validate_json(text)
+
+    def to_json(self) -> str:
+        """The JSON form: the populated attributes under the specification's names."""
+        return self.model_dump_json(by_alias=True, exclude_unset=True)
+
+    # -- what is populated, what was assigned -----------------------------------------------------
+
+    @property
+    def populated(self) -> frozenset[str]:
+        """The specification's names of the attributes that have been set."""
+        names = self._adm_by_field
+        return frozenset([names[field] for field in self.model_fields_set])
+
+    def is_populated(self, adm: str) -> bool:
+        """Whether an attribute, by the specification's name, has been set.
+
+        Raises:
+            ValueError: there is no such attribute.
+        """
+        return self.field_name(adm) in self.model_fields_set
+
+    @property
+    def was_read(self) -> bool:
+        """Whether the object came from a directory, or was written to one."""
+        return self._was_read
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """What a write without a list sends: assigned since it was read; else all that is populated."""
+        if not self._was_read:
+            return self.populated
+        names = self._adm_by_field
+        return frozenset([names[field] for field in self._assigned])
+
+    def unset(self, adm: str) -> None:
+        """Make an attribute not populated again; it reads as its default and is not written.
+
+        Raises:
+            ValueError: there is no such attribute.
+        """
+        self._unset(self.field_name(adm))
+
+    def mark_written(self) -> None:
+        """Note that the directory now holds what this object holds: nothing is assigned any more."""
+        self._assigned = _NOTHING
+        self._was_read = True
+
+    def _unset(self, field: str) -> None:
+        self.__dict__[field] = self._defaults[field]
+        self.model_fields_set.discard(field)
+        self._assigned -= {field}
+
+    # -- Python's own ways ------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._adm_by_field:
+            super().__setattr__(name, value)
+            self._assigned |= {name}
+        elif name[:1] == "_":
+            super().__setattr__(name, value)
+        else:
+            raise ValueError(self._no_attribute(name, self._adm_by_field))
+
+    def __delattr__(self, name: str) -> None:
+        if name not in self._adm_by_field:
+            raise ValueError(self._no_attribute(name, self._adm_by_field))
+        self._unset(name)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, DirectoryObject):
+            return NotImplemented
+        fields = self.model_fields_set
+        return fields == other.model_fields_set and all(
+            self.__dict__[field] == other.__dict__[field] for field in fields
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # elements change
+
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        fields = self.model_fields_set
+        return [(name, self.__dict__[name]) for name in self._adm_by_field if name in fields]
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy; what is updated in it is validated and counts as assigned, as any assignment."""
+        copied = super().model_copy(deep=deep)
+        for name, value in (update or {}).items():
+            setattr(copied, name, value)
+        return copied

@@ -1,0 +1,297 @@
+"""Types of the attributes of the abstract model: what each accepts, and how it is written as JSON.
+
+A refused value raises a ValueError that says what is wrong with it and which limit it breaks; a field puts
+the name of its attribute before that. Nothing is guessed: a number is no truth value, and bytes are no text.
+"""
+
+import re
+import uuid
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum, IntEnum
+from functools import cache
+from typing import Annotated, Any, Final, SupportsBytes, TypeVar
+
+from pydantic import PlainSerializer, PlainValidator, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from mqdssm.model.dn import DN
+from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
+from mqdssm.model.queuenames import units_of
+
+LABEL_UNITS_MAX: Final = 124
+"""Longest queue label in UTF-16 code units ([MS-MQMQ] 2.3.1.8; upper range of mSMQLabelEx, M28)."""
+COMMON_NAME_UNITS_MAX: Final = 64
+"""Longest name of a computer or site in UTF-16 code units (upper range of cn in Active Directory)."""
+DESCRIPTION_UNITS_MAX: Final = 1024
+"""Longest description in UTF-16 code units (upper range of description in Active Directory, M28)."""
+CERTIFICATES_BYTES_MAX: Final = 1_048_576
+"""Largest value of mSMQSignCertificates in bytes (its upper range in Active Directory, M28)."""
+DIGEST_BYTES: Final = 16
+"""Length of an MD5 digest of a certificate in bytes ([MS-MQDMPR] 3.1.1.15)."""
+UNSIGNED_MAX: Final = 0xFFFF_FFFF
+BASE_PRIORITY_MIN: Final = -32768
+BASE_PRIORITY_MAX: Final = 32767
+COST_MIN: Final = 1
+COST_MAX: Final = 999_999
+"""Largest cost of a routing link ([MS-MQDMPR] 3.1.1.8)."""
+SUB_AUTHORITIES_MAX: Final = 15
+"""Most sub-authorities of a SID ([MS-DTYP] 2.4.2)."""
+TIME_MIN: Final = -62_135_596_800
+TIME_MAX: Final = 253_402_300_799
+"""The seconds since 1970 that a GeneralizedTime can hold: the years 1 to 9999."""
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,20}|0[xX][0-9A-Fa-f]{1,16}")
+_GUID: Final = re.compile(r"\{?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?")
+_SID: Final = re.compile(r"S-1-(?:[0-9]{1,10}|0[xX][0-9A-Fa-f]{12})((?:-[0-9]{1,10})*)", re.IGNORECASE)
+_DIGEST_HEX: Final = re.compile(r"[0-9A-Fa-f]{32}")
+
+_E = TypeVar("_E", bound=IntEnum)
+_T = TypeVar("_T")
+
+
+def attribute_name(field: str) -> str:
+    """The specification's name of a field: ``"base_priority"`` gives ``"BasePriority"``."""
+    return "".join("LDAP" if part == "ldap" else part.capitalize() for part in field.split("_"))
+
+
+def _problem(words: str) -> ValueError:
+    """The model knows one kind of error only, for wrong types as for wrong values."""
+    return ValueError(words)
+
+
+def refusal(problem: str) -> PydanticCustomError:
+    """The error (a ValueError) with which an element refuses what it is given."""
+    return PydanticCustomError("refused", "{problem}", {"problem": problem})
+
+
+@cache
+def spec_name(member: Enum) -> str:
+    """The specification's own name of an enumeration's member, as ``WinServer`` for ``WIN_SERVER``."""
+    aliases = [name for name, same in type(member).__members__.items() if same is member]
+    return aliases[1] if len(aliases) > 1 else member.name.title()
+
+
+def text(units_max: int | None = None, *, units_min: int = 0) -> Callable[[Any], str]:
+    """A validator of texts whose length in UTF-16 code units lies within the limits."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str):
+            raise _problem(f"must be text, not {type(value).__name__}")
+        if "\0" in value:
+            raise _problem("contains NUL, which no directory can hold")
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise _problem("contains half of a surrogate pair")
+        length = units_of(value)
+        if length < units_min:
+            raise _problem("may not be empty")
+        if units_max is not None and length > units_max:
+            raise _problem(f"is {length} UTF-16 code units long: the limit is {units_max}")
+        return str(value)
+
+    return check
+
+
+def integer(lowest: int, highest: int) -> Callable[[Any], int]:
+    """A validator of whole numbers, or their decimal or 0x text, within the limits."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, str) and _INTEGER.fullmatch(value):
+            value = int(value, 16 if value[:2] in {"0x", "0X"} else 10)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise _problem(f"must be a whole number, not {value!r}")
+        if not lowest <= value <= highest:
+            raise _problem(f"is {value}: {lowest} to {highest} are allowed")
+        return int(value)
+
+    return check
+
+
+def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
+    """A validator of byte strings: bytes, base64 text, or a value that knows its own bytes."""
+
+    def check(value: Any) -> bytes:
+        data = _bytes_of(value)
+        if bytes_max is not None and len(data) > bytes_max:
+            raise _problem(f"is {len(data)} bytes long: the limit is {bytes_max}")
+        return data
+
+    return check
+
+
+def member_of(enumeration: type[_E]) -> Callable[[Any], _E]:
+    """A validator of an enumeration's members: themselves, their numbers, or any of their names (M25)."""
+    by_name = {_plain(name): member for name, member in enumeration.__members__.items()}
+    if enumeration is OperatingSystemType:
+        by_name["windows95"] = by_name["win95"]
+    names = ", ".join(spec_name(member) for member in enumeration)
+
+    def check(value: Any) -> _E:
+        if isinstance(value, str):
+            named = by_name.get(_plain(value))
+            if named is not None:
+                return named
+            value = int(value, 0) if _INTEGER.fullmatch(value) and not _leads_with_zero(value) else value
+        if isinstance(value, int) and not isinstance(value, bool) and value in list(enumeration):
+            return enumeration(value)
+        raise _problem(f"is {value!r}: one of {names} is expected")
+
+    return check
+
+
+def many(item: Callable[[Any], _T]) -> Callable[[Any], tuple[_T, ...]]:
+    """A validator of lists and tuples whose items pass another validator."""
+
+    def check(value: Any) -> tuple[_T, ...]:
+        if not isinstance(value, list | tuple):
+            raise _problem(f"must be a list, not {type(value).__name__}")
+        return tuple(item(each) for each in value)
+
+    return check
+
+
+def boolean(value: Any) -> bool:
+    """A validator of truth values: True, False, or these words in any case."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise _problem(f"must be true or false, not {value!r}")
+
+
+def guid(value: Any) -> uuid.UUID:
+    """A validator of GUIDs; bytes are refused, because their order cannot be seen."""
+    if isinstance(value, uuid.UUID):
+        return value
+    if isinstance(value, str) and _GUID.fullmatch(value):
+        return uuid.UUID(value)
+    raise _problem(f"must be a GUID as 01234567-89ab-cdef-0123-456789abcdef, not {value!r}")
+
+
+def seconds(value: Any) -> int:
+    """A validator of times: seconds since 1970-01-01T00:00Z, or a datetime that knows its zone."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise _problem("is a datetime without a time zone")
+        value = int(value.timestamp())
+    return integer(TIME_MIN, TIME_MAX)(value)
+
+
+def security_identifier(value: Any) -> str:
+    """A validator of SIDs in their text form ([MS-DTYP] 2.4.2.1), or values whose text is one."""
+    words = str(value)
+    match = _SID.fullmatch(words)
+    if match is None:
+        raise _problem(f"must be a SID as S-1-5-21-1-2-3-1001, not {words!r}")
+    numbers = match[1].split("-")[1:]
+    if len(numbers) > SUB_AUTHORITIES_MAX or any(int(number) > UNSIGNED_MAX for number in numbers):
+        raise _problem(f"{words!r} is no SID: at most {SUB_AUTHORITIES_MAX} sub-authorities of 32 bits")
+    return "S" + words[1:]
+
+
+def distinguished_name(value: Any) -> str:
+    """A validator of distinguished names, kept as they are written."""
+    words = str(value) if isinstance(value, DN) else text(units_min=1)(value)
+    try:
+        DN.parse(words)
+    except ValueError as error:
+        raise _problem(f"must be a distinguished name: {error}") from None
+    return words
+
+
+def digest(value: Any) -> bytes:
+    """A validator of MD5 digests: 16 bytes, a GUID made of them, or their hexadecimal digits."""
+    if isinstance(value, uuid.UUID):
+        return value.bytes_le
+    if isinstance(value, str) and _DIGEST_HEX.fullmatch(value):
+        return bytes.fromhex(value)
+    data = _bytes_of(value)
+    if len(data) != DIGEST_BYTES:
+        raise _problem(f"is {len(data)} bytes long: a digest has {DIGEST_BYTES}")
+    return data
+
+
+def _bytes_of(value: Any) -> bytes:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, str):
+        try:
+            return b64decode(value, validate=True)
+        except ValueError:
+            raise _problem("must be bytes, or base64 text") from None
+    if isinstance(value, SupportsBytes) and not isinstance(value, uuid.UUID):
+        return bytes(value)
+    raise _problem(f"must be bytes, or base64 text, not {type(value).__name__}")
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace(" ", "").lower()
+
+
+def _leads_with_zero(digits: str) -> bool:
+    return len(digits) > 1 and digits[0] == "0" and digits[1] not in "xX"
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _hex_digits(value: tuple[bytes, ...]) -> list[str]:
+    return [each.hex() for each in value]
+
+
+def _spec_name(value: object) -> object:
+    return spec_name(value) if isinstance(value, Enum) else value
+
+
+def _guid_texts(value: tuple[uuid.UUID, ...]) -> list[str]:
+    return [str(each) for each in value]
+
+
+_as_base64: Final = PlainSerializer(_base64, when_used="json")
+_as_name: Final = PlainSerializer(_spec_name, when_used="json")
+
+
+def _checked_by(check: Callable[[Any], object]) -> PlainValidator:
+    """The validator of a field: what a check says against a value, with the attribute's name before it."""
+
+    def validate(value: Any, info: ValidationInfo) -> object:
+        attribute = attribute_name(info.field_name or "value")
+        if value is None:
+            raise refusal(f"{attribute} may not be None: leave it out, or unset() it")
+        try:
+            return check(value)
+        except ValueError as error:
+            raise refusal(f"{attribute} {error}") from None
+
+    return PlainValidator(validate)
+
+
+Text = Annotated[str, _checked_by(text())]
+Label = Annotated[str, _checked_by(text(LABEL_UNITS_MAX))]
+Name = Annotated[str, _checked_by(text(COMMON_NAME_UNITS_MAX, units_min=1))]
+Description = Annotated[str, _checked_by(text(DESCRIPTION_UNITS_MAX))]
+DnText = Annotated[str, _checked_by(distinguished_name)]
+SidText = Annotated[str, _checked_by(security_identifier)]
+Boolean = Annotated[bool, _checked_by(boolean)]
+Unsigned = Annotated[int, _checked_by(integer(0, UNSIGNED_MAX))]
+BasePriority = Annotated[int, _checked_by(integer(BASE_PRIORITY_MIN, BASE_PRIORITY_MAX))]
+Cost = Annotated[int, _checked_by(integer(COST_MIN, COST_MAX))]
+Seconds = Annotated[int, _checked_by(seconds)]
+Guid = Annotated[uuid.UUID, _checked_by(guid), PlainSerializer(str, when_used="json")]
+Guids = Annotated[
+    tuple[uuid.UUID, ...], _checked_by(many(guid)), PlainSerializer(_guid_texts, when_used="json")
+]
+Blob = Annotated[bytes, _checked_by(blob()), _as_base64]
+CertificateBlob = Annotated[bytes, _checked_by(blob(CERTIFICATES_BYTES_MAX)), _as_base64]
+Digests = Annotated[
+    tuple[bytes, ...], _checked_by(many(digest)), PlainSerializer(_hex_digits, when_used="json")
+]
+PrivacyLevelValue = Annotated[PrivacyLevel, _checked_by(member_of(PrivacyLevel)), _as_name]
+OperatingSystemTypeValue = Annotated[
+    OperatingSystemType, _checked_by(member_of(OperatingSystemType)), _as_name
+]
+DirectoryServerTypeValue = Annotated[
+    DirectoryServerType, _checked_by(member_of(DirectoryServerType)), _as_name
+]
