@@ -1,1 +1,48 @@
-"""What is known about attributes, as rows: the one table everything else is derived from."""
+"""What is known about attributes, as rows: the one table everything else is derived from.
+
+``table_of(Queue).row("Label")`` says where Queue.Label is kept; ``schema`` holds the classes and attributes
+of the directory; ``compute`` and ``places`` hold the pure parts of [MS-MQDSSM] 2.2.1 and 3.1.6.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.model.base import DirectoryObject
+from mqdssm.tables import enterprise, queue, queue_manager, routing_link, site, user
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.row import NO_DEFAULT, Access, Computed, Holder, Missing, Row
+
+__all__ = [
+    "NO_DEFAULT",
+    "TABLES",
+    "Access",
+    "Computed",
+    "ElementTable",
+    "Holder",
+    "Missing",
+    "Row",
+    "table_of",
+]
+
+_MODULES: Final = (queue_manager, queue, enterprise, site, routing_link, user)
+
+TABLES: Final[Mapping[type[DirectoryObject], ElementTable]] = MappingProxyType(
+    {module.TABLE.element: module.TABLE for module in _MODULES}
+)
+"""The table of each element that the directory can hold, in the order of [MS-MQDSSM] 3.1.6.20."""
+
+_BY_NAME: Final = {table.name: table for table in TABLES.values()}
+
+
+def table_of(element: type[DirectoryObject] | str) -> ElementTable:
+    """The table of an element, by its class or by the specification's name.
+
+    Raises:
+        ValueError: an element that is not kept in the directory, as ConnectedNetwork (decision M44).
+    """
+    name = element if isinstance(element, str) else element.element_name
+    found = _BY_NAME.get(name)
+    if found is None:
+        raise ValueError(f"{name} is not kept in the directory; {', '.join(_BY_NAME)} are")
+    return found

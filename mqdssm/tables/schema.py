@@ -79,7 +79,7 @@ def required_attributes(name: str) -> frozenset[str]:
 
 def _prove() -> None:
     """Refuse to be imported with contradictions: a wrong schema must not reach a server."""
-    oids = [d.oid for d in (*schema_attributes.ALL, *schema_classes.ALL)]
+    oids = [a.oid for a in schema_attributes.ALL] + [c.oid for c in schema_classes.ALL]
     problems = [f"OID {oid} is defined twice" for oid in sorted({o for o in oids if oids.count(o) > 1})]
     if len(ATTRIBUTES) != len(schema_attributes.ALL) or len(CLASSES) != len(schema_classes.ALL):
         problems.append("a name is defined twice")

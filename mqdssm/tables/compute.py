@@ -1,0 +1,182 @@
+"""Pure computations of [MS-MQDSSM]: bits, names and paths that no single attribute holds."""
+
+import re
+from collections.abc import Iterable
+from enum import IntFlag
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from mqdssm.model.dn import DN, first_values
+from mqdssm.model.enums import DirectoryServerType
+from mqdssm.model.queuenames import lower_each, name_of
+
+CLUSTER_SERVICE: Final = "MSClusterVirtualServer"
+_LDAP_URL: Final = re.compile(r"ldap://(?:(?P<server>[^/=]*)/)?(?P<dn>.*)", re.IGNORECASE | re.DOTALL)
+
+
+class ServiceBits(IntFlag):
+    """Bits of mSMQServiceType and mSMQServices ([MS-MQDSSM] 3.1.6.1.1.5)."""
+
+    ROUTING_SERVER = 0x01
+    BACKUP_SITE_CONTROLLER = 0x02
+    PRIMARY_SITE_CONTROLLER = 0x04
+    PRIMARY_ENTERPRISE_CONTROLLER = 0x08
+    REMOTE_ACCESS_SERVER = 0x10
+
+
+_SERVER_TYPES: Final = (  # should several bits be set, the highest role counts
+    (ServiceBits.PRIMARY_ENTERPRISE_CONTROLLER, DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER),
+    (ServiceBits.PRIMARY_SITE_CONTROLLER, DirectoryServerType.PRIMARY_SITE_CONTROLLER),
+    (ServiceBits.BACKUP_SITE_CONTROLLER, DirectoryServerType.BACKUP_SITE_CONTROLLER),
+)
+_BIT_OF_TYPE: Final = {server_type: bit for bit, server_type in _SERVER_TYPES}
+
+
+def service_type(
+    *,
+    routing_server: bool | None,
+    remote_access_server: bool | None,
+    directory_server: bool | None,
+    directory_server_type: DirectoryServerType | None,
+) -> int:
+    """MSMQServiceType of a queue manager ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
+
+    Args:
+        routing_server: QueueManager.RoutingServer; None if not populated, likewise the others.
+        remote_access_server: QueueManager.RemoteAccessServer.
+        directory_server: QueueManager.DirectoryServer.
+        directory_server_type: QueueManager.DirectoryServerType; it counts for directory servers alone.
+    """
+    value = 0
+    if routing_server:
+        value |= ServiceBits.ROUTING_SERVER
+    if remote_access_server:
+        value |= ServiceBits.REMOTE_ACCESS_SERVER
+    if directory_server and directory_server_type is not None:
+        value |= _BIT_OF_TYPE.get(directory_server_type, 0)
+    return int(value)
+
+
+def remote_access_server(service: int) -> bool:
+    """QueueManager.RemoteAccessServer of a mSMQServiceType ([MS-MQDSSM] 3.1.6.11.1)."""
+    return bool(service & ServiceBits.REMOTE_ACCESS_SERVER)
+
+
+def directory_server_type(*, directory_server: bool, service: int) -> DirectoryServerType | None:
+    """QueueManager.DirectoryServerType ([MS-MQDSSM] 3.1.6.11.1.5).
+
+    Args:
+        directory_server: mSMQDsServices, False if it is not set.
+        service: mSMQServiceType, 0 if it is not set.
+
+    Returns:
+        None (stays unpopulated) for queue managers that are no directory servers.
+    """
+    if not directory_server:
+        return None
+    for bit, server_type in _SERVER_TYPES:
+        if service & bit:
+            return server_type
+    return DirectoryServerType.STANDALONE
+
+
+def computer_name(queue_manager: str) -> str:
+    """QueueManager.ComputerName: the second value of the DN ([MS-MQDSSM] 3.1.6.11.1.1).
+
+    Args:
+        queue_manager: DN of an mSMQConfiguration.
+
+    Raises:
+        ValueError: no DN, or one too short.
+    """
+    return _values(queue_manager, 2)[1]
+
+
+class QueuePlace(NamedTuple):
+    """What the DN of a queue says ([MS-MQDSSM] 2.2.1).
+
+    Attributes:
+        cn: value of the queue's own RDN.
+        computer: name of the computer.
+    """
+
+    cn: str
+    computer: str
+
+
+def queue_place(queue: str) -> QueuePlace:
+    """The queue's and the computer's RDN values in the DN of a mSMQQueue.
+
+    Raises:
+        ValueError: no DN, or one too short.
+    """
+    values = _values(queue, 3)
+    return QueuePlace(values[0], values[2])
+
+
+def pathname(computer: str, cn: str, extension: str | None) -> str:
+    r"""Queue.Pathname, ``computer\queue`` in lower case ([MS-MQDSSM] 3.1.6.11.2.1, decision M7).
+
+    Args:
+        computer: name of the computer, from the DN.
+        cn: value of the queue's RDN.
+        extension: mSMQQueueNameExt, if it is set.
+    """
+    return f"{lower_each(computer)}\\{name_of(cn, extension)}"
+
+
+def qualified_pathname(dns_host_name: str | None, cn: str, extension: str | None) -> str:
+    """Queue.QualifiedPathname ([MS-MQDSSM] 3.1.6.11.2.2, decision M7).
+
+    Args:
+        dns_host_name: dNSHostName of the computer, if it is set.
+        cn: value of the queue's RDN.
+        extension: mSMQQueueNameExt, if it is set.
+
+    Returns:
+        An empty text for a computer without dNSHostName ([MS-MQDSSM] 3.1.6.11.2 step 5).
+    """
+    return pathname(dns_host_name, cn, extension) if dns_host_name else ""
+
+
+def clustered(service_principal_names: Iterable[str]) -> bool:
+    """QueueManager.Clustered ([MS-MQDSSM] 3.1.6.11.1.6).
+
+    Args:
+        service_principal_names: all values of servicePrincipalName.
+    """
+    return any(CLUSTER_SERVICE in name for name in service_principal_names)
+
+
+def directory_path(dn: str) -> str:
+    """Queue.DirectoryPath: ``LDAP://`` and the DN, without the third slash of the text (decision M15)."""
+    return f"LDAP://{dn}"
+
+
+def dn_of_directory_path(path: str) -> DN:
+    """The DN in a DirectoryPath: ``LDAP://DN``, ``LDAP:///DN`` or ``LDAP://server/DN`` (decision M15).
+
+    Raises:
+        ValueError: another form, or no DN in it.
+    """
+    found = _LDAP_URL.fullmatch(path)
+    if found is None or not found["dn"]:
+        raise ValueError(f"{path!r} is no DirectoryPath: LDAP://<DN> is expected")
+    return DN.parse(found["dn"])
+
+
+def link_name(site1: UUID, site2: UUID) -> str:
+    """The RDN value of a routing link: both GUIDs as 32 hexadecimal digits ([MS-MQDSSM] 3.1.6.1.4.2).
+
+    Args:
+        site1: RoutingLink.Site1Identifier.
+        site2: RoutingLink.Site2Identifier.
+    """
+    return f"{site1.hex}{site2.hex}"
+
+
+def _values(dn: str, count: int) -> tuple[str, ...]:
+    values = first_values(dn, count)
+    if len(values) < count:
+        raise ValueError(f"{dn!r} has {len(values)} names, {count} are expected")
+    return values

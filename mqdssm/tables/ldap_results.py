@@ -1,0 +1,90 @@
+"""LDAP result codes: their names, and what [MS-MQDSSM] makes of them (2.2.6)."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.model.results import DirectoryOperationResult
+
+SUCCESS: Final = 0
+NO_SUCH_ATTRIBUTE: Final = 16
+NO_SUCH_OBJECT: Final = 32
+ENTRY_ALREADY_EXISTS: Final = 68
+
+_RESULTS: Final[Mapping[int, DirectoryOperationResult]] = MappingProxyType(
+    {
+        SUCCESS: DirectoryOperationResult.SUCCESS,
+        NO_SUCH_ATTRIBUTE: DirectoryOperationResult.ATTRIBUTE_NOT_FOUND,
+        NO_SUCH_OBJECT: DirectoryOperationResult.OBJECT_NOT_FOUND,
+        ENTRY_ALREADY_EXISTS: DirectoryOperationResult.OBJECT_ALREADY_EXISTS,
+    }
+)
+
+NAMES: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        0: "success",
+        1: "operationsError",
+        2: "protocolError",
+        3: "timeLimitExceeded",
+        4: "sizeLimitExceeded",
+        5: "compareFalse",
+        6: "compareTrue",
+        7: "authMethodNotSupported",
+        8: "strongerAuthRequired",
+        10: "referral",
+        11: "adminLimitExceeded",
+        12: "unavailableCriticalExtension",
+        13: "confidentialityRequired",
+        14: "saslBindInProgress",
+        16: "noSuchAttribute",
+        17: "undefinedAttributeType",
+        18: "inappropriateMatching",
+        19: "constraintViolation",
+        20: "attributeOrValueExists",
+        21: "invalidAttributeSyntax",
+        32: "noSuchObject",
+        33: "aliasProblem",
+        34: "invalidDNSyntax",
+        36: "aliasDereferencingProblem",
+        48: "inappropriateAuthentication",
+        49: "invalidCredentials",
+        50: "insufficientAccessRights",
+        51: "busy",
+        52: "unavailable",
+        53: "unwillingToPerform",
+        54: "loopDetect",
+        64: "namingViolation",
+        65: "objectClassViolation",
+        66: "notAllowedOnNonLeaf",
+        67: "notAllowedOnRDN",
+        68: "entryAlreadyExists",
+        69: "objectClassModsProhibited",
+        71: "affectsMultipleDSAs",
+        80: "other",
+        118: "canceled",
+        119: "noSuchOperation",
+        120: "tooLate",
+        121: "cannotCancel",
+        122: "assertionFailed",
+        123: "authorizationDenied",
+        4096: "syncRefreshRequired",
+    }
+)
+"""Names of result codes (RFC 4511 4.1.9, RFC 3909, 4370, 4528, 4533)."""
+
+
+def result_of(code: int) -> DirectoryOperationResult:
+    """The DirectoryOperationResult of an LDAP result code ([MS-MQDSSM] 2.2.6).
+
+    Args:
+        code: the resultCode of an LDAPResult.
+
+    Returns:
+        GenericError for every code that the specification does not list.
+    """
+    return _RESULTS.get(code, DirectoryOperationResult.GENERIC_ERROR)
+
+
+def name_of(code: int) -> str:
+    """The name of an LDAP result code, as ``noSuchObject``; ``result 12345`` for unknown ones."""
+    return NAMES.get(code, f"result {code}")

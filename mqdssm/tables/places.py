@@ -1,0 +1,128 @@
+"""Where objects are: the distinguished names of [MS-MQDSSM] 2.2.1 and the search bases of 3.1.6.15.
+
+All below one root, the rootDomainNamingContext; canonical form without blanks (decision M3). Computers may
+be elsewhere (decision M16): then the DN that was found takes the place of :func:`computer_dn`.
+"""
+
+from typing import Final
+
+from mqdssm.model.dn import DN
+from mqdssm.tables.settings import RDN_VALUE as SETTINGS_NAME
+
+QUEUE_MANAGER_NAME: Final = "msmq"
+ENTERPRISE_NAME: Final = "MsmqServices"
+
+_BASES: Final = {
+    "mSMQConfiguration": (),  # the text says configuration naming context, where none of these is (M8)
+    "mSMQQueue": (),
+    "user": (),
+    "mSMQEnterpriseSettings": ("Services",),
+    "site": ("Sites",),
+    "mSMQSiteLink": (ENTERPRISE_NAME, "Services"),
+}
+
+
+def configuration_dn(root: DN) -> DN:
+    """CN=Configuration, the configuration naming context."""
+    return root.child("CN", "Configuration")
+
+
+def computers_dn(root: DN) -> DN:
+    """CN=Computers, where computers are by default."""
+    return root.child("CN", "Computers")
+
+
+def users_dn(root: DN) -> DN:
+    """CN=Users, where users, groups and queue aliases are by default."""
+    return root.child("CN", "Users")
+
+
+def user_dn(root: DN, name: str) -> DN:
+    """A user, a group or a queue alias at its default place ([MS-MQDSSM] 2.2.1)."""
+    return users_dn(root).child("CN", name)
+
+
+def computer_dn(root: DN, name: str) -> DN:
+    """A computer at its default place ([MS-MQDSSM] 2.2.1)."""
+    return computers_dn(root).child("CN", name)
+
+
+def queue_manager_of(computer: DN) -> DN:
+    """The queue manager of the computer at a DN."""
+    return computer.child("CN", QUEUE_MANAGER_NAME)
+
+
+def queue_manager_dn(root: DN, computer: str) -> DN:
+    """The mSMQConfiguration of a computer ([MS-MQDSSM] 2.2.1)."""
+    return queue_manager_of(computer_dn(root, computer))
+
+
+def queue_dn(root: DN, computer: str, cn: str) -> DN:
+    """A queue of a computer ([MS-MQDSSM] 2.2.1).
+
+    Args:
+        root: the root domain.
+        computer: the computer's name.
+        cn: the queue's RDN value, as ``model.queuenames.rdn_of`` makes it.
+    """
+    return queue_manager_dn(root, computer).child("CN", cn)
+
+
+def sites_dn(root: DN) -> DN:
+    """CN=Sites, the parent of all sites (decision M2)."""
+    return configuration_dn(root).child("CN", "Sites")
+
+
+def site_dn(root: DN, name: str) -> DN:
+    """A site ([MS-MQDSSM] 2.2.1)."""
+    return sites_dn(root).child("CN", name)
+
+
+def servers_dn(root: DN, site: str) -> DN:
+    """CN=Servers of a site, which holds its server objects (decision M6)."""
+    return site_dn(root, site).child("CN", "Servers")
+
+
+def server_dn(root: DN, site: str, computer: str) -> DN:
+    """The server object of a computer in a site, the parent of its settings (decision M6)."""
+    return servers_dn(root, site).child("CN", computer)
+
+
+def settings_dn(root: DN, site: str, computer: str) -> DN:
+    """The mSMQSettings of a computer in a site ([MS-MQDSSM] 2.2.1)."""
+    return server_dn(root, site, computer).child("CN", SETTINGS_NAME)
+
+
+def services_dn(root: DN) -> DN:
+    """CN=Services, the parent of the enterprise object."""
+    return configuration_dn(root).child("CN", "Services")
+
+
+def enterprise_dn(root: DN) -> DN:
+    """CN=MsmqServices, the one mSMQEnterpriseSettings ([MS-MQDSSM] 2.2.1, 2.2.3)."""
+    return services_dn(root).child("CN", ENTERPRISE_NAME)
+
+
+def link_dn(root: DN, name: str) -> DN:
+    """A routing link ([MS-MQDSSM] 2.2.1); ``compute.link_name`` makes the name."""
+    return enterprise_dn(root).child("CN", name)
+
+
+def search_base(ldap_class: str, root: DN, configuration: DN | None = None) -> DN:
+    """Where a search for objects of a class begins ([MS-MQDSSM] 3.1.6.15, decision M8).
+
+    Args:
+        ldap_class: the class, in the schema's spelling.
+        root: the root domain, or the naming context to search instead.
+        configuration: the configuration naming context; CN=Configuration of the root if not given.
+
+    Raises:
+        ValueError: no element is kept in objects of this class.
+    """
+    rdns = _BASES.get(ldap_class)
+    if rdns is None:
+        raise ValueError(f"no element is kept in objects of class {ldap_class!r}")
+    base = (configuration or configuration_dn(root)) if rdns else root
+    for value in reversed(rdns):
+        base = base.child("CN", value)
+    return base

@@ -1,0 +1,265 @@
+"""LDAP attribute values and the Python values that stand for them, both ways.
+
+Each syntax is strict: what its pattern does not cover is a MappingError, and the value stays in the
+directory as it was. Wire forms are those that servers store (decision M10), not those of the prose.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from enum import IntEnum, StrEnum
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
+from uuid import UUID
+
+from mqdssm.errors import MappingError
+from mqdssm.tables import adsyntax as ad
+from mqdssm.tables.adsyntax import AdSyntax
+from mqdssm.wire.sid import Sid
+
+T = TypeVar("T")
+E = TypeVar("E", bound=IntEnum)
+
+UINT32_MAX: Final = 2**32 - 1
+INT32_MAX: Final = 2**31 - 1
+INT32_MIN: Final = -(2**31)
+GUID_BYTES: Final = 16
+TIME_SECONDS_MIN: Final = -11_644_473_600  # 1601-01-01, where Windows begins to count
+TIME_SECONDS_MAX: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
+SHOWN_BYTES_MAX: Final = 60  # of a wrong value in a message
+
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_INTEGER: Final = re.compile(rb"-?[1-9][0-9]{0,9}|0")
+_TIME: Final = re.compile(rb"([0-9]{8})([01][0-9]|2[0-3])([0-5][0-9])([0-5][0-9])(?:[.,][0-9]+)?Z")
+
+
+class Kind(StrEnum):
+    """What an abstract value is in Python; documentation and Spark columns are derived from it."""
+
+    BOOLEAN = "bool"
+    INTEGER = "int"
+    ENUMERATION = "enum"
+    TEXT = "str"
+    BYTES = "bytes"
+    GUID = "uuid.UUID"
+    SID = "SID text"
+    DN = "DN text"
+    TIME = "seconds since 1970 UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax(Generic[T]):
+    """How one kind of attribute value is read and written.
+
+    Attributes:
+        name: what messages call it.
+        ad_syntax: the syntax of the attribute in the schema.
+        kind: what the value is in Python.
+        load: one value as the server sent it to the Python value; raises MappingError.
+        dump: the Python value to the one value to send; raises MappingError.
+    """
+
+    name: str
+    ad_syntax: AdSyntax
+    kind: Kind
+    load: Callable[[bytes], T]
+    dump: Callable[[T], bytes]
+
+
+def _no(name: str, value: object, reason: str = "") -> MappingError:
+    shown = repr(value)
+    if len(shown) > SHOWN_BYTES_MAX:
+        shown = f"{shown[:SHOWN_BYTES_MAX]}…"
+    return MappingError(f"is no {name}: {shown}{f' {reason}' if reason else ''}")
+
+
+def _load_integer(raw: bytes, name: str, low: int, high: int) -> int:
+    if _INTEGER.fullmatch(raw) is None:  # int() alone takes "1_0" and " 7"
+        raise _no(name, raw)
+    value = int(raw)
+    if not low <= value <= high:
+        raise _no(name, value, "does not fit a 32-bit integer")
+    return value
+
+
+def _check_integer(value: object, name: str, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _no(name, value)
+    if not low <= value <= high:
+        raise _no(name, value, f"is not in {low}..{high}")
+    return int(value)
+
+
+def _load_uint32(raw: bytes) -> int:
+    # what other programs wrote unsigned into a server without a 32-bit limit is read too
+    return _load_integer(raw, "UINT32", INT32_MIN, UINT32_MAX) & UINT32_MAX
+
+
+def _dump_uint32(value: int) -> bytes:
+    number = _check_integer(value, "UINT32", 0, UINT32_MAX)
+    return b"%d" % (number if number <= INT32_MAX else number - 2**32)
+
+
+def _load_int32(raw: bytes) -> int:
+    return _load_integer(raw, "INT32", INT32_MIN, INT32_MAX)
+
+
+def _dump_int32(value: int) -> bytes:
+    return b"%d" % _check_integer(value, "INT32", INT32_MIN, INT32_MAX)
+
+
+def _load_text(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _no("UTF-8 text", raw) from None
+
+
+def _dump_text(value: str) -> bytes:
+    if not isinstance(value, str):
+        raise _no("text", value)
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _no("text that UTF-8 can carry", value) from None
+
+
+def _load_octets(raw: bytes) -> bytes:
+    return raw
+
+
+def _dump_octets(value: bytes) -> bytes:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise _no("octets", value)
+    return bytes(value)
+
+
+def _load_octets16(raw: bytes) -> bytes:
+    if len(raw) != GUID_BYTES:
+        raise _no("16 octets", raw, f"has {len(raw)}")
+    return raw
+
+
+def _dump_octets16(value: bytes) -> bytes:
+    return _load_octets16(_dump_octets(value))
+
+
+def _load_guid(raw: bytes) -> UUID:
+    if len(raw) != GUID_BYTES:
+        raise _no("GUID", raw, f"has {len(raw)} bytes, not 16")
+    return UUID(bytes_le=raw)
+
+
+def _dump_guid(value: UUID) -> bytes:
+    if not isinstance(value, UUID):
+        raise _no("GUID", value)
+    return value.bytes_le
+
+
+def _load_sid(raw: bytes) -> str:
+    try:
+        return str(Sid.from_bytes(raw))
+    except ValueError as error:
+        raise _no("SID", raw, f"({error})") from None
+
+
+def _dump_sid(value: str) -> bytes:
+    try:
+        return bytes(Sid.parse(str(value)))
+    except ValueError as error:
+        raise _no("SID", value, f"({error})") from None
+
+
+@lru_cache(maxsize=4096)
+def _seconds_of_day(digits: bytes) -> int:
+    """Seconds from 1970 to the begin of a day written as YYYYMMDD."""
+    year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
+    return (date(year, month, day).toordinal() - _EPOCH_DAY) * 86_400
+
+
+def _load_time(raw: bytes) -> int:
+    found = _TIME.fullmatch(raw)
+    if found is None:
+        raise _no("GeneralizedTime", raw)
+    day, hour, minute, second = found.groups()
+    try:
+        return _seconds_of_day(day) + int(hour) * 3600 + int(minute) * 60 + int(second)
+    except ValueError:
+        raise _no("GeneralizedTime", raw, "(no such day)") from None
+
+
+def _dump_time(value: int) -> bytes:
+    seconds = _check_integer(value, "time", TIME_SECONDS_MIN, TIME_SECONDS_MAX)
+    days, rest = divmod(seconds, 86_400)
+    day = date.fromordinal(days + _EPOCH_DAY)
+    clock = f"{rest // 3600:02}{rest // 60 % 60:02}{rest % 60:02}"
+    # "1577836800" or no fraction would be taken by Active Directory, and compare wrongly (M35)
+    return f"{day.year:04}{day.month:02}{day.day:02}{clock}.0Z".encode("ascii")
+
+
+def words(name: str, ad_syntax: AdSyntax, kind: Kind, values: Mapping[T, bytes]) -> Syntax[T]:
+    """Make a syntax of a few fixed words, one for each value.
+
+    Args:
+        name: what messages call it.
+        ad_syntax: the syntax of the attribute in the schema.
+        kind: what the values are in Python.
+        values: each value and its word on the wire.
+    """
+    dumps = dict(values)
+    loads = {word: value for value, word in values.items()}
+    types = {type(value) for value in values}
+
+    def load(raw: bytes) -> T:
+        try:
+            return loads[raw]
+        except KeyError:
+            raise _no(name, raw) from None
+
+    def dump(value: T) -> bytes:
+        if type(value) not in types:  # True == 1, yet 1 is no boolean
+            raise _no(name, value)
+        return dumps[value]
+
+    return Syntax(name, ad_syntax, kind, load, dump)
+
+
+def enumeration(members: type[E], ad_syntax: AdSyntax) -> Syntax[E]:
+    """Make the syntax of an enumeration that is stored as its number.
+
+    Args:
+        members: the enumeration; its numbers are those on the wire.
+        ad_syntax: Enumeration or Integer.
+    """
+    words_of: Mapping[E, bytes] = {member: b"%d" % member.value for member in members}
+    return words(members.__name__, ad_syntax, Kind.ENUMERATION, words_of)
+
+
+BOOLEAN: Final = words("BOOLEAN", ad.BOOLEAN, Kind.BOOLEAN, {True: b"TRUE", False: b"FALSE"})
+INT32: Final = Syntax("INT32", ad.INTEGER, Kind.INTEGER, _load_int32, _dump_int32)
+UINT32: Final = Syntax("UINT32", ad.INTEGER, Kind.INTEGER, _load_uint32, _dump_uint32)  # M11
+UNICODE: Final = Syntax("UNICODE", ad.UNICODE, Kind.TEXT, _load_text, _dump_text)
+TELETEX: Final = Syntax("TELETEX", ad.TELETEX, Kind.TEXT, _load_text, _dump_text)
+OCTETS: Final = Syntax("OCTETS", ad.OCTET_STRING, Kind.BYTES, _load_octets, _dump_octets)
+OCTETS16: Final = Syntax("OCTETS16", ad.OCTET_STRING, Kind.BYTES, _load_octets16, _dump_octets16)
+DESCRIPTOR: Final = Syntax("DESCRIPTOR", ad.SECURITY_DESCRIPTOR, Kind.BYTES, _load_octets, _dump_octets)
+GUID: Final = Syntax("GUID", ad.OCTET_STRING, Kind.GUID, _load_guid, _dump_guid)
+SID: Final = Syntax("SID", ad.SID, Kind.SID, _load_sid, _dump_sid)
+DN_TEXT: Final = Syntax("DN_TEXT", ad.DN, Kind.DN, _load_text, _dump_text)
+TIME: Final = Syntax("TIME", ad.GENERALIZED_TIME, Kind.TIME, _load_time, _dump_time)
+
+ALL: Final[tuple[Syntax[Any], ...]] = (
+    BOOLEAN,
+    INT32,
+    UINT32,
+    UNICODE,
+    TELETEX,
+    OCTETS,
+    OCTETS16,
+    DESCRIPTOR,
+    GUID,
+    SID,
+    DN_TEXT,
+    TIME,
+)
