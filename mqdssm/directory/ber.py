@@ -95,6 +95,8 @@ def read_length(buffer: bytes, position: int, field: str, section: str = _SECTIO
         position += 1
         if size < 0x80:
             return size, position
+        if size == 0x84 and position + 4 <= len(buffer):
+            return int.from_bytes(buffer[position : position + 4], "big"), position + 4
         count = size & 0x7F
         if not 0 < count <= LENGTH_OCTETS_MAX:
             kind = "indefinite length" if count == 0 else f"length of {count} octets"

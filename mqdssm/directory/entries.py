@@ -15,6 +15,10 @@ from mqdssm.directory.responses import SEARCH_ENTRY, decode_controls
 from mqdssm.errors import DecodeError
 
 _SECTION: Final = "[RFC4511] 4.5.2"
+#: Attributes of one entry; the largest classes of Active Directory have some 500.
+ATTRIBUTES_MAX: Final = 10_000
+#: Values of one attribute: with 32 octets each they fill the largest message.
+VALUES_MAX: Final = 2_000_000
 #: Attribute descriptions that are remembered; a directory has a few hundred.
 KEYS_MAX: Final = 4096
 #: Longer descriptions are decoded each time, so that what is remembered stays small (octets).
@@ -79,10 +83,10 @@ def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -
     name, pairs = parse_entry(buffer, start, end)
     attributes: dict[str, list[bytes]] = {}
     for description, values in pairs:
-        key, next_index = attribute_key(description)
+        key, next_index = _keys.get(description) or attribute_key(description)
         found: list[bytes] = PartialValues(values, next_index) if next_index else values
         if key in attributes:
-            found = _merged(attributes[key], found)
+            found = merged_values(attributes[key], found)
         attributes[key] = found
     controls = () if stop is None or stop == end else decode_controls(buffer, end, stop)
     return Entry(decode_dn(name, start), attributes, controls)
@@ -107,22 +111,25 @@ def parse_entry(buffer: bytes, start: int, end: int) -> tuple[bytes, list[tuple[
         DecodeError: as `decode_entry`, except for the encoding of the names.
     """
     try:
-        head = Reader(buffer, start, end, _SECTION)
-        name_start, name_end = head.span(OCTET_STRING, "objectName")
-        if name_end - name_start > NAME_BYTES_MAX:
-            raise DecodeError(_SECTION, "objectName", name_start, f"more than {NAME_BYTES_MAX} octets")
-        position, list_end = head.span(SEQUENCE, "attributes")
-        head.finish("SearchResultEntry")
-        return buffer[name_start:name_end], _parse_attributes(buffer, position, list_end)
+        if buffer[start] != OCTET_STRING:
+            raise _wrong_tag("objectName", buffer, start)
+        size, name_start = read_length(buffer, start + 1, "objectName", _SECTION)
+        name_end = name_start + size
+        if size > NAME_BYTES_MAX or name_end >= end or buffer[name_end] != SEQUENCE:
+            raise DecodeError(_SECTION, "attributes", name_end, "no list of attributes follows the name")
+        size, position = read_length(buffer, name_end + 1, "attributes", _SECTION)
+        if position + size != end:
+            raise _too_long("attributes", position)
+        return buffer[name_start:name_end], _parse_attributes(buffer, position, end)
     except IndexError:
         raise DecodeError(_SECTION, "attributes", len(buffer), "the buffer ends") from None
 
 
-def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[bytes, list[bytes]]]:
+def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[bytes, list[bytes]]]:  # noqa: C901, PLR0912  lengths inline: calls cost most here
     """A PartialAttributeList: ``30 len 04 len type 31 len { 04 len value }`` for each.
 
-    Lengths are read inline, since a call for each is what would cost most. A length that leads out of
-    its element is caught by the comparison of the ends: positions never move backwards.
+    A length that leads out of its element is caught by the comparison of the ends: positions never
+    move backwards.
     """
     attributes: list[tuple[bytes, list[bytes]]] = []
     while position < end:
@@ -144,19 +151,22 @@ def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[byte
             if size > NAME_BYTES_MAX:
                 raise _too_long("type", position)
         name_end = position + size
-        if name_end >= attribute_end:
-            raise _too_long("type", position)
+        if name_end >= attribute_end or buffer[name_end] != SET:
+            raise DecodeError(_SECTION, "vals", name_end, "no set of values follows the type")
         name = buffer[position:name_end]
-        if buffer[name_end] != SET:
-            raise _wrong_tag("vals", buffer, name_end)
         size = buffer[name_end + 1]
         position = name_end + 2
         if size > 0x7F:
             size, position = read_length(buffer, position - 1, "vals", _SECTION)
         if position + size != attribute_end:
             raise _too_long("vals", position)
-        attributes.append((name, parse_values(buffer, position, attribute_end)))
+        if 2 <= size < 0x82 and buffer[position + 1] == size - 2 and buffer[position] == OCTET_STRING:
+            attributes.append((name, [buffer[position + 2 : attribute_end]]))  # one short value
+        else:
+            attributes.append((name, parse_values(buffer, position, attribute_end)))
         position = attribute_end
+        if len(attributes) > ATTRIBUTES_MAX:
+            raise DecodeError(_SECTION, "attributes", position, f"more than {ATTRIBUTES_MAX}")
     return attributes
 
 
@@ -179,6 +189,8 @@ def parse_values(buffer: bytes, position: int, end: int) -> list[bytes]:
         if value_end > end:
             raise _too_long("value", position)
         values.append(buffer[position:value_end])
+        if len(values) > VALUES_MAX:
+            raise DecodeError(_SECTION, "vals", position, f"more than {VALUES_MAX} values")
         position = value_end
     return values
 
@@ -231,8 +243,8 @@ def attribute_key(description: bytes) -> tuple[str, int]:
     return key
 
 
-def _merged(one: list[bytes], other: list[bytes]) -> list[bytes]:
-    """Both, when an attribute comes twice: Active Directory sends the name empty beside its range."""
+def merged_values(one: list[bytes], other: list[bytes]) -> list[bytes]:
+    """The values of an attribute that comes twice: Active Directory sends it empty beside its range."""
     next_index = max(getattr(one, "next_index", 0), getattr(other, "next_index", 0))
     both = [*one, *other]
     return PartialValues(both, next_index) if next_index else both

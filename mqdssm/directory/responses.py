@@ -48,6 +48,7 @@ REFERRAL_CODE: Final = 10
 
 _MESSAGE: Final = "[RFC4511] 4.1.1"
 _CONTROL: Final = "[RFC4511] 4.1.11"
+_DEREF: Final = "draft-masarati-ldap-deref 2.3"
 _RESULT: Final = "[RFC4511] 4.1.9"
 _CONTROLS_TAG: Final = 0xA0
 _REFERRAL_TAG: Final = 0xA3
@@ -57,6 +58,10 @@ _RESPONSE_VALUE_TAG: Final = 0x8B
 _ATTRIBUTES_TAG: Final = 0xA0
 #: Controls on one message; servers send one or two.
 CONTROLS_MAX: Final = 64
+#: URIs of one referral.
+REFERRALS_MAX: Final = 1024
+#: Entries that one dereference control tells of; a distribution list may have thousands of members.
+DEREFERENCED_MAX: Final = 100_000
 
 
 class Message(NamedTuple):
@@ -241,6 +246,8 @@ def decode_result(buffer: bytes, message: Message) -> LdapResult:
     if reader.at(_REFERRAL_TAG):
         uris = reader.enter(_REFERRAL_TAG, "referral")
         while uris.more():
+            if len(referrals) == REFERRALS_MAX:
+                raise DecodeError(_RESULT, "referral", uris.position, f"more than {REFERRALS_MAX}")
             referrals.append(uris.words("URI"))
     name, value = "", None
     if message.tag == BIND_RESPONSE and reader.at(_SASL_CREDENTIALS_TAG):
@@ -322,10 +329,14 @@ def decode_deref(controls: tuple[Control, ...]) -> dict[str, list[Dereferenced]]
     for control in controls:
         if control.oid != DEREF_OID or control.value is None:
             continue
-        outer = Reader.of(control.value, "draft-masarati-ldap-deref 3.2")
+        outer = Reader.of(control.value, _DEREF)
         results = outer.enter(SEQUENCE, "controlValue")
         outer.finish("controlValue")
+        count = 0
         while results.more():
+            count += 1
+            if count > DEREFERENCED_MAX:
+                raise DecodeError(_DEREF, "controlValue", results.position, f"more than {DEREFERENCED_MAX}")
             one = results.enter(SEQUENCE, "DerefRes")
             attribute = one.name("derefAttr").lower()
             dn = one.name("derefVal")
