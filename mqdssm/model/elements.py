@@ -26,9 +26,12 @@ from mqdssm.model.fieldtypes import (
     Guid,
     Guids,
     Label,
+    MulticastAddress,
     Name,
     OperatingSystemTypeValue,
+    Path,
     PrivacyLevelValue,
+    QualifiedPath,
     Seconds,
     SidText,
     Text,
@@ -97,15 +100,15 @@ class Queue(DirectoryObject):
     create_time: Seconds | None = Field(default=None, alias="CreateTime")
     modify_time: Seconds | None = Field(default=None, alias="ModifyTime")
     type: Guid = Field(default=GUID_NULL, alias="Type")
-    pathname: Text | None = Field(default=None, alias="Pathname")
-    qualified_pathname: Text | None = Field(default=None, alias="QualifiedPathname")
+    pathname: Path | None = Field(default=None, alias="Pathname")
+    qualified_pathname: QualifiedPath | None = Field(default=None, alias="QualifiedPathname")
     journaling: Boolean = Field(default=False, alias="Journaling")
     quota: Unsigned = Field(default=QUOTA_UNLIMITED, alias="Quota")
     journal_quota: Unsigned = Field(default=QUOTA_UNLIMITED, alias="JournalQuota")
     authentication: Boolean = Field(default=False, alias="Authentication")
     privacy_level: PrivacyLevelValue = Field(default=PrivacyLevel.OPTIONAL, alias="PrivacyLevel")
     transactional: Boolean = Field(default=False, alias="Transactional")
-    multicast_address: Text = Field(default="", alias="MulticastAddress")
+    multicast_address: MulticastAddress = Field(default="", alias="MulticastAddress")
     security: Blob | None = Field(default=None, alias="Security")
     base_priority: BasePriority = Field(default=0, alias="BasePriority")
     full_path: DnText | None = Field(default=None, alias="FullPath")

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
+from mqdssm.model.names import MulticastFormatName, PathName
 from mqdssm.model.queuenames import units_of
 
 LABEL_UNITS_MAX: Final = 124
@@ -200,6 +201,26 @@ def distinguished_name(value: Any) -> str:
     return words
 
 
+def path_name(value: Any) -> str:
+    """A validator of path names; of their rules only those that hold for all that is stored (M7)."""
+    words = str(value) if isinstance(value, PathName) else text()(value)
+    PathName.parse_stored(words)
+    return words
+
+
+def qualified_path_name(value: Any) -> str:
+    """A validator of path names with a DNS name, which is empty where the computer has none."""
+    return "" if value == "" else path_name(value)
+
+
+def multicast_address(value: Any) -> str:
+    """A validator of ``address:port``, or nothing."""
+    words = text()(value)
+    if words:
+        MulticastFormatName.parse_address(words)
+    return words
+
+
 def digest(value: Any) -> bytes:
     """A validator of MD5 digests: 16 bytes, a GUID made of them, or their hexadecimal digits."""
     if isinstance(value, uuid.UUID):
@@ -272,6 +293,9 @@ Text = Annotated[str, _checked_by(text())]
 Label = Annotated[str, _checked_by(text(LABEL_UNITS_MAX))]
 Name = Annotated[str, _checked_by(text(COMMON_NAME_UNITS_MAX, units_min=1))]
 Description = Annotated[str, _checked_by(text(DESCRIPTION_UNITS_MAX))]
+Path = Annotated[str, _checked_by(path_name)]
+QualifiedPath = Annotated[str, _checked_by(qualified_path_name)]
+MulticastAddress = Annotated[str, _checked_by(multicast_address)]
 DnText = Annotated[str, _checked_by(distinguished_name)]
 SidText = Annotated[str, _checked_by(security_identifier)]
 Boolean = Annotated[bool, _checked_by(boolean)]

@@ -1,0 +1,432 @@
+r"""Path names and format names: parse and print ([MS-MQMQ] 2.1).
+
+A **path name** is where a queue lives, ``web01\orders``; a **format name** is how one is opened,
+``PUBLIC=…`` or ``DIRECT=OS:web01\PRIVATE$\orders``. Keywords and hexadecimal digits are read in any case
+and printed as the grammar has them. Values cannot be made that would not print and parse again.
+"""
+
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from ipaddress import ip_address
+from typing import Final, Self, TypeAlias
+
+from mqdssm.model.queuenames import check_new_name, lower_each
+
+COMPUTER_CHARS_MAX: Final = 256
+"""Longest computer name in a path name ([MS-MQMQ] 2.1.1)."""
+SUBQUEUE_CHARS_MAX: Final = 32
+DOMAIN_CHARS_MAX: Final = 255
+"""Longest domain after the ``@`` of a distribution list's name ([MS-MQMQ] 2.1.5)."""
+PORT_MAX: Final = 65535
+FORMAT_NAMES_MAX: Final = 1000
+"""Most elements of a multiple-element format name that are read; a bound on hostile input."""
+
+_PRIVATE: Final = "private$\\"
+_SYSTEM: Final = "system$;"
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
+_ADDRESS: Final = re.compile(r"[\x21-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")  # visible, without , ; \
+_DOMAIN: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,255}")  # visible, without the comma that joins names
+_GUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_HEX_NUMBER: Final = re.compile(r"[0-9A-Fa-f]{1,8}")
+_OCTET: Final = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_MULTICAST: Final = re.compile(rf"((?:22[4-9]|23[0-9])(?:\.{_OCTET}){{3}}):(0|[1-9][0-9]{{0,4}})")
+_MULTICAST_ADDRESS: Final = re.compile(rf"(?:22[4-9]|23[0-9])(?:\.{_OCTET}){{3}}")
+_IPX: Final = re.compile(r"[0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{1,12}")
+_HTTP: Final = re.compile(r"//([^/\\]*)/MSMQ(?=[\\/])", re.IGNORECASE)
+_HTTP_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]:@?#%]+)(?::[0-9]*)?")
+_JOURNAL: Final = ";JOURNAL"
+_MACHINE_QUEUES: Final = ("JOURNAL", "DEADLETTER", "DEADXACT")
+
+
+class PathKind(Enum):
+    """What kind of queue a path name names; the value is what stands before the queue's name."""
+
+    PUBLIC = ""
+    PRIVATE = _PRIVATE
+    SYSTEM = _SYSTEM
+
+
+@dataclass(frozen=True, slots=True)
+class PathName:
+    r"""Where a queue lives: ``computer\queue`` and its relatives ([MS-MQMQ] 2.1.1).
+
+    Attributes:
+        computer: name of the computer, as given.
+        queue: name of the queue, as given, without the prefix of its kind and without its subqueue.
+        kind: public, private or system.
+        subqueue: name of a subqueue, or None; no directory holds one.
+
+    Raises:
+        ValueError: an empty part, a NUL, or parts whose text would be read as another path name. All
+            other rules of the grammar are those of :meth:`parse`.
+    """
+
+    computer: str
+    queue: str
+    kind: PathKind = PathKind.PUBLIC
+    subqueue: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.computer or "\\" in self.computer:
+            raise ValueError(f"{self.computer!r} is no computer name of a path name")
+        if not self.queue or self.subqueue == "":
+            raise ValueError(f"path name {str(self)!r}: the name of the queue may not be empty")
+        if "\0" in str(self):
+            raise ValueError(f"path name {str(self)!r} contains NUL")
+        if self.kind is PathKind.PUBLIC and self.queue.lower().startswith((_PRIVATE, _SYSTEM)):
+            raise ValueError(f"path name {str(self)!r} is that of no public queue")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a path name by the grammar of MSMQ 4.0 and later; what passes may be created.
+
+        Raises:
+            ValueError: no path name; the message names the part and the rule.
+        """
+        path = cls.parse_stored(text)
+        queue, semicolon, subqueue = path.queue.partition(";")
+        path = cls(path.computer, queue, path.kind, subqueue if semicolon else None)
+        if len(path.computer) > COMPUTER_CHARS_MAX:
+            raise ValueError(
+                f"computer name is {len(path.computer)} characters long: the limit is {COMPUTER_CHARS_MAX}"
+            )
+        if not _VISIBLE.fullmatch(path.computer):
+            raise ValueError(f"computer name {path.computer!r}: only visible ASCII characters are allowed")
+        _check_queue(path.queue, path.subqueue)
+        return path
+
+    @classmethod
+    def parse_stored(cls, text: str) -> Self:
+        """Read a path name that a directory holds, whatever it was created by; a ``;`` is part of the name.
+
+        Raises:
+            ValueError: there is no backslash between two names.
+        """
+        computer, backslash, queue = text.partition("\\")
+        if not (computer and backslash and queue):
+            raise ValueError(f"{text!r} is no path name: computer\\queue is expected")
+        for kind in (PathKind.PRIVATE, PathKind.SYSTEM):
+            if queue[: len(kind.value)].lower() == kind.value:
+                return cls(computer, queue[len(kind.value) :], kind)
+        return cls(computer, queue)
+
+    @property
+    def key(self) -> str:
+        """The text for comparison: path names are the same in any case."""
+        return lower_each(str(self))
+
+    def __str__(self) -> str:
+        subqueue = "" if self.subqueue is None else f";{self.subqueue}"
+        return f"{self.computer}\\{self.kind.value}{self.queue}{subqueue}"
+
+
+class DirectProtocol(Enum):
+    """How the computer of a direct format name is reached ([MS-MQMQ] 2.1.2)."""
+
+    TCP = "TCP"
+    OS = "OS"
+    HTTP = "HTTP"
+    HTTPS = "HTTPS"
+    IPX = "IPX"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectFormatName:
+    r"""A queue by its address: ``DIRECT=OS:web01\PRIVATE$\orders`` ([MS-MQMQ] 2.1.2).
+
+    Attributes:
+        protocol: how the computer is reached.
+        address: an IP address (TCP), a computer name (OS), ``network:host`` (IPX), or ``host[:port]``.
+        queue: name of the queue; JOURNAL, DEADLETTER or DEADXACT for the computer's own (kind SYSTEM).
+        kind: public, private or system.
+        subqueue: name of a subqueue, or None.
+        journal: the queue's journal is meant.
+
+    Raises:
+        ValueError: a part that the grammar does not allow.
+    """
+
+    protocol: DirectProtocol
+    address: str
+    queue: str
+    kind: PathKind = PathKind.PUBLIC
+    subqueue: str | None = None
+    journal: bool = False
+
+    def __post_init__(self) -> None:
+        _check_address(self.protocol, self.address)
+        if self.kind is PathKind.SYSTEM:
+            if self.queue not in _MACHINE_QUEUES or self.subqueue is not None or self.journal:
+                raise ValueError(f"{self.queue!r} is none of a computer's own {', '.join(_MACHINE_QUEUES)}")
+            return
+        _check_queue(self.queue, self.subqueue)
+        if self.subqueue is not None and (self.journal or self.subqueue.upper() == "JOURNAL"):
+            raise ValueError("a subqueue has no journal, and none is named JOURNAL")
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether messages can only be read from it (a journal, or a computer's own queue)."""
+        return self.journal or self.kind is PathKind.SYSTEM
+
+    def __str__(self) -> str:
+        address = f"//{self.address}/MSMQ" if self.protocol in _HTTP_PROTOCOLS else self.address
+        subqueue = "" if self.subqueue is None else f";{self.subqueue}"
+        journal = _JOURNAL if self.journal else ""
+        queue = f"{self.kind.value.upper()}{self.queue}{subqueue}{journal}"
+        return f"DIRECT={self.protocol.value}:{address}\\{queue}"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFormatName:
+    """A public queue by its Identifier, ``PUBLIC=<guid>`` ([MS-MQMQ] 2.1.3)."""
+
+    guid: uuid.UUID
+
+    def __str__(self) -> str:
+        return f"PUBLIC={_guid_text(self.guid)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateFormatName:
+    r"""A private queue by its queue manager's Identifier and its number ([MS-MQMQ] 2.1.4).
+
+    ``PRIVATE=<guid>\<number in hexadecimal>``, with ``;JOURNAL`` for its journal.
+
+    Raises:
+        ValueError: a number that 32 bits do not hold.
+    """
+
+    guid: uuid.UUID
+    number: int
+    journal: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.number <= 0xFFFF_FFFF:
+            raise ValueError(f"private queue number {self.number} does not fit in 32 bits")
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether messages can only be read from it."""
+        return self.journal
+
+    def __str__(self) -> str:
+        return f"PRIVATE={_guid_text(self.guid)}\\{self.number:X}{_JOURNAL if self.journal else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionListFormatName:
+    """A group of queues by its objectGUID, ``DL=<guid>[@domain]`` ([MS-MQMQ] 2.1.5).
+
+    Raises:
+        ValueError: a domain that is not 1 to 255 visible ASCII characters, or that contains a comma.
+    """
+
+    guid: uuid.UUID
+    domain: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.domain is not None and not _DOMAIN.fullmatch(self.domain):
+            raise ValueError(
+                f"domain {self.domain!r}: 1 to {DOMAIN_CHARS_MAX} visible ASCII characters, no comma"
+            )
+
+    def __str__(self) -> str:
+        return f"DL={_guid_text(self.guid)}{'' if self.domain is None else '@' + self.domain}"
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFormatName:
+    """A computer's own queues by its queue manager's Identifier ([MS-MQMQ] 2.1.6); read only."""
+
+    guid: uuid.UUID
+
+    def __str__(self) -> str:
+        return f"MACHINE={_guid_text(self.guid)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorFormatName:
+    """The connector queue of a foreign system, ``CONNECTOR=<guid>`` ([MS-MQMQ] 2.1.6)."""
+
+    guid: uuid.UUID
+
+    def __str__(self) -> str:
+        return f"CONNECTOR={_guid_text(self.guid)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MulticastFormatName:
+    """All queues that listen to an IPv4 multicast address ([MS-MQMQ] 2.1.6).
+
+    Attributes:
+        address: 224.0.0.0 to 239.255.255.255, dotted, without leading zeros.
+        port: 0 to 65535.
+
+    Raises:
+        ValueError: another address or port.
+    """
+
+    address: str
+    port: int
+
+    def __post_init__(self) -> None:
+        if not _MULTICAST_ADDRESS.fullmatch(self.address):
+            raise ValueError(f"{self.address!r} is no IPv4 multicast address (224.0.0.0 to 239.255.255.255)")
+        if not 0 <= self.port <= PORT_MAX:
+            raise ValueError(f"port {self.port}: 0 to {PORT_MAX} are allowed")
+
+    @classmethod
+    def parse_address(cls, text: str) -> Self:
+        """Read ``address:port``, as a queue's MulticastAddress holds it.
+
+        Raises:
+            ValueError: no multicast address with a port.
+        """
+        match = _MULTICAST.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is no multicast address with a port, as 234.1.1.1:8001")
+        return cls(match[1], int(match[2]))
+
+    def __str__(self) -> str:
+        return f"MULTICAST={self.address}:{self.port}"
+
+
+FormatName: TypeAlias = (
+    DirectFormatName
+    | PublicFormatName
+    | PrivateFormatName
+    | DistributionListFormatName
+    | MachineFormatName
+    | ConnectorFormatName
+    | MulticastFormatName
+)
+_HTTP_PROTOCOLS: Final = frozenset({DirectProtocol.HTTP, DirectProtocol.HTTPS})
+
+
+def parse_format_name(text: str) -> FormatName:
+    """Read one format name ([MS-MQMQ] 2.1.2-2.1.6).
+
+    Raises:
+        ValueError: no format name; the message names the part and the rule.
+    """
+    keyword, equals, rest = text.partition("=")
+    parse = _PARSERS.get(keyword.upper())
+    if not equals or parse is None:
+        raise ValueError(f"{text!r} is no format name: {', '.join(_PARSERS)} followed by = is expected")
+    try:
+        return parse(rest)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no format name: {error}") from None
+
+
+def parse_format_names(text: str) -> tuple[FormatName, ...]:
+    """Read a multiple-element format name, or a single one ([MS-MQMQ] 2.1.7).
+
+    Raises:
+        ValueError: an element that is no format name, or a read-only one among several.
+    """
+    parts = text.split(",")
+    if len(parts) > FORMAT_NAMES_MAX:
+        raise ValueError(f"{len(parts)} format names in one: the limit is {FORMAT_NAMES_MAX}")
+    names = tuple(map(parse_format_name, parts))
+    if len(names) > 1:
+        for name in names:
+            if isinstance(name, MachineFormatName) or getattr(name, "is_read_only", False):
+                raise ValueError(f"{name} can only be read from: it may not stand among several")
+    return names
+
+
+def _guid_text(guid: uuid.UUID) -> str:
+    return str(guid).upper()
+
+
+def _guid(text: str) -> uuid.UUID:
+    if not _GUID.fullmatch(text):
+        raise ValueError(f"{text!r} is no GUID")
+    return uuid.UUID(text)
+
+
+def _check_queue(queue: str, subqueue: str | None) -> None:
+    check_new_name(queue)
+    if subqueue is None:
+        return
+    if not 1 <= len(subqueue) <= SUBQUEUE_CHARS_MAX:
+        raise ValueError(
+            f"subqueue name is {len(subqueue)} characters long: 1 to {SUBQUEUE_CHARS_MAX} are allowed"
+        )
+    try:
+        check_new_name(subqueue)
+    except ValueError as error:
+        raise ValueError(f"sub{error}") from None
+
+
+def _check_address(protocol: DirectProtocol, address: str) -> None:
+    if not _ADDRESS.fullmatch(address) or len(address) > COMPUTER_CHARS_MAX:
+        raise ValueError(f"{address!r} is no address of a direct format name")
+    if protocol is DirectProtocol.TCP:
+        ip_address(address)
+    elif protocol is DirectProtocol.IPX and not _IPX.fullmatch(address):
+        raise ValueError(f"{address!r} is no IPX address (network:host)")
+    elif protocol in _HTTP_PROTOCOLS and (not _HTTP_HOST.fullmatch(address) or "/" in address):
+        raise ValueError(f"{address!r} is no host[:port]")
+
+
+def _direct(text: str) -> DirectFormatName:
+    keyword, colon, rest = text.partition(":")
+    protocol = DirectProtocol.__members__.get(keyword.upper())
+    if not colon or protocol is None:
+        raise ValueError(f"{keyword!r} is no protocol: {', '.join(DirectProtocol.__members__)}")
+    if protocol in _HTTP_PROTOCOLS:
+        match = _HTTP.match(rest)
+        if match is None:
+            raise ValueError("//host[:port]/MSMQ is expected")
+        address, queue = match[1], rest[match.end() + 1 :]
+        if rest[match.end()] == "/" and queue[:9].lower() == "private$/":  # the form of a URL
+            queue = _PRIVATE + queue[9:]
+    else:
+        address, backslash, queue = rest.partition("\\")
+        if not backslash:
+            raise ValueError("a backslash between address and queue is missing")
+    return _direct_queue(protocol, address, queue)
+
+
+def _direct_queue(protocol: DirectProtocol, address: str, queue: str) -> DirectFormatName:
+    if queue[: len(_SYSTEM)].lower() == _SYSTEM:
+        return DirectFormatName(protocol, address, queue[len(_SYSTEM) :].upper(), PathKind.SYSTEM)
+    kind = PathKind.PUBLIC
+    if queue[: len(_PRIVATE)].lower() == _PRIVATE:
+        kind, queue = PathKind.PRIVATE, queue[len(_PRIVATE) :]
+    journal = queue[-len(_JOURNAL) :].upper() == _JOURNAL
+    if journal:
+        queue = queue[: -len(_JOURNAL)]
+    queue, semicolon, subqueue = queue.partition(";")
+    return DirectFormatName(protocol, address, queue, kind, subqueue if semicolon else None, journal)
+
+
+def _private(text: str) -> PrivateFormatName:
+    guid, backslash, number = text.partition("\\")
+    journal = number[-len(_JOURNAL) :].upper() == _JOURNAL
+    if journal:
+        number = number[: -len(_JOURNAL)]
+    if not backslash or not _HEX_NUMBER.fullmatch(number):
+        raise ValueError("a backslash and one to eight hexadecimal digits are expected after the GUID")
+    return PrivateFormatName(_guid(guid), int(number, 16), journal)
+
+
+def _distribution_list(text: str) -> DistributionListFormatName:
+    guid, at, domain = text.partition("@")
+    return DistributionListFormatName(_guid(guid), domain if at else None)
+
+
+_PARSERS: Final[dict[str, Callable[[str], FormatName]]] = {
+    "DIRECT": _direct,
+    "PUBLIC": lambda text: PublicFormatName(_guid(text)),
+    "PRIVATE": _private,
+    "DL": _distribution_list,
+    "MACHINE": lambda text: MachineFormatName(_guid(text)),
+    "CONNECTOR": lambda text: ConnectorFormatName(_guid(text)),
+    "MULTICAST": MulticastFormatName.parse_address,
+}
