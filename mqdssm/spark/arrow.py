@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from mqdssm.model.elements import DirectoryObject
 
 from mqdssm.errors import MappingError
+from mqdssm.model.base import DirectoryObject
 from mqdssm.spark.columns import CONVERT, Column
 from mqdssm.tables.syntax import Kind
 

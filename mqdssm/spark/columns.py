@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from mqdssm.model.elements import DirectoryObject, Enterprise, Queue, QueueManager, RoutingLink, Site, User
-
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.tables import TABLES
 from mqdssm.tables.row import Access
 from mqdssm.tables.syntax import Kind

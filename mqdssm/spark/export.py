@@ -68,7 +68,7 @@ def export(
         servers, user=user, password=password, tls=tls, ca_file=_text(ca_file), profile=profile
     ) as directory:
         server = directory.session.server_url
-        naming = directory.session.naming
+        root = str(directory.session.naming.root)
     started = datetime.now(UTC)
     options = {
         "url": " ".join(servers),
@@ -83,8 +83,7 @@ def export(
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         server=server,
-        naming_context=str(naming.root),
-        configuration_context=str(naming.configuration),
+        naming_context=root,
         started=utc_seconds(started),
         ended=utc_seconds(datetime.now(UTC)),
         types=exported,

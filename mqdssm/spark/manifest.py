@@ -49,7 +49,6 @@ class Manifest(BaseModel):
         schema_version: `SCHEMA_VERSION` of the program that wrote it.
         server: URL of the server that was read.
         naming_context: root of the directory, a DN.
-        configuration_context: where sites, links and the enterprise object are, a DN.
         started: when the first search began.
         ended: when the last file was complete.
         types: what there is of each type, by its name on the command line.
@@ -61,7 +60,6 @@ class Manifest(BaseModel):
     schema_version: int
     server: str
     naming_context: str
-    configuration_context: str
     started: AwareDatetime
     ended: AwareDatetime
     types: Mapping[str, ExportedType]

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from mqdssm.errors import MqdssmError
-from mqdssm.model.elements import DirectoryObject
+from mqdssm.model.base import DirectoryObject
 from mqdssm.spark.arrow import arrow_schema, batches
 from mqdssm.spark.columns import Column, columns_of, element_of
 from mqdssm.spark.failures import pack
@@ -74,7 +74,7 @@ class MqdssmReader(DataSourceReader):
         """One search, one partition."""
         return [InputPartition(0)]
 
-    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:  # type: ignore[override]  # Spark takes Arrow batches as well as tuples
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Search and yield the objects as Arrow batches.
 
         Raises:

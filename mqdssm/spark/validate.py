@@ -6,14 +6,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.tables.places import enterprise_dn
-
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.spark.columns import TYPES, columns_of
 from mqdssm.spark.manifest import Manifest
 from mqdssm.spark.rules import RULES, Finding, MissingReference, Repeated, Rule, Wrong
 from mqdssm.spark.session import check_spark, spark_session
+from mqdssm.tables.places import enterprise_dn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,7 +106,7 @@ def _frames(spark: "SparkSession", folder: Path, manifest: Manifest) -> dict[str
 
 
 def _fixed_dns(manifest: Manifest) -> dict[str, str]:
-    return {"enterprise": str(enterprise_dn(DN.parse(manifest.configuration_context)))}
+    return {"enterprise": str(enterprise_dn(DN.parse(manifest.naming_context)))}
 
 
 def _wrong(

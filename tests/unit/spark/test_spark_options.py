@@ -1,0 +1,121 @@
+"""Options of the data source: checked, and never a secret."""
+
+import pickle
+
+import pytest
+
+from mqdssm.errors import ConfigError
+from mqdssm.spark.options import NAMES, SourceOptions
+
+SECRET = "s3cr3t-never-shown"
+
+
+def options(**given: str) -> dict[str, str]:
+    return {"object": "Queue", "url": "ldap://127.0.0.1:389", **given}
+
+
+def test_everything_that_can_be_said_is_kept() -> None:
+    parsed = SourceOptions.parse(
+        options(
+            object="queue-manager",
+            columns="ComputerName, Identifier",
+            url="ldap://a ldaps://b",
+            user="cn=reader",
+            credentialsfile="/run/secret",
+            tls="starttls",
+            cafile="/etc/ca.pem",
+            profile="openldap",
+        )
+    )
+    assert parsed.object == "QueueManager"
+    assert [column.name for column in parsed.columns] == ["ComputerName", "Identifier"]
+    assert parsed.urls == ("ldap://a", "ldaps://b")
+    assert (parsed.user, parsed.credentialsfile, parsed.credentialsenv) == ("cn=reader", "/run/secret", None)
+    assert (parsed.tls, parsed.cafile, parsed.profile) == ("starttls", "/etc/ca.pem", "openldap")
+
+
+def test_what_is_left_out_or_empty_has_a_default() -> None:
+    parsed = SourceOptions.parse(options(user="", tls="", columns="", profile=""))
+    assert (parsed.user, parsed.tls, parsed.cafile, parsed.profile) == (None, None, None, "auto")
+    assert parsed.password() is None
+    assert "Pathname" in [column.name for column in parsed.columns]
+
+
+def test_names_in_any_case() -> None:
+    assert SourceOptions.parse({"URL": "ldap://a", "Object": "Site"}).object == "Site"
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "bindpw", "Passwd", "secret", "authToken", "credentials", "pwd", "userPassword"]
+)
+def test_a_literal_secret_is_refused_and_not_repeated(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        SourceOptions.parse(options(**{name: SECRET}))
+    assert "credentialsfile" in str(caught.value)
+    assert "credentialsenv" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_secret_in_the_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigError, match="credentialsfile") as caught:
+        SourceOptions.parse(options(url=f"ldap://admin:{SECRET}@host"))
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"object": ""}, "option object is missing"),
+        ({"url": " "}, "option url is missing"),
+        ({"object": "Machine"}, "'Machine' is no type"),
+        ({"columns": "Label,Labl"}, "Labl"),
+        ({"columns": "Label,Label"}, "twice"),
+        ({"tls": "maybe"}, "use one of ldaps, starttls, none"),
+        ({"colums": "Label"}, "unknown option colums"),
+        ({"credentialsfile": "a", "credentialsenv": "B"}, "exclude each other"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        SourceOptions.parse(options(**given))
+
+
+@pytest.mark.parametrize(
+    ("content", "password"),
+    [(b"pw\n", "pw"), (b"pw\r\n", "pw"), (b"pw", "pw"), (b" p w \n\n", " p w \n"), ("pä\n".encode(), "pä")],
+)
+def test_password_of_a_file(tmp_path, content: bytes, password: str) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(content)
+    assert SourceOptions.parse(options(credentialsfile=str(file))).password() == password
+
+
+def test_password_of_the_environment(monkeypatch) -> None:
+    monkeypatch.setenv("MQDSSM_TEST_PASSWORD", SECRET)
+    parsed = SourceOptions.parse(options(credentialsenv="MQDSSM_TEST_PASSWORD"))
+    assert parsed.password() == SECRET
+
+
+def test_password_that_is_not_there(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("MQDSSM_TEST_PASSWORD", raising=False)
+    with pytest.raises(ConfigError, match=r"MQDSSM_TEST_PASSWORD .* is not set"):
+        SourceOptions.parse(options(credentialsenv="MQDSSM_TEST_PASSWORD")).password()
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        SourceOptions.parse(options(credentialsfile=str(tmp_path / "none"))).password()
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        SourceOptions.parse(options(credentialsfile=str(tmp_path / "binary"))).password()
+
+
+def test_printing_and_pickling_shows_no_secret(tmp_path) -> None:
+    file = tmp_path / "password"
+    file.write_text(SECRET)
+    parsed = SourceOptions.parse(options(credentialsfile=str(file)))
+    parsed.password()
+    assert SECRET not in repr(parsed)
+    assert SECRET.encode() not in pickle.dumps(parsed)
+    assert pickle.loads(pickle.dumps(parsed)) == parsed
+
+
+def test_no_option_is_a_password() -> None:
+    assert not [name for name in NAMES if "pass" in name or "pw" in name]
