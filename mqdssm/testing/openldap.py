@@ -1,8 +1,6 @@
 """A private OpenLDAP with the MSMQ schema, for tests and for trying things out."""
 
 import json
-import os
-import socket
 import subprocess
 import sys
 import threading
@@ -20,20 +18,19 @@ from mqdssm.testing.openldap_config import (
     SUPERVISOR,
     OpenLdapOptions,
     ServerFolder,
-    free_ports,
     require_software,
     temporary_folder,
 )
-
-START_WAIT_S: Final = 30.0  # 0.2 s on an idle machine; others may be busy with theirs
-START_ATTEMPTS: Final = 5  # another process may take a port between our look and the start
-POLL_S: Final = 0.005
-EXIT_FOLDER_IN_USE: Final = 75
-
-# an anonymous base search of the root DSE for no attributes (RFC 4511), message 1
-_PROBE: Final = bytes.fromhex("302a 0201 01 6325 0400 0a0100 0a0100 020100 020100 010100") + (
-    b"\x87\x0bobjectClass\x30\x05\x04\x031.1"
+from mqdssm.testing.openldap_start import (
+    POLL_S,
+    START_WAIT_S,
+    PortTakenError,
+    answers,
+    chosen_ports,
+    failure,
 )
+
+START_ATTEMPTS: Final = 5  # another process may take a port between our look and the start
 
 
 class _State(TypedDict):
@@ -45,7 +42,7 @@ class _State(TypedDict):
 
 
 class OpenLdapServer:
-    """A slapd of one's own; a context manager.
+    r"""A slapd of one's own; a context manager.
 
     It listens on loopback and on a socket in a private folder, has the schema, the indexes and the base
     tree of [MS-MQDSSM] 2.2.1, and is gone with the process that made it, however that one ends.
@@ -55,7 +52,7 @@ class OpenLdapServer:
         with OpenLdapServer() as server:
             server.add_computer("web01")
             with mqdssm.connect(server.ldapi_url) as directory:
-                directory.create(mqdssm.Queue(pathname=r"web01\\orders"))
+                directory.create(mqdssm.Queue(pathname=r"web01\orders"))
 
     Attributes:
         options: how the server behaves.
@@ -86,7 +83,17 @@ class OpenLdapServer:
 
         Args:
             folder: kept folder; None takes a temporary one, deleted at the end.
-            base_dn: see `OpenLdapOptions`, as for all that are not listed here.
+            base_dn: the root, domain components only.
+            durable: see `OpenLdapOptions`, as for the following.
+            unique: no two objects with one objectGUID.
+            deref: references resolved within a search.
+            syncprov: clients can watch changes.
+            accesslog: a log of changes below ``cn=log``.
+            idle_timeout_s: seconds until a silent client is cut off; 0 is never.
+            size_limit: entries that one unpaged search may return.
+            database_bytes_max: the largest the database may grow.
+            port: TCP port for ldap; 0 takes a free one.
+            ldaps_port: TCP port for ldaps; 0 takes a free one.
             restart: start slapd again when it dies by a signal (not after `kill` and `stop`).
         """
         self.options = OpenLdapOptions(
@@ -184,17 +191,17 @@ class OpenLdapServer:
                 self._start_slapd()
                 return
             require_software()
-            if self._folder is None:
-                self._folder = temporary_folder()
-            self.password = self._folder.make(self.options)
             attempts = 1 if self.options.port and self.options.ldaps_port else START_ATTEMPTS
-            for attempt in range(attempts):
+            for attempt in range(1, attempts + 1):
                 try:
                     self._start_supervised()
-                except _PortTakenError as error:
-                    if attempt == attempts - 1:
-                        self._end_supervisor()
+                except PortTakenError as error:
+                    self._end_supervisor()
+                    if attempt == attempts:
                         raise ConfigError(str(error)) from error
+                except BaseException:
+                    self._end_supervisor()
+                    raise
                 else:
                     return
 
@@ -260,29 +267,23 @@ class OpenLdapServer:
     # -- the supervisor
 
     def _start_supervised(self) -> None:
-        self._end_supervisor(keep=True)
-        free = free_ports(2)
-        self._ports = (self.options.port or free[0], self.options.ldaps_port or free[1])
-        folder = self._made_folder
+        if self._folder is None:
+            self._folder = temporary_folder()
+        folder = self._folder
+        self.password = folder.make(self.options)
+        self._ports = chosen_ports(self.options)
         command = [sys.executable, "-I", "-S", str(SUPERVISOR), "--owned"]
         command += ["--restart"] if self._restart else []
         if self._temporary:
             command += [f"--remove={place}" for place in folder.places]
-        command += ["--", "/bin/sh", str(START_SCRIPT)]
         self._supervisor = subprocess.Popen(
-            command,
+            [*command, "--", "/bin/sh", str(START_SCRIPT)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=folder.environment(self.options, *self._ports),
             start_new_session=True,
         )
-        try:
-            self._start_slapd()
-        except _PortTakenError:
-            raise
-        except BaseException:
-            self._end_supervisor()
-            raise
+        self._start_slapd()
 
     def _start_slapd(self) -> None:
         state = self._ask("start")
@@ -290,7 +291,7 @@ class OpenLdapServer:
         while not answers(self._made_folder.socket):
             state = self._ask("status")
             if state["pid"] is None:
-                raise _failure(state, self._made_folder.path)
+                raise failure(state["exit"], state["log"], self._made_folder.path)
             if time.monotonic() > deadline:
                 raise ConfigError(f"slapd did not answer within {START_WAIT_S:.0f} s: {state['log'].strip()}")
             time.sleep(POLL_S)
@@ -311,35 +312,10 @@ class OpenLdapServer:
             state: _State = json.loads(line)
             return state
 
-    def _end_supervisor(self, *, keep: bool = False) -> None:
+    def _end_supervisor(self) -> None:
         process, self._supervisor = self._supervisor, None
         if process is not None:
             process.communicate()  # closes its standard input: it stops slapd and ends
-        if self._temporary and not keep and self._folder is not None:
+        if self._temporary and self._folder is not None:
             self._folder.remove()
             self._folder = None
-
-
-class _PortTakenError(Exception):
-    """Another process listens on the port."""
-
-
-def _failure(state: _State, folder: Path) -> Exception:
-    log = state["log"].strip()
-    if state["exit"] == EXIT_FOLDER_IN_USE:
-        return ConfigError(f"{folder} is in use by another LDAP server")
-    if "bind(" in log and "errno=98" in log:
-        return _PortTakenError(f"a port of the LDAP server is taken: {log}")
-    return ConfigError(f"slapd ended with status {state['exit']}: {log}")
-
-
-def answers(path: Path) -> bool:
-    """Tell whether the server behind an ldapi socket answers a search of its root DSE."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(START_WAIT_S)
-        try:
-            connection.connect(os.fspath(path))
-            connection.sendall(_PROBE)
-            return connection.recv(8)[:1] == b"\x30"
-        except OSError:
-            return False

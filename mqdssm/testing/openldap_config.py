@@ -2,10 +2,8 @@
 
 import hashlib
 import os
-import random
 import secrets
 import shutil
-import socket
 import stat
 import tempfile
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ PASSWORD_BYTES: Final = 18
 START_SCRIPT: Final = Path(__file__).parent / "data" / "start.sh"
 SUPERVISOR: Final = Path(__file__).parent / "supervisor.py"
 
+_PROGRAMS: Final = ("slapd", "slapadd", "slappasswd", "flock")
 _PLACES_OF_PROGRAMS: Final = (
     "/usr/sbin",
     "/usr/local/sbin",
@@ -216,31 +215,3 @@ def require_software() -> None:
         missing.append("core.schema")
     if missing:
         raise ConfigError(f"OpenLDAP's server is not installed ({', '.join(missing)} not found). {_INSTALL}")
-
-
-def free_ports(count: int) -> list[int]:
-    """Find TCP ports on loopback that nobody listens on.
-
-    They lie below the range from which the kernel takes the ports of outgoing connections: there, a
-    client that tries again and again while the server is down could be given the server's own port.
-    """
-    found: list[int] = []
-    while len(found) < count:
-        port = random.SystemRandom().randrange(15000, _lowest_outgoing_port())
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
-    return found
-
-
-def _lowest_outgoing_port() -> int:
-    try:
-        text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
-        return max(int(text.split()[0]), 16000)
-    except (OSError, ValueError):
-        return 32768

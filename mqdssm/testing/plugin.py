@@ -8,12 +8,13 @@ Tests share the server: each makes objects of its own names. pytest loads this m
 it imports nothing that is not needed; a test that uses no fixture of these starts no server.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mqdssm.events.facade import Directory
     from mqdssm.testing.containers import OpenLdapContainer
 

@@ -23,7 +23,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -164,7 +164,7 @@ class Supervisor:
 def serve_owner(supervisor: Supervisor, wake: int) -> None:
     """Do what the owner says on standard input until it goes away or a signal comes."""
     owner = os.getppid()
-    words = {
+    words: dict[bytes, Callable[[], None]] = {
         b"start": supervisor.start,
         b"stop": supervisor.stop,
         b"kill": lambda: supervisor.stop(signal.SIGKILL),
@@ -198,9 +198,24 @@ def serve_alone(supervisor: Supervisor, wake: int) -> None:
         supervisor.write_log()
 
 
+def go_on_in_the_background() -> None:
+    """Let the caller believe that this has ended; what is open, locks too, goes on in a child."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.chdir("/")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
 @contextlib.contextmanager
-def pid_file_of_its_own(path: Path | None) -> Iterator[bool]:
-    """Hold the lock on the pid file; gives False when another supervisor holds it."""
+def pid_file_of_its_own(path: Path | None, *, detach: bool) -> Iterator[bool]:
+    """Hold the lock on the pid file; gives False when another supervisor holds it.
+
+    Whoever started us may look at the lock at once, so it is taken before we go to the background.
+    """
     if path is None:
         yield True
         return
@@ -210,6 +225,8 @@ def pid_file_of_its_own(path: Path | None) -> Iterator[bool]:
         except OSError:
             yield False
             return
+        if detach:
+            go_on_in_the_background()
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
@@ -220,6 +237,7 @@ def pid_file_of_its_own(path: Path | None) -> Iterator[bool]:
 def main() -> int:
     """Parse the command line and run until the end."""
     parser = argparse.ArgumentParser(description="keeps one server running for its owner")
+    parser.add_argument("--detach", action="store_true", help="go on in the background")
     parser.add_argument("--owned", action="store_true", help="obey standard input, end with it")
     parser.add_argument(
         "--restart", action="store_true", help="start again after the command died by a signal"
@@ -237,7 +255,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: None)
     supervisor = Supervisor(options.command, restart=options.restart, log_file=options.log_file)
-    with pid_file_of_its_own(options.pid_file) as ours:
+    with pid_file_of_its_own(options.pid_file, detach=options.detach) as ours:
         if not ours:
             sys.stderr.write(f"supervisor: {options.pid_file} is held by another supervisor\n")
             return EXIT_FOLDER_IN_USE

@@ -1,0 +1,256 @@
+"""A kept OpenLDAP that runs in the background until it is stopped: ``mqdssm sandbox``.
+
+Its folder holds all of it: database, password, certificates, the last of its log, and ``sandbox.json``,
+which says where it is to be reached. A supervisor outlives the command that started it, starts slapd
+again when it crashes, and is the only one that may serve the folder.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.testing.accounts import Accounts, connect_as_owner
+from mqdssm.testing.openldap_config import (
+    START_SCRIPT,
+    SUPERVISOR,
+    OpenLdapOptions,
+    ServerFolder,
+    require_software,
+)
+from mqdssm.testing.openldap_start import (
+    POLL_S,
+    START_WAIT_S,
+    PortTakenError,
+    answers,
+    chosen_ports,
+    failure,
+)
+
+STOP_WAIT_S: Final = 15.0  # more than the supervisor's own patience with slapd
+START_ATTEMPTS: Final = 5
+STATE_FILE: Final = "sandbox.json"
+PID_FILE: Final = "supervisor.pid"
+LOG_FILE: Final = "slapd.log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxState:
+    """How to reach a sandbox, and whether it runs.
+
+    Attributes:
+        folder: where it is kept.
+        running: whether its supervisor runs.
+        answers: whether slapd answers.
+        pid: process id of the supervisor.
+        url: ``ldap:`` on loopback, StartTLS offered.
+        ldapi_url: socket on which its owner needs no password.
+        ldaps_url: ``ldaps:`` on loopback.
+        user: DN of the administrator.
+        password_file: file with the administrator's password.
+        ca_file: certificate of the authority that signed the server's own.
+        base_dn: root of the directory.
+    """
+
+    folder: str
+    running: bool
+    answers: bool
+    pid: int | None
+    url: str
+    ldapi_url: str
+    ldaps_url: str
+    user: str
+    password_file: str
+    ca_file: str
+    base_dn: str
+
+    def accounts(self) -> Accounts:
+        """Give what adds computers and users to it."""
+        return Accounts(lambda: connect_as_owner(self.ldapi_url), self.base_dn)
+
+
+def start_sandbox(folder: str | Path, options: OpenLdapOptions | None = None) -> SandboxState:
+    """Start a sandbox, new or kept, in the background; one that runs is left as it is.
+
+    Args:
+        folder: made when it is missing; given to its owner alone.
+        options: how it behaves; None takes what it was started with before, or the defaults.
+
+    Raises:
+        ConfigError: software is missing, the folder or a port is in use, the folder holds a directory
+            with another root, ….
+    """
+    place = ServerFolder(Path(folder).absolute())
+    with _one_at_a_time(place.path):
+        known = _read(place.path)
+        if known is not None and _supervisor_runs(place.path):
+            return _state(place.path, known)
+        require_software()
+        options = _options(known, options, place.path)
+        for attempt in range(1, START_ATTEMPTS + 1):
+            try:
+                return _start(place, options, known if attempt == 1 else None)
+            except PortTakenError as error:
+                if attempt == START_ATTEMPTS or (options.port and options.ldaps_port):
+                    raise ConfigError(str(error)) from error
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def stop_sandbox(folder: str | Path) -> bool:
+    """Stop a sandbox; its folder stays.
+
+    Returns:
+        Whether it was running.
+
+    Raises:
+        ConfigError: the folder holds no sandbox, or it does not stop.
+    """
+    path = Path(folder).absolute()
+    state = sandbox_status(path)
+    if not state.running:
+        return False
+    deadline = time.monotonic() + STOP_WAIT_S
+    told = False
+    while _supervisor_runs(path):
+        pid = _pid(path)
+        if pid is not None and not told:
+            told = True
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        if time.monotonic() > deadline:
+            raise ConfigError(f"the sandbox in {path} (process {pid}) does not stop")
+        time.sleep(POLL_S)
+    return True
+
+
+def sandbox_status(folder: str | Path) -> SandboxState:
+    """Tell how to reach a sandbox and whether it runs.
+
+    Raises:
+        ConfigError: the folder holds no sandbox.
+    """
+    path = Path(folder).absolute()
+    known = _read(path)
+    if known is None:
+        raise ConfigError(f"{path} holds no sandbox; `mqdssm sandbox start {path}` makes one")
+    return _state(path, known)
+
+
+def _start(place: ServerFolder, options: OpenLdapOptions, known: dict[str, Any] | None) -> SandboxState:
+    place.make(options)
+    ports = chosen_ports(options if known is None else replace(options, **known["ports"]))
+    written = {
+        "url": f"ldap://127.0.0.1:{ports[0]}",
+        "ldapi_url": place.ldapi_url,
+        "ldaps_url": f"ldaps://127.0.0.1:{ports[1]}",
+        "user": options.admin_dn,
+        "password_file": str(place.password_file),
+        "ca_file": str(place.ca_file),
+        "base_dn": options.base_dn,
+        "ports": {"port": ports[0], "ldaps_port": ports[1]},
+        "options": asdict(options),
+    }
+    log = place.path / LOG_FILE
+    log.unlink(missing_ok=True)
+    supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), "--detach", "--restart"]
+    supervised += [f"--pid-file={place.path / PID_FILE}", f"--log-file={log}"]
+    ran = subprocess.run(
+        [*supervised, "--", "/bin/sh", str(START_SCRIPT)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=place.environment(options, *ports),
+        check=False,
+    )
+    if ran.returncode:
+        raise ConfigError(
+            f"the sandbox in {place.path} was not started: {ran.stderr.decode(errors='replace')}"
+        )
+    deadline = time.monotonic() + START_WAIT_S
+    while not answers(place.socket):
+        if not _supervisor_runs(place.path):
+            raise failure(None, log.read_text(encoding="utf-8") if log.exists() else "", place.path)
+        if time.monotonic() > deadline:
+            raise ConfigError(f"slapd in {place.path} did not answer within {START_WAIT_S:.0f} s")
+        time.sleep(POLL_S)
+    _write(place.path, written)
+    return _state(place.path, written)
+
+
+def _options(known: dict[str, Any] | None, asked: OpenLdapOptions | None, path: Path) -> OpenLdapOptions:
+    if known is None:
+        return asked or OpenLdapOptions()
+    before = OpenLdapOptions(**known["options"])
+    if asked is None:
+        return before
+    if asked.base_dn != before.base_dn:
+        raise ConfigError(f"{path} holds a directory with the root {before.base_dn}, not {asked.base_dn}")
+    return asked
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    file = path / STATE_FILE
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+        OpenLdapOptions(**known["options"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{file} cannot be used: {error}") from error
+    return dict(known)
+
+
+def _write(path: Path, known: dict[str, Any]) -> None:
+    new = path / f"{STATE_FILE}.new"
+    new.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    new.replace(path / STATE_FILE)
+
+
+def _state(path: Path, known: dict[str, Any]) -> SandboxState:
+    names = ("url", "ldapi_url", "ldaps_url", "user", "password_file", "ca_file", "base_dn")
+    running = _supervisor_runs(path)
+    return SandboxState(
+        folder=str(path),
+        running=running,
+        answers=running and answers(ServerFolder(path).socket),
+        pid=_pid(path) if running else None,
+        **{name: known[name] for name in names},
+    )
+
+
+def _supervisor_runs(path: Path) -> bool:
+    """Tell whether somebody holds the lock on the pid file, as a supervisor does while it lives."""
+    try:
+        with (path / PID_FILE).open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _pid(path: Path) -> int | None:
+    text = (path / PID_FILE).read_text(encoding="ascii").strip()
+    return int(text) if text.isdigit() else None
+
+
+@contextlib.contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Let two commands that start the same sandbox do it one after the other."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (path / "sandbox.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise ConfigError(f"{path} cannot hold a sandbox: {error}") from error
