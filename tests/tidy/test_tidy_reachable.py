@@ -28,9 +28,9 @@ def entry_modules() -> set[str]:
 
 
 def named_in_text(module: str, texts: dict[Path, str]) -> bool:
-    """Named as a whole dotted word somewhere else: lazily imported, or run as a program."""
+    """Named somewhere else, lazily imported or run as a program: as a dotted word, or as a file in quotes."""
     own = ROOT / (module.replace(".", "/") + ".py")
-    pattern = re.compile(rf"(?<![\w.]){re.escape(module)}(?!\w)")
+    pattern = re.compile(rf"(?<![\w.]){re.escape(module)}(?!\w)|\"{own.name}\"")
     return any(pattern.search(text) for path, text in texts.items() if path != own)
 
 

@@ -4,15 +4,17 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import conformance
 import lockfile
-import pytest
 from source_tree import ROOT, sources, tree
 
 ROW = re.compile(r"^\| (?P<id>[MRCS]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
 TEST = re.compile(r"(?P<file>tests/[\w/]+\.py)::(?P<name>\w+(?:::\w+)?)")
 PINNED_DOCUMENTS = ("M",)  # the rows of documents that count as done; the others wait for their issue
+LATER = frozenset({"M13", "M31", "M37"})  # about Active Directory alone: pinned with its profile
 FIRST_ROWS = {"M": 45, "R": 21, "C": 9, "S": 6}  # rows that were decided before the first line of code
 
 
@@ -32,20 +34,28 @@ def test_every_decision_is_there() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("decision", [key for key in decision_rows() if key.startswith(PINNED_DOCUMENTS)])
-def test_every_decision_is_pinned_by_tests_that_exist(decision: str) -> None:
-    named = TEST.findall(decision_rows()[decision])
-    assert named, f"docs/decisions.md: {decision} names no test"
+def pin_problems(decision: str, cells: str) -> Iterator[str]:
+    """What is wrong with the tests that a decision names."""
+    named = TEST.findall(cells)
+    if not named and decision not in LATER:
+        yield f"{decision} names no test"
     for file, test in named:
         path = ROOT / file
-        assert path.is_file(), f"{decision}: {file} does not exist"
-        steps = test.split("::")
-        names = {
-            node.name
-            for node in ast.walk(tree(path))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        }
-        assert names.issuperset(steps), f"{decision}: {file} has no {test}"
+        if not path.is_file():
+            yield f"{decision}: {file} does not exist"
+        elif not names_in(path).issuperset(test.split("::")):
+            yield f"{decision}: {file} has no {test}"
+
+
+def names_in(path: Path) -> set[str]:
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return {node.name for node in ast.walk(tree(path)) if isinstance(node, definitions)}
+
+
+def test_every_decision_is_pinned_by_tests_that_exist() -> None:
+    rows = {decision: cells for decision, cells in decision_rows().items() if decision[0] in PINNED_DOCUMENTS}
+    problems = [problem for decision, cells in rows.items() for problem in pin_problems(decision, cells)]
+    assert not problems, "docs/decisions.md\n" + "\n".join(problems)
 
 
 def test_decisions_cited_in_the_code_exist() -> None:

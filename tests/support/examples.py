@@ -1,0 +1,82 @@
+"""Runs the examples of the documentation: Python blocks, and shell sessions of the language `console`."""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from unittest import SkipTest
+
+from sybil import Document, Example
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
+
+COMMAND_S: Final = 110  # longest time that one command of an example may take
+ELLIPSIS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def commands_of(session: str) -> list[tuple[str, str]]:
+    """The commands of a shell session, each with the output that is shown below it."""
+    commands: list[tuple[str, str]] = []
+    for line in session.splitlines():
+        if line.startswith("$ "):
+            commands.append((line[2:], ""))
+        elif commands and commands[-1][0].endswith("\\"):
+            commands[-1] = (commands[-1][0][:-1] + line.strip(), "")
+        elif commands:
+            command, shown = commands[-1]
+            commands[-1] = (command, shown + line + "\n")
+    return commands
+
+
+def run_session(session: str, environment: Mapping[str, str], folder: Path) -> None:
+    """Run the `mqdssm` commands of a session; each must succeed and print what is shown."""
+    for command, shown in commands_of(session):
+        words = shlex.split(command, comments=True)
+        assert words[0] == "mqdssm", f"not a command of ours, so not in a console block: {command}"
+        ran = subprocess.run(
+            [sys.executable, "-m", "mqdssm.cli.main", *words[1:]],
+            env={**os.environ, **environment, "COLUMNS": "120", "NO_COLOR": "1"},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_S,
+            check=False,
+        )
+        assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
+        same = doctest.OutputChecker().check_output(shown, ran.stdout, ELLIPSIS)
+        assert not shown.strip() or same, f"$ {command}\nshown:\n{shown}\nprinted:\n{ran.stdout}"
+
+
+def run_document(page: Path, namespace: dict[str, Any], stand_ins: Mapping[str, str], folder: Path) -> int:
+    """Run every example of a page, in its order and one namespace; returns how many ran."""
+
+    def console(example: Example) -> None:
+        run_session(replaced(str(example.parsed), stand_ins), namespace["environment"], folder)
+
+    python = PythonCodeBlockParser()
+    text = replaced(page.read_text(encoding="utf-8"), stand_ins)
+    document = Document(text, str(page))
+    document.namespace.update(namespace)
+    parsers: list[Callable[[Document], Any]] = [python, CodeBlockParser("console", console), SkipParser()]
+    for parser in parsers:
+        for region in parser(document):
+            document.add(region)
+    ran = 0
+    for example in document.examples():
+        try:
+            example.evaluate()
+        except SkipTest:
+            continue
+        ran += 1
+    return ran
+
+
+def replaced(text: str, stand_ins: Mapping[str, str]) -> str:
+    """The text with the addresses and names of a real server in the place of the documented ones."""
+    pattern = re.compile("|".join(re.escape(word) for word in stand_ins))
+    return pattern.sub(lambda match: stand_ins[match[0]], text)
