@@ -1,0 +1,132 @@
+"""Signing certificates of users and queue managers: MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21)."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+from uuid import UUID, uuid4
+
+from mqdssm.wire.layout import GUID, U32, Bytes, ByteSize, Count, Items, Layout, Nested, Value, raw
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+CERTIFICATE_BYTES_MAX: Final = 0x10_0000  # mSMQSignCertificates holds no more than that in all (decision M28)
+CERTIFICATES_MAX: Final = CERTIFICATE_BYTES_MAX // 36  # as many as fit when each is empty
+DIGEST_BYTES: Final = 16
+
+
+def digest_of(certificate: bytes) -> bytes:
+    """The MD5 digest by which MSMQ names a certificate ([MS-MQMQ] 2.2.22): 16 bytes, no security in it."""
+    return hashlib.md5(certificate, usedforsecurity=False).digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSignCert:
+    """One certificate, MQUSERSIGNCERT ([MS-MQMQ] 2.2.22).
+
+    Attributes:
+        digest: Digest, 16 bytes as stored; `digest_matches` tells whether it belongs to the certificate.
+        identifier: Identifier, made by whoever registered the certificate.
+        der: Certificate, X.509 DER bytes as stored.
+    """
+
+    digest: bytes
+    identifier: UUID
+    der: bytes
+
+    @classmethod
+    def of(cls, der: bytes, identifier: UUID) -> Self:
+        """Make one from DER bytes; the digest is computed."""
+        return cls(digest=digest_of(der), identifier=identifier, der=der)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "UserSignCert":
+        """Decode one, nothing behind it.
+
+        Raises:
+            DecodeError: for a truncated, longer or wrong structure.
+        """
+        return USER_SIGN_CERT.decode(data)
+
+    def __bytes__(self) -> bytes:
+        return USER_SIGN_CERT.encode(self)
+
+    @property
+    def digest_matches(self) -> bool:
+        """Whether `digest` is the MD5 of the certificate (decision M21: if not, validation reports it)."""
+        return self.digest == digest_of(self.der)
+
+    def certificate(self) -> "Certificate":
+        """The certificate itself, for the `cryptography` package.
+
+        Raises:
+            ValueError: when the bytes are no X.509 certificate.
+        """
+        from cryptography.x509 import load_der_x509_certificate  # noqa: PLC0415  heavy, seldom needed
+
+        return load_der_x509_certificate(self.der)
+
+
+USER_SIGN_CERT: Final = Layout(
+    UserSignCert,
+    "[MS-MQMQ] 2.2.22",
+    Value("digest", raw(DIGEST_BYTES), "Digest"),
+    Value("identifier", GUID, "Identifier"),
+    ByteSize("der", U32, "CertificateLength", high=CERTIFICATE_BYTES_MAX),
+    Bytes("der", "Certificate"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserSignCerts:
+    """Certificates in stored order, MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21): mSMQSignCertificates.
+
+    `bytes(certificates)` is the stored form.
+    """
+
+    certificates: tuple[UserSignCert, ...] = ()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "UserSignCerts":
+        """Decode the stored form, nothing behind it.
+
+        Raises:
+            DecodeError: for a truncated, longer or wrong structure.
+        """
+        return USER_SIGN_CERTS.decode(data)
+
+    @classmethod
+    def from_certificates(
+        cls, certificates: Iterable["Certificate | bytes"], *, make_guid: Callable[[], UUID] = uuid4
+    ) -> Self:
+        """Make the structure from certificates, in their order.
+
+        Args:
+            certificates: of the `cryptography` package, or DER bytes.
+            make_guid: where the Identifier of each comes from.
+        """
+        return cls(tuple(UserSignCert.of(_der(certificate), make_guid()) for certificate in certificates))
+
+    def __bytes__(self) -> bytes:
+        return USER_SIGN_CERTS.encode(self)
+
+    def digests(self) -> tuple[bytes, ...]:
+        """The Digest fields in order: what mSMQDigests mirrors ([MS-MQDSSM] 3.1.6.1.1.9)."""
+        return tuple(certificate.digest for certificate in self.certificates)
+
+
+USER_SIGN_CERTS: Final = Layout(
+    UserSignCerts,
+    "[MS-MQMQ] 2.2.21",
+    Count("certificates", U32, "CertificateCount", high=CERTIFICATES_MAX),
+    Items("certificates", Nested(USER_SIGN_CERT), "Certificates"),
+)
+
+
+def _der(certificate: "Certificate | bytes") -> bytes:
+    if isinstance(certificate, bytes):
+        return certificate
+    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415  heavy, seldom needed
+
+    return certificate.public_bytes(Encoding.DER)

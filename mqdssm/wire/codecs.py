@@ -1,0 +1,230 @@
+"""How single values lie in bytes: numbers, GUIDs, texts; the leaves of every layout.
+
+A `Scalar` has a fixed size and is read together with its neighbours; a `Codec` finds its own end.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from mqdssm.errors import DecodeError
+from mqdssm.wire.bounds import need
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value of fixed size.
+
+    Attributes:
+        name: what it is called in messages and generated source.
+        code: its little-endian `struct` code.
+        size: bytes.
+        load: from what `struct` gives to the value; ValueError says what is wrong.
+        dump: from the value to what `struct` takes.
+    """
+
+    name: str
+    code: str
+    size: int
+    load: Callable[[Any], Any] | None = None
+    dump: Callable[[Any], Any] | None = None
+
+
+class Codec(Protocol):
+    """A value that finds its own end; protocols bring their own kinds (properties by their identifiers)."""
+
+    @property
+    def least(self) -> int:
+        """Bytes that the shortest value takes, at least 1."""
+
+    def read(self, data: bytes, offset: int, end: int, section: str, field: str) -> tuple[Any, int]:
+        """Decode the value at `offset`; return it and the offset behind it.
+
+        Raises:
+            DecodeError: when it is wrong or does not fit in front of `end`.
+        """
+
+    def write(self, value: Any) -> bytes:
+        """Encode a value.
+
+        Raises:
+            ValueError: for a value that cannot be encoded.
+        """
+
+
+U8: Final = Scalar("U8", "B", 1)
+U16: Final = Scalar("U16", "H", 2)
+U32: Final = Scalar("U32", "I", 4)
+U64: Final = Scalar("U64", "Q", 8)
+I8: Final = Scalar("I8", "b", 1)
+I16: Final = Scalar("I16", "h", 2)
+I32: Final = Scalar("I32", "i", 4)
+I64: Final = Scalar("I64", "q", 8)
+
+
+def _load_u64be(raw: bytes) -> int:
+    return int.from_bytes(raw, "big")
+
+
+def _dump_u64be(value: int) -> bytes:
+    if not 0 <= value < 2**64:
+        raise ValueError(f"{value} is no unsigned 64-bit number")
+    return value.to_bytes(8, "big")
+
+
+U64BE: Final = Scalar("U64BE", "8s", 8, _load_u64be, _dump_u64be)
+"""A sequence number ([MC-MQDSRP] 2.2.2): its eighth byte is the least significant (decision R1)."""
+
+
+def _load_guid(raw: bytes) -> UUID:
+    return UUID(bytes_le=raw)
+
+
+def _dump_guid(value: UUID) -> bytes:
+    return value.bytes_le
+
+
+GUID: Final = Scalar("GUID", "16s", 16, _load_guid, _dump_guid)
+"""A GUID packet ([MS-DTYP] 2.3.4.2): three little-endian numbers and eight bytes in order."""
+
+
+def _load_bool16(raw: int) -> bool:
+    if raw not in {0, 0xFFFF}:
+        raise ValueError(f"is {raw:#06x}, must be 0x0000 or 0xFFFF")
+    return raw != 0
+
+
+def _dump_bool16(value: bool) -> int:
+    return 0xFFFF if value else 0
+
+
+BOOL16: Final = Scalar("BOOL16", "H", 2, _load_bool16, _dump_bool16)
+"""VARIANT_BOOL ([MS-MQMQ] 2.2.14)."""
+
+
+def raw(size: int) -> Scalar:
+    """Make the scalar for `size` bytes as they are."""
+
+    def dump(value: bytes) -> bytes:
+        if len(value) != size:
+            raise ValueError(f"has {len(value)} bytes, must have {size}")
+        return bytes(value)
+
+    return Scalar(f"raw({size})", f"{size}s", size, bytes, dump)
+
+
+def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) -> Scalar:
+    """Make the scalar for an enumeration; unknown numbers are refused, or kept as plain numbers."""
+
+    def load(value: int) -> int:
+        try:
+            return kind(value)
+        except ValueError:
+            if keep_unknown:
+                return value
+            raise ValueError(f"is {value}, which is no {kind.__name__}") from None
+
+    def dump(value: int) -> int:
+        return int(value) if keep_unknown else kind(value).value
+
+    return Scalar(f"{kind.__name__}:{number.name}", number.code, number.size, load, dump)
+
+
+def dump_text16(text: str) -> bytes:
+    """Encode text as UTF-16LE; lone surrogates are kept, as Windows keeps them."""
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def load_text16(units: bytes) -> str:
+    """Decode UTF-16LE; lone surrogates are kept, so that encoding gives the same bytes."""
+    return units.decode("utf-16-le", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Text16Z:
+    """UTF-16LE text that ends with its first NUL, VT_LPWSTR ([MS-MQCN] 2.2.3.10).
+
+    Attributes:
+        units_max: the most UTF-16 units without the NUL.
+    """
+
+    units_max: int
+
+    @property
+    def least(self) -> int:
+        """Bytes of the empty text: its NUL."""
+        return 2
+
+    def read(self, data: bytes, offset: int, end: int, section: str, field: str) -> tuple[str, int]:
+        """Decode up to the first NUL unit.
+
+        Raises:
+            DecodeError: when there is none before `end`, or the text is too long.
+        """
+        need(section, field, offset, self.least, end)
+        limit = min(end, offset + 2 * self.units_max + 2)
+        at = data.find(b"\0\0", offset, limit)
+        while at >= 0 and (at - offset) % 2:
+            at = data.find(b"\0\0", at + 1, limit)
+        if at < 0:
+            long = end - offset > 2 * self.units_max + 2
+            problem = f"longer than {self.units_max} characters" if long else "no NUL at its end"
+            raise DecodeError(section, field, offset, problem)
+        return load_text16(data[offset:at]), at + 2
+
+    def write(self, value: str) -> bytes:
+        """Encode text and NUL.
+
+        Raises:
+            ValueError: when it holds a NUL or is too long.
+        """
+        units = dump_text16(value)
+        if "\0" in value:
+            raise ValueError("holds a NUL")
+        if len(units) > 2 * self.units_max:
+            raise ValueError(f"has {len(units) // 2} characters, at most {self.units_max}")
+        return units + b"\0\0"
+
+
+def pack_one(scalar: Scalar, value: Any) -> bytes:
+    """Encode one scalar.
+
+    Raises:
+        ValueError: for a value that does not fit.
+    """
+    try:
+        return struct.pack(f"<{scalar.code}", scalar.dump(value) if scalar.dump else value)
+    except (struct.error, AttributeError, TypeError) as error:
+        raise ValueError(f"{value!r} is no {scalar.name}: {error}") from None
+
+
+def load_sized_text(units: bytes, *, terminated: bool) -> str:
+    """Decode UTF-16LE text of known size.
+
+    Raises:
+        ValueError: for an odd size, a missing NUL at the end or one within.
+    """
+    if len(units) % 2:
+        raise ValueError(f"has {len(units)} bytes, which is no whole number of UTF-16 units")
+    if not terminated:
+        return load_text16(units)
+    text = load_text16(units)
+    if not text.endswith("\0"):
+        raise ValueError("has no NUL at its end")
+    if "\0" in text[:-1]:
+        raise ValueError("holds a NUL before its end")
+    return text[:-1]
+
+
+def dump_sized_text(text: str, *, terminated: bool) -> bytes:
+    """Encode text whose size is announced elsewhere.
+
+    Raises:
+        ValueError: for a NUL in text that ends with one.
+    """
+    if terminated and "\0" in text:
+        raise ValueError("holds a NUL")
+    return dump_text16(text + "\0" if terminated else text)

@@ -1,0 +1,161 @@
+"""The words of the declaration language: what stands where in a structure.
+
+Each word has the name of a dataclass field (`name`) or only one in the specification (`spec`), which is what
+errors print.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mqdssm.wire.codecs import Codec, Scalar
+
+if TYPE_CHECKING:
+    from mqdssm.wire.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """The codec of a structure inside another one."""
+
+    layout: "Layout[Any]"
+
+    @property
+    def least(self) -> int:
+        """Bytes that the shortest one takes."""
+        return self.layout.least
+
+
+AnyCodec: TypeAlias = Scalar | Nested | Codec
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A field of the dataclass, as it is; `low` and `high` are inclusive."""
+
+    name: str
+    codec: AnyCodec
+    spec: str = ""
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A field of the specification that has one legal value."""
+
+    spec: str
+    codec: Scalar
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A field of the specification that is sent as `send` and never looked at."""
+
+    spec: str
+    codec: Scalar
+    send: Any = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of elements of the tuple `name`."""
+
+    name: str
+    codec: Scalar
+    spec: str = ""
+    low: int = 0
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ByteSize:
+    """The number of bytes that `name` takes, a text's NUL included."""
+
+    name: str
+    codec: Scalar
+    spec: str = ""
+    low: int = 0
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A number that tells whether `name` is there (is not None): 0, or `yes`, or `yes(object)`."""
+
+    name: str
+    codec: Scalar
+    spec: str = ""
+    yes: int | Callable[[Any], int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TotalSize:
+    """The number of bytes of the whole structure, this field included."""
+
+    spec: str
+    codec: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The elements of the tuple `name`: as many as its `Count` says, else up to the end."""
+
+    name: str
+    codec: AnyCodec
+    spec: str = ""
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Bytes as they are: as many as the `ByteSize` says, else up to the end."""
+
+    name: str
+    spec: str = ""
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text16:
+    """UTF-16LE text, as long as its `ByteSize` says; `terminated`: with a NUL that counts."""
+
+    name: str
+    spec: str = ""
+    terminated: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """Fields that are there only when (`there`) or only when not `name` is: by its Count, ByteSize or Flag.
+
+    Without one of these: when any bytes are left.
+    """
+
+    name: str
+    fields: tuple["Field", ...]
+    there: bool = True
+
+
+Fixed: TypeAlias = Value | Const | Ignored | Count | ByteSize | Flag | TotalSize
+Field: TypeAlias = Fixed | Items | Bytes | Text16 | When
+
+
+def when(name: str, *fields: Field) -> When:
+    """Fields that are there only together with `name`."""
+    return When(name, fields)
+
+
+def unless(name: str, *fields: Field) -> When:
+    """Fields that are there only in place of `name`."""
+    return When(name, fields, there=False)
+
+
+def label(field: Field) -> str:
+    """The name that errors print: the specification's, else the dataclass field's."""
+    if isinstance(field, Const | Ignored | TotalSize):
+        return field.spec
+    if isinstance(field, When):
+        return field.name
+    return field.spec or field.name

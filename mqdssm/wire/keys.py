@@ -1,0 +1,197 @@
+"""Public keys of queue managers: MQDSPUBLICKEYS ([MS-MQMQ] 2.2.2) and the RSA blobs within."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Self
+
+from mqdssm.wire.layout import (
+    U8,
+    U16,
+    U32,
+    Bytes,
+    ByteSize,
+    Const,
+    Count,
+    Ignored,
+    Items,
+    Layout,
+    Nested,
+    Text16,
+    TotalSize,
+    Value,
+    raw,
+)
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+KEYS_MAX: Final = 256  # ours; the specification gives none, Windows stores one or two
+KEY_BLOB_BYTES_MAX: Final = 20 + 65536 // 8  # header and the modulus of a 65,536-bit key
+PROVIDER_NAME_BYTES_MAX: Final = 2 * 256  # ours; the specification gives none
+
+PROV_RSA_FULL: Final = 0x01
+PROV_RSA_AES: Final = 0x18
+
+PROVIDER_BASE: Final = "Microsoft Base Cryptographic Provider v1.0"
+PROVIDER_ENHANCED: Final = "Microsoft Enhanced Cryptographic Provider v1.0"
+
+
+class KeyAlgorithm(IntEnum):
+    """What a key is for, aiKeyAlg ([MS-MQDS] 2.2.19)."""
+
+    CALG_RSA_SIGN = 0x2400
+    CALG_RSA_KEYX = 0xA400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RsaBlob:
+    """A PUBLICKEYBLOB: BLOBHEADER ([MS-MQDS] 2.2.19) and RSAPUBKEY ([MS-MQDS] 2.2.18).
+
+    Attributes:
+        algorithm: a `KeyAlgorithm`, or another number.
+        bits: length of the modulus, a multiple of 8.
+        exponent: the public exponent.
+        modulus: little-endian bytes.
+
+    Raises:
+        ValueError: when `bits` does not tell the length of `modulus`.
+    """
+
+    algorithm: int = KeyAlgorithm.CALG_RSA_KEYX
+    bits: int
+    exponent: int
+    modulus: bytes
+
+    def __post_init__(self) -> None:
+        if self.bits != 8 * len(self.modulus):
+            raise ValueError(f"bitLen is {self.bits}, modulus has {8 * len(self.modulus)} bits")
+
+
+RSA_BLOB: Final = Layout(
+    RsaBlob,
+    "[MS-MQDS] 2.2.18",
+    Const("bType", U8, 0x06),
+    Const("bVersion", U8, 0x02),
+    Ignored("reserved", U16),
+    Value("algorithm", U32, "aiKeyAlg"),
+    Const("magic", raw(4), b"RSA1"),
+    Value("bits", U32, "bitLen"),
+    Value("exponent", U32, "pubExp"),
+    Bytes("modulus", high=65536 // 8),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicKey:
+    """One key with the provider that made it, MQDSPUBLICKEY ([MS-MQMQ] 2.2.1).
+
+    Attributes:
+        provider_name: name of the cryptographic service provider.
+        provider_type: PROV_RSA_FULL (1) or PROV_RSA_AES (0x18); other numbers are kept.
+        blob: aBuf, as stored: BLOBHEADER and RSAPUBKEY.
+    """
+
+    provider_name: str = PROVIDER_ENHANCED
+    provider_type: int = PROV_RSA_FULL
+    blob: bytes
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "PublicKey":
+        """Decode one key, nothing behind it.
+
+        Raises:
+            DecodeError: for a truncated, longer or wrong structure.
+        """
+        return PUBLIC_KEY.decode(data)
+
+    @classmethod
+    def from_rsa(
+        cls,
+        key: "RSAPublicKey",
+        *,
+        provider_name: str = PROVIDER_ENHANCED,
+        provider_type: int = PROV_RSA_FULL,
+        algorithm: int = KeyAlgorithm.CALG_RSA_KEYX,
+    ) -> Self:
+        """Make one from an RSA key of the `cryptography` package.
+
+        Raises:
+            ValueError: for a key whose exponent does not fit 32 bits.
+        """
+        numbers = key.public_numbers()
+        length = (key.key_size + 7) // 8
+        blob = RsaBlob(
+            algorithm=algorithm,
+            bits=8 * length,
+            exponent=numbers.e,
+            modulus=numbers.n.to_bytes(length, "little"),
+        )
+        return cls(provider_name=provider_name, provider_type=provider_type, blob=RSA_BLOB.encode(blob))
+
+    def __bytes__(self) -> bytes:
+        return PUBLIC_KEY.encode(self)
+
+    @property
+    def rsa_blob(self) -> RsaBlob:
+        """The numbers in `blob`.
+
+        Raises:
+            DecodeError: when it is no RSA key.
+        """
+        return RSA_BLOB.decode(self.blob)
+
+    def rsa(self) -> "RSAPublicKey":
+        """The key itself, for the `cryptography` package.
+
+        Raises:
+            DecodeError: when `blob` is no RSA key.
+            ValueError: when `cryptography` refuses its numbers.
+        """
+        from cryptography.hazmat.primitives.asymmetric.rsa import (  # noqa: PLC0415  heavy, seldom needed
+            RSAPublicNumbers,
+        )
+
+        blob = self.rsa_blob
+        return RSAPublicNumbers(blob.exponent, int.from_bytes(blob.modulus, "little")).public_key()
+
+
+PUBLIC_KEY: Final = Layout(
+    PublicKey,
+    "[MS-MQMQ] 2.2.1",
+    ByteSize("blob", U32, "ulKeyLen", high=KEY_BLOB_BYTES_MAX),
+    ByteSize("provider_name", U32, "ulProviderLen", high=PROVIDER_NAME_BYTES_MAX),
+    Value("provider_type", U32, "ulProviderType"),
+    Text16("provider_name", "sProviderName"),
+    Bytes("blob", "aBuf"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKeys:
+    """The keys of a queue manager, MQDSPUBLICKEYS ([MS-MQMQ] 2.2.2): mSMQEncryptKey, PublicEncryptionKeyList.
+
+    `bytes(keys)` is the stored form.
+    """
+
+    keys: tuple[PublicKey, ...] = ()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "PublicKeys":
+        """Decode the stored form, nothing behind it.
+
+        Raises:
+            DecodeError: for a truncated, longer or wrong structure.
+        """
+        return PUBLIC_KEYS.decode(data)
+
+    def __bytes__(self) -> bytes:
+        return PUBLIC_KEYS.encode(self)
+
+
+PUBLIC_KEYS: Final = Layout(
+    PublicKeys,
+    "[MS-MQMQ] 2.2.2",
+    TotalSize("ulLen", U32),
+    Count("keys", U32, "cNumofKeys", high=KEYS_MAX),
+    Items("keys", Nested(PUBLIC_KEY), "aPublicKeys"),
+)

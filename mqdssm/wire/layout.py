@@ -1,0 +1,200 @@
+"""Bytes are declared, not parsed by hand: a dataclass, a section and the fields in their order.
+
+    SERVER_REPLY: Final = Layout(
+        TopologyServerReply,
+        "[MS-MQSD] 2.2.3",
+        Ignored("Version", U8),
+        Const("Type", U8, 0x02),
+        Ignored("Reserved", U16),
+        Value("correlation_id", GUID, "CorrelationID"),
+        Count("networks", U32, "ConnectedNetworkCount", low=1, high=32),
+        ...
+        Items("networks", GUID, "ConnectedNetworkArray"),
+        when("servers", Value("site", GUID, "RespondingSiteID"), Text16("servers")),
+    )
+
+A layout is proven when it is made (at import): every field of the dataclass is laid out exactly once, every
+size and count stands before what it announces, everything optional has a default. Then it is compiled to
+Python source, which decodes and encodes; where that refuses, the interpreted form of the same declaration
+says why. Length is law: what is short, long, over a limit or inconsistent is a DecodeError, and nothing else
+comes out of `decode`. What cannot be encoded is our caller's mistake: a ValueError that names the field.
+"""
+
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from mqdssm.wire import walk
+from mqdssm.wire.bounds import finish
+from mqdssm.wire.codecs import (
+    BOOL16,
+    GUID,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    U64BE,
+    Codec,
+    Scalar,
+    Text16Z,
+    enum_of,
+    raw,
+)
+from mqdssm.wire.fields import (
+    Bytes,
+    ByteSize,
+    Const,
+    Count,
+    Field,
+    Flag,
+    Ignored,
+    Items,
+    Nested,
+    Text16,
+    TotalSize,
+    Value,
+    When,
+    unless,
+    when,
+)
+from mqdssm.wire.plan import Branch, Plan, Step, make_plan
+from mqdssm.wire.source import ENCODING_FAILURES, compile_source, make_source
+
+__all__ = [
+    "BOOL16",
+    "GUID",
+    "I8",
+    "I16",
+    "I32",
+    "I64",
+    "U8",
+    "U16",
+    "U32",
+    "U64",
+    "U64BE",
+    "ByteSize",
+    "Bytes",
+    "Codec",
+    "Const",
+    "Count",
+    "Field",
+    "Flag",
+    "Ignored",
+    "Items",
+    "Layout",
+    "Nested",
+    "Scalar",
+    "Text16",
+    "Text16Z",
+    "TotalSize",
+    "Value",
+    "When",
+    "enum_of",
+    "raw",
+    "unless",
+    "when",
+]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+class Layout(Generic[T]):
+    """How the values of one dataclass lie in bytes.
+
+    Attributes:
+        cls: the dataclass.
+        section: where the structure is specified, as ``[MS-MQSD] 2.2.3``.
+        least: bytes that the shortest structure takes.
+        source: the generated Python source, for reading.
+
+    Raises:
+        TypeError: when the declaration contradicts itself or the dataclass.
+    """
+
+    def __init__(self, cls: type[T], section: str, *declared: Field) -> None:
+        self.cls: Final = cls
+        self.section: Final = section
+        self.plan: Final[Plan] = make_plan(cls, section, declared)
+        self.bodies: Final = _bodies(self.plan.steps)
+        self.least: Final = self.plan.least
+        self.source, namespace = make_source(self)
+        compiled = compile_source(f"<layout of {section} {cls.__name__}>", self.source, namespace)
+        self._read: Final[Callable[[bytes, int, int], tuple[T, int]]] = compiled["read"]
+        self._write: Final[Callable[[T], bytes]] = compiled["write"]
+
+    def __repr__(self) -> str:
+        return f"<Layout of {self.section} {self.cls.__name__}>"
+
+    def decode(self, data: bytes) -> T:
+        """Decode bytes that hold one structure and nothing else.
+
+        Raises:
+            DecodeError: naming section, field, offset and what is wrong.
+        """
+        data = bytes(data)
+        made, end = self.read(data, 0, len(data))
+        finish(self.section, end, len(data))
+        return made
+
+    def read(self, data: bytes, offset: int, end: int) -> tuple[T, int]:
+        """Decode the structure that begins at `offset`; return it and the offset behind it.
+
+        Raises:
+            DecodeError: when it is wrong or does not fit in front of `end`.
+        """
+        try:
+            return self._read(data, offset, end)
+        except ValueError:
+            pass  # the interpreted form finds the words
+        walk.read(self, data, offset, end)
+        raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
+
+    def encode(self, made: T) -> bytes:
+        """Encode an object.
+
+        Raises:
+            ValueError: naming the field that cannot be encoded.
+            TypeError: when it is no object of this layout's class.
+        """
+        try:
+            return self._write(made)
+        except ENCODING_FAILURES:
+            pass  # the interpreted form finds the words
+        walk.write(self, made)
+        raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
+
+    def decode_interpreted(self, data: bytes) -> T:
+        """Decode as `decode` does, without compiled code: the reference.
+
+        Raises:
+            DecodeError: the same as `decode`.
+        """
+        data = bytes(data)
+        made: T
+        made, end = walk.read(self, data, 0, len(data))
+        finish(self.section, end, len(data))
+        return made
+
+    def encode_interpreted(self, made: T) -> bytes:
+        """Encode as `encode` does, without compiled code: the reference.
+
+        Raises:
+            ValueError: the same as `encode`.
+        """
+        return walk.write(self, made)
+
+
+def _bodies(steps: tuple[Step, ...]) -> dict[str, Any]:
+    """Find the text and byte fields by name."""
+    found: dict[str, Any] = {}
+    for step in steps:
+        if isinstance(step, Branch):
+            found.update(_bodies(step.steps))
+        elif isinstance(step, Bytes | Text16):
+            found[step.name] = step
+    return found

@@ -1,0 +1,224 @@
+"""From declared fields to steps: neighbours of fixed size become one run, and the declaration is proven."""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from mqdssm.wire.codecs import Scalar
+from mqdssm.wire.fields import (
+    Bytes,
+    ByteSize,
+    Const,
+    Count,
+    Field,
+    Fixed,
+    Flag,
+    Ignored,
+    Items,
+    Nested,
+    Text16,
+    TotalSize,
+    Value,
+    When,
+    label,
+)
+
+FIXED: Final = (Value, Const, Ignored, Count, ByteSize, Flag, TotalSize)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbours of fixed size, read at once."""
+
+    slots: tuple[Fixed, ...]
+    packer: struct.Struct
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of them."""
+        return self.packer.size
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Steps that a `When` makes optional."""
+
+    when: When
+    steps: "tuple[Step, ...]"
+
+
+Step: TypeAlias = Run | Value | Items | Bytes | Text16 | Branch
+Path: TypeAlias = tuple[When, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What both forms of a layout follow.
+
+    Attributes:
+        steps: in the order of the bytes.
+        guards: for each name that a number announces, that number's field.
+        defaults: for each optional field of the dataclass, its value when absent.
+        names: the fields of the dataclass, in the order of the bytes.
+        least: bytes that the shortest structure takes.
+    """
+
+    steps: tuple[Step, ...]
+    guards: Mapping[str, Count | ByteSize | Flag]
+    defaults: Mapping[str, Any]
+    names: tuple[str, ...]
+    least: int
+
+    @property
+    def total(self) -> TotalSize | None:
+        """The field that holds the size of the whole, if there is one."""
+        runs = (step for step in self.steps if isinstance(step, Run))
+        return next((slot for run in runs for slot in run.slots if isinstance(slot, TotalSize)), None)
+
+
+def _is_fixed(field: Field) -> bool:
+    return isinstance(field, FIXED) and isinstance(field.codec, Scalar)
+
+
+def _codec(slot: Fixed) -> Scalar:
+    if not isinstance(slot.codec, Scalar):
+        raise TypeError(f"{label(slot)} has no fixed size")
+    return slot.codec
+
+
+def _steps(declared: Sequence[Field]) -> Iterator[Step]:
+    for fixed, group in groupby(declared, key=_is_fixed):
+        members = tuple(group)
+        if fixed:
+            slots = tuple(member for member in members if isinstance(member, FIXED))
+            yield Run(slots, struct.Struct("<" + "".join(_codec(slot).code for slot in slots)))
+            continue
+        for member in members:
+            if isinstance(member, When):
+                yield Branch(member, tuple(_steps(member.fields)))
+            elif isinstance(member, Value | Items | Bytes | Text16):
+                yield member
+            else:
+                raise TypeError(f"{label(member)}: a number must have a fixed size")
+
+
+def _walk(declared: Sequence[Field], path: Path = ()) -> Iterator[tuple[Field, Path]]:
+    for field in declared:
+        yield field, path
+        if isinstance(field, When):
+            yield from _walk(field.fields, (*path, field))
+
+
+def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
+    """Bytes that these steps take at least."""
+    total = 0
+    for step in steps:
+        if isinstance(step, Run):
+            total += step.size
+        elif isinstance(step, Value) and not isinstance(step.codec, Scalar):
+            total += step.codec.least
+        elif isinstance(step, Items) and step.name in guards:
+            size = step.codec.size if isinstance(step.codec, Scalar) else step.codec.least
+            total += guards[step.name].low * size
+    return total
+
+
+def _default(of: Any, name: str, section: str) -> Any:
+    if of.default is not MISSING:
+        return of.default
+    if of.default_factory is not MISSING:
+        return of.default_factory()
+    raise TypeError(f"{section}: {name} is optional and has no default")
+
+
+def _guards(section: str, walked: Sequence[tuple[Field, Path]]) -> dict[str, Count | ByteSize | Flag]:
+    guards: dict[str, Count | ByteSize | Flag] = {}
+    bodies: dict[str, tuple[Field, Path, int]] = {}
+    places: dict[str, tuple[Path, int]] = {}
+    for at, (field, path) in enumerate(walked):
+        if isinstance(field, Count | ByteSize | Flag):
+            if field.name in guards:
+                raise TypeError(f"{section}: two numbers announce {field.name}")
+            guards[field.name], places[field.name] = field, (path, at)
+        elif isinstance(field, Value | Items | Bytes | Text16):
+            bodies[field.name] = (field, path, at)
+    kinds: dict[type, type | tuple[type, ...]] = {Count: Items, ByteSize: (Bytes, Text16), Flag: Value}
+    for name, guard in guards.items():
+        field, path, at = bodies.get(name, (guard, (), 0))
+        if not isinstance(field, kinds[type(guard)]):
+            raise TypeError(f"{section}: {label(guard)} announces {name}, which it cannot")
+        own, before = places[name]
+        inner = path[len(own) :]
+        if before > at or path[: len(own)] != own or [step.name for step in inner] not in ([], [name]):
+            raise TypeError(f"{section}: {label(guard)} must stand before {name}, equally often")
+        if isinstance(guard, Flag) and not inner:
+            raise TypeError(f"{section}: {name} has a Flag and must be in when({name!r}, ...)")
+    return guards
+
+
+def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapping[str, Any]) -> None:
+    last = walked[-1][0]
+    for field, path in walked:
+        if isinstance(field, When) and field.name not in guards:
+            inside = {getattr(inner, "name", None) for inner, _ in _walk(field.fields)}
+            at_end = walked[-1][1][:1] == (field,)
+            if path or not field.there or field.name not in inside or not at_end:
+                raise TypeError(f"{section}: when({field.name!r}) without a number must hold it, at the end")
+        elif isinstance(field, Text16) and field.name not in guards:
+            raise TypeError(f"{section}: {field.name} needs a ByteSize")
+        elif (
+            isinstance(field, Items | Bytes)
+            and field.name not in guards
+            and (field is not last or path or field.high is None)
+        ):
+            raise TypeError(f"{section}: {field.name} goes up to the end: it must be last and have a limit")
+        elif isinstance(field, TotalSize) and path:
+            raise TypeError(f"{section}: {field.spec} must not be optional")
+
+
+def make_plan(cls: type, section: str, declared: Sequence[Field]) -> Plan:
+    """Turn a declaration into a plan, once, at import.
+
+    Raises:
+        TypeError: when the declaration contradicts itself or the dataclass.
+    """
+    if not is_dataclass(cls):
+        raise TypeError(f"{section}: {cls.__name__} is no dataclass")
+    walked = tuple(_walk(declared))
+    known = {field.name: field for field in fields(cls) if field.init}
+    names = [field.name for field, _ in walked if isinstance(field, Value | Items | Bytes | Text16)]
+    if sorted(names) != sorted(known):
+        raise TypeError(f"{section}: {cls.__name__} has {sorted(known)}, laid out are {sorted(names)}")
+    if sum(isinstance(field, TotalSize) for field, _ in walked) > 1:
+        raise TypeError(f"{section}: two fields hold the size of the whole")
+    guards = _guards(section, walked)
+    _prove_ends(section, walked, guards)
+    optional = {
+        field.name for field, path in walked if path and isinstance(field, Value | Items | Bytes | Text16)
+    }
+    defaults = {name: _default(known[name], name, section) for name in names if name in optional}
+    for name, guard in guards.items():
+        if isinstance(guard, Flag) and defaults[name] is not None:
+            raise TypeError(f"{section}: the default of {name} must be None")
+    steps = tuple(_steps(declared))
+    least = least_bytes(steps, guards)
+    return Plan(steps, MappingProxyType(guards), MappingProxyType(defaults), tuple(names), least)
+
+
+def branch_names(steps: Sequence[Step]) -> Iterator[str]:
+    """The fields of the dataclass within these steps."""
+    for step in steps:
+        if isinstance(step, Run):
+            yield from (slot.name for slot in step.slots if isinstance(slot, Value))
+        elif isinstance(step, Branch):
+            yield from branch_names(step.steps)
+        else:
+            yield step.name
+
+
+def nested_of(codec: Any) -> Any:
+    """The layout of a nested structure, or None for another codec."""
+    return codec.layout if isinstance(codec, Nested) else None

@@ -1,0 +1,363 @@
+"""The compiled form of a layout: from the plan to Python source, once, at import.
+
+The source holds the checks and no words: where it refuses, the interpreted form says what is wrong.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text
+from mqdssm.wire.fields import (
+    AnyCodec,
+    Bytes,
+    ByteSize,
+    Const,
+    Count,
+    Fixed,
+    Flag,
+    Ignored,
+    Items,
+    Nested,
+    Text16,
+    TotalSize,
+    Value,
+    label,
+)
+from mqdssm.wire.plan import Branch, Plan, Run, Step, branch_names
+
+if TYPE_CHECKING:
+    from mqdssm.wire.layout import Layout
+
+
+class RefusedError(ValueError):
+    """Compiled code found something wrong and leaves the explanation to the interpreted form."""
+
+
+ENCODING_FAILURES: Final = (ValueError, TypeError, AttributeError, struct.error)
+"""What compiled encoding raises for an object that cannot be encoded."""
+
+
+class _Writer:
+    """Lines of source and the objects that they name."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.lines: list[str] = []
+        self.depth = 0
+        self.namespace: dict[str, Any] = {}
+
+    def line(self, text: str) -> None:
+        """Write one line at the present depth."""
+        self.lines.append("    " * self.depth + text)
+
+    def refuse_if(self, condition: str) -> None:
+        """Write a check."""
+        self.line(f"if {condition}: raise RefusedError")
+
+    def bind(self, kind: str, thing: Any) -> str:
+        """Give an object a name in the source."""
+        for name, bound in self.namespace.items():
+            if bound is thing and name.startswith(f"{kind}_"):
+                return name
+        name = f"{kind}_{len(self.namespace)}"
+        self.namespace[name] = thing
+        return name
+
+    def literal(self, value: Any) -> str:
+        """Write small numbers as they are, bind anything else."""
+        return str(value) if type(value) is int else self.bind("constant", value)
+
+    def check_range(self, name: str, low: int | None, high: int | None) -> None:
+        """Write the check of an inclusive range."""
+        if low is not None:
+            self.refuse_if(f"{name} < {low}")
+        if high is not None:
+            self.refuse_if(f"{name} > {high}")
+
+    def check_guard(self, name: str, guard: Count | ByteSize | Flag) -> None:
+        """Write the check of a number that announces something."""
+        if not isinstance(guard, Flag):
+            self.check_range(name, guard.low or None, guard.high)
+        elif isinstance(guard.yes, int):
+            self.refuse_if(f"{name} != 0 and {name} != {guard.yes}")
+
+
+class _ReadWriter(_Writer):
+    """Writes the function that decodes."""
+
+    def function(self, layout: "Layout[Any]") -> None:
+        self.line("def read(data, offset, end):")
+        self.depth = 1
+        self.line("start = offset")
+        self.steps(self.plan.steps)
+        if self.plan.total is not None:
+            self.refuse_if("offset != end")
+        arguments = ", ".join(f"{name}=v_{name}" for name in self.plan.names)
+        self.line(f"made = {self.bind('cls', layout.cls)}({arguments})")
+        for name, guard in self.plan.guards.items():
+            if isinstance(guard, Flag) and not isinstance(guard.yes, int):
+                self.refuse_if(f"g_{name} and g_{name} != {self.bind('yes', guard.yes)}(made)")
+        self.line("return made, offset")
+        self.depth = 0
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Run():
+                    self.run(step)
+                case Branch():
+                    self.branch(step)
+                case Items():
+                    self.items(step)
+                case Bytes() | Text16():
+                    self.sized(step)
+                case Value():
+                    self.one(f"v_{step.name}", step.codec, label(step))
+
+    def target(self, slot: Fixed) -> str:
+        match slot:
+            case Ignored():
+                return "_"
+            case Value():
+                return f"v_{slot.name}"
+            case Count() | ByteSize() | Flag():
+                return f"g_{slot.name}"
+        return "number"
+
+    def run(self, run: Run) -> None:
+        self.refuse_if(f"end - offset < {run.size}")
+        targets = [
+            self.target(slot) if isinstance(slot, Ignored | Value) else f"{self.target(slot)}_{index}"
+            for index, slot in enumerate(run.slots)
+        ]
+        unpack = self.bind("unpack", run.packer.unpack_from)
+        self.line(f"{', '.join(targets)}, = {unpack}(data, offset)")
+        self.line(f"offset += {run.size}")
+        for slot, raw in zip(run.slots, targets, strict=True):
+            self.slot(slot, raw)
+
+    def slot(self, slot: Fixed, raw: str) -> None:
+        if isinstance(slot, Ignored):
+            return
+        target, codec = self.target(slot), slot.codec
+        if isinstance(codec, Scalar) and codec.load is not None:
+            self.line(f"{target} = {self.bind('load', codec.load)}({raw})")
+        elif raw != target:
+            self.line(f"{target} = {raw}")
+        match slot:
+            case Value():
+                self.check_range(target, slot.low, slot.high)
+            case Const():
+                self.refuse_if(f"{target} != {self.literal(slot.value)}")
+            case Count() | ByteSize() | Flag():
+                self.check_guard(target, slot)
+            case TotalSize():
+                self.refuse_if(f"{target} > end - start or start + {target} < offset")
+                self.line(f"end = start + {target}")
+
+    def one(self, target: str, codec: AnyCodec, name: str) -> None:
+        if isinstance(codec, Nested):
+            self.line(f"{target}, offset = {self.bind('read', codec.layout.read)}(data, offset, end)")
+        elif not isinstance(codec, Scalar):
+            read = self.bind("read", codec.read)
+            self.line(f"{target}, offset = {read}(data, offset, end, section, {name!r})")
+
+    def items(self, step: Items) -> None:
+        target, counted = f"v_{step.name}", step.name in self.plan.guards
+        if isinstance(step.codec, Scalar):
+            self.scalars(step, step.codec, target, counted=counted)
+            return
+        self.line("made = []")
+        if counted:
+            self.refuse_if(f"g_{step.name} * {step.codec.least} > end - offset")
+            self.line(f"for _ in range(g_{step.name}):")
+        else:
+            self.line("while offset < end:")
+        self.depth += 1
+        if not counted:
+            self.refuse_if(f"len(made) == {step.high}")
+        self.one("item", step.codec, label(step))
+        self.line("made.append(item)")
+        self.depth -= 1
+        self.line(f"{target} = tuple(made)")
+
+    def scalars(self, step: Items, codec: Scalar, target: str, *, counted: bool) -> None:
+        if counted:
+            self.line(f"size = g_{step.name} * {codec.size}")
+            self.refuse_if("size > end - offset")
+        else:
+            self.line("size = end - offset")
+            self.refuse_if(f"size % {codec.size} or size > {(step.high or 0) * codec.size}")
+        packer = struct.Struct(f"<{codec.code}")
+        unpacked = f"{self.bind('iterate', packer.iter_unpack)}(data[offset:offset + size])"
+        load = f"{self.bind('load', codec.load)}(x)" if codec.load is not None else "x"
+        self.line(f"{target} = tuple([{load} for x, in {unpacked}])")
+        self.line("offset += size")
+
+    def sized(self, step: Bytes | Text16) -> None:
+        announced = step.name in self.plan.guards
+        self.line(f"size = g_{step.name}" if announced else "size = end - offset")
+        self.refuse_if("size > end - offset")
+        if isinstance(step, Bytes):
+            self.check_range("size", None, step.high)
+            self.line(f"v_{step.name} = data[offset:offset + size]")
+        else:
+            load = self.bind("load", load_sized_text)
+            self.line(f"v_{step.name} = {load}(data[offset:offset + size], terminated={step.terminated})")
+        self.line("offset += size")
+
+    def branch(self, branch: Branch) -> None:
+        name, guard = branch.when.name, self.plan.guards.get(branch.when.name)
+        number = f"g_{name}" if guard is not None else "offset < end"
+        self.line(f"if {number}:" if branch.when.there else f"if not {number}:")
+        self.depth += 1
+        self.steps(branch.steps)
+        names = tuple(branch_names(branch.steps))
+        if branch.when.there and not isinstance(guard, Flag) and name in names:
+            self.refuse_if(f"not v_{name}")
+        self.depth -= 1
+        self.line("else:")
+        self.depth += 1
+        for absent in names:
+            self.line(f"v_{absent} = {self.bind('default', self.plan.defaults[absent])}")
+        self.depth -= 1
+
+
+class _WriteWriter(_Writer):
+    """Writes the function that encodes."""
+
+    def function(self, layout: "Layout[Any]") -> None:
+        self.line("def write(made):")
+        self.depth = 1
+        self.refuse_if(f"not isinstance(made, {self.bind('cls', layout.cls)})")
+        for name in self.plan.names:
+            self.line(f"v_{name} = made.{name}")
+        for name, guard in self.plan.guards.items():
+            self.number(layout, name, guard)
+        self.line("parts = []")
+        self.steps(self.plan.steps)
+        for step in self.plan.steps:
+            if isinstance(step, Run) and self.plan.total in step.slots:
+                self.line(f"total = {step.size} + sum(map(len, parts))")
+                self.line(f"parts[total_at] = {self.packed(step)}")
+        self.line('return b"".join(parts)')
+        self.depth = 0
+
+    def number(self, layout: "Layout[Any]", name: str, guard: Count | ByteSize | Flag) -> None:
+        match guard:
+            case Flag():
+                yes = str(guard.yes) if isinstance(guard.yes, int) else f"{self.bind('yes', guard.yes)}(made)"
+                self.line(f"g_{name} = 0 if v_{name} is None else {yes}")
+                self.refuse_if(f"v_{name} is not None and not g_{name}")
+            case Count():
+                self.line(f"g_{name} = len(v_{name})")
+            case ByteSize():
+                self.line(f"b_{name} = {self.sized(layout.bodies[name])}")
+                absent = f" if v_{name} else 0" if name in self.plan.defaults else ""
+                self.line(f"g_{name} = len(b_{name}){absent}")
+        self.check_guard(f"g_{name}", guard)
+
+    def sized(self, step: Bytes | Text16) -> str:
+        if isinstance(step, Bytes):
+            return f"bytes(memoryview(v_{step.name}))"
+        return f"{self.bind('dump', dump_sized_text)}(v_{step.name}, terminated={step.terminated})"
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Run():
+                    self.run(step)
+                case Branch():
+                    self.branch(step)
+                case Items():
+                    self.items(step)
+                case Bytes() | Text16():
+                    self.body(step)
+                case Value():
+                    self.line(f"parts.append({self.one(step.codec)}(v_{step.name}))")
+
+    def run(self, run: Run) -> None:
+        for slot in run.slots:
+            if isinstance(slot, Value):
+                self.check_range(f"v_{slot.name}", slot.low, slot.high)
+        if self.plan.total is not None and self.plan.total in run.slots:
+            self.line("total_at = len(parts)")
+            self.line('parts.append(b"")')
+            return
+        self.line(f"parts.append({self.packed(run)})")
+
+    def packed(self, run: Run) -> str:
+        pack = self.bind("pack", run.packer.pack)
+        return f"{pack}({', '.join(self.raw(slot) for slot in run.slots)})"
+
+    def raw(self, slot: Fixed) -> str:
+        match slot:
+            case TotalSize():
+                value = "total"
+            case Const():
+                value = self.literal(slot.value)
+            case Ignored():
+                value = self.literal(slot.send)
+            case Value():
+                value = f"v_{slot.name}"
+            case Count() | ByteSize() | Flag():
+                value = f"g_{slot.name}"
+        if isinstance(slot.codec, Scalar) and slot.codec.dump is not None:
+            return f"{self.bind('dump', slot.codec.dump)}({value})"
+        return value
+
+    def one(self, codec: AnyCodec) -> str:
+        if isinstance(codec, Nested):
+            return self.bind("write", codec.layout.encode)
+        if isinstance(codec, Scalar):
+            raise TypeError(f"{codec.name} belongs into a run")
+        return self.bind("write", codec.write)
+
+    def items(self, step: Items) -> None:
+        self.check_range(f"len(v_{step.name})", None, step.high)
+        if not isinstance(step.codec, Scalar):
+            self.line(f"parts.extend(map({self.one(step.codec)}, v_{step.name}))")
+            return
+        pack = self.bind("pack", struct.Struct(f"<{step.codec.code}").pack)
+        raw = f"{self.bind('dump', step.codec.dump)}(x)" if step.codec.dump is not None else "x"
+        self.line(f"parts.extend([{pack}({raw}) for x in v_{step.name}])")
+
+    def body(self, step: Bytes | Text16) -> None:
+        if step.name not in self.plan.guards:
+            self.line(f"b_{step.name} = {self.sized(step)}")
+        if isinstance(step, Bytes):
+            self.check_range(f"len(b_{step.name})", None, step.high)
+        self.line(f"parts.append(b_{step.name})")
+
+    def branch(self, branch: Branch) -> None:
+        name = branch.when.name
+        there = f"v_{name} is not None" if isinstance(self.plan.guards.get(name), Flag) else f"v_{name}"
+        self.line(f"if {there}:" if branch.when.there else f"if not ({there}):")
+        self.depth += 1
+        self.steps(branch.steps)
+        self.depth -= 1
+        self.line("else:")
+        self.depth += 1
+        for absent in branch_names(branch.steps):
+            default = self.bind("default", self.plan.defaults[absent])
+            self.refuse_if(f"v_{absent} != {default}")
+        self.depth -= 1
+
+
+def make_source(layout: "Layout[Any]") -> tuple[str, dict[str, Any]]:
+    """Generate both functions; return the source and the objects that it names."""
+    read = _ReadWriter(layout.plan)
+    read.namespace = {"RefusedError": RefusedError, "section": layout.section}
+    read.function(layout)
+    write = _WriteWriter(layout.plan)
+    write.namespace = read.namespace
+    write.function(layout)
+    return "\n".join((*read.lines, "", "", *write.lines, "")), read.namespace
+
+
+def compile_source(name: str, source: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Run the generated source; return what it defines."""
+    made = dict(namespace)
+    exec(compile(source, name, "exec"), made)  # noqa: S102  our own declaration, nothing from outside
+    return made

@@ -1,0 +1,359 @@
+"""The interpreted form of a layout: walks the plan, field by field, and says exactly what is wrong.
+
+It is the reference that the compiled form is tested against, and the one that explains every refusal.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from mqdssm.errors import DecodeError
+from mqdssm.wire.bounds import need
+from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text, pack_one
+from mqdssm.wire.fields import (
+    AnyCodec,
+    Bytes,
+    ByteSize,
+    Const,
+    Count,
+    Fixed,
+    Flag,
+    Ignored,
+    Items,
+    Nested,
+    Text16,
+    TotalSize,
+    Value,
+    label,
+)
+from mqdssm.wire.plan import Branch, Run, Step, branch_names
+
+if TYPE_CHECKING:
+    from mqdssm.wire.layout import Layout
+
+
+def _range_problem(value: int, low: int | None, high: int | None) -> str:
+    if low is not None and value < low:
+        return f"is {value}, at least {low}"
+    if high is not None and value > high:
+        return f"is {value}, at most {high}"
+    return ""
+
+
+def guard_problem(guard: Count | ByteSize | Flag, number: int) -> str:
+    """Say what is wrong with a number that announces something, or nothing."""
+    if not isinstance(guard, Flag):
+        return _range_problem(number, guard.low, guard.high)
+    if isinstance(guard.yes, int) and number not in {0, guard.yes}:
+        return f"is {number}, must be 0 or {guard.yes}"
+    return ""
+
+
+@dataclass(slots=True)
+class Reader:
+    """One structure being decoded."""
+
+    layout: "Layout[Any]"
+    data: bytes
+    start: int
+    end: int
+    offset: int = field(init=False)
+    values: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.offset = self.start
+
+    def refuse(self, name: str, offset: int, problem: str) -> NoReturn:
+        """Raise the DecodeError."""
+        raise DecodeError(self.layout.section, name, offset, problem)
+
+    def read(self) -> tuple[Any, int]:
+        """Decode the structure; return it and the offset behind it."""
+        plan = self.layout.plan
+        self.steps(plan.steps)
+        if plan.total is not None and self.offset != self.end:
+            self.refuse("end", self.offset, f"{self.end - self.offset} bytes left over")
+        try:
+            made = self.layout.cls(**self.values)
+        except DecodeError:
+            raise
+        except ValueError as error:
+            self.refuse(self.layout.cls.__name__, self.start, str(error))
+        for name, guard in plan.guards.items():
+            if isinstance(guard, Flag) and not isinstance(guard.yes, int) and self.numbers.get(name):
+                expected = guard.yes(made)
+                if self.numbers[name] != expected:
+                    self.refuse(label(guard), self.start, f"is {self.numbers[name]}, must be {expected}")
+        return made, self.offset
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """Decode steps in order."""
+        for step in steps:
+            match step:
+                case Run():
+                    self.run(step)
+                case Branch():
+                    self.branch(step)
+                case Items():
+                    self.items(step)
+                case Bytes() | Text16():
+                    self.sized(step)
+                case Value():
+                    self.values[step.name] = self.one(step.codec, label(step))
+
+    def run(self, run: Run) -> None:
+        """Decode neighbours of fixed size."""
+        offset = self.offset
+        for slot in run.slots:
+            need(self.layout.section, label(slot), offset, _size(slot), self.end)
+            offset += _size(slot)
+        self.offset, at = offset, self.offset
+        for slot, raw in zip(run.slots, run.packer.unpack_from(self.data, at), strict=True):
+            self.slot(slot, raw, at)
+            at += _size(slot)
+
+    def slot(self, slot: Fixed, raw: Any, at: int) -> None:
+        """Take one decoded number: keep it, compare it or forget it."""
+        if isinstance(slot, Ignored):
+            return
+        value = self.load(slot.codec, label(slot), raw, at)
+        problem = ""
+        match slot:
+            case Value():
+                problem = _range_problem(value, slot.low, slot.high)
+                self.values[slot.name] = value
+            case Const() if value != slot.value:
+                problem = f"is {value!r}, must be {slot.value!r}"
+            case Count() | ByteSize() | Flag():
+                problem = guard_problem(slot, value)
+                self.numbers[slot.name] = value
+            case TotalSize() if self.start + value < self.offset:
+                problem = f"is {value}, less than the fields before its end"
+            case TotalSize():
+                need(self.layout.section, slot.spec, self.start, value, self.end)
+                self.end = self.start + value
+        if problem:
+            self.refuse(label(slot), at, problem)
+
+    def load(self, codec: AnyCodec, name: str, raw: Any, at: int) -> Any:
+        """Turn what struct gave into the value."""
+        if not isinstance(codec, Scalar) or codec.load is None:
+            return raw
+        try:
+            return codec.load(raw)
+        except ValueError as error:
+            self.refuse(name, at, str(error))
+
+    def one(self, codec: AnyCodec, name: str) -> Any:
+        """Decode one value of any kind."""
+        if isinstance(codec, Scalar):
+            need(self.layout.section, name, self.offset, codec.size, self.end)
+            (raw,) = struct.unpack_from(f"<{codec.code}", self.data, self.offset)
+            value = self.load(codec, name, raw, self.offset)
+            self.offset += codec.size
+        elif isinstance(codec, Nested):
+            value, self.offset = read(codec.layout, self.data, self.offset, self.end)
+        else:
+            value, self.offset = codec.read(self.data, self.offset, self.end, self.layout.section, name)
+        return value
+
+    def items(self, step: Items) -> None:
+        """Decode the elements of a tuple."""
+        size = step.codec.size if isinstance(step.codec, Scalar) else step.codec.least
+        made: list[Any] = []
+        if step.name in self.numbers:
+            need(self.layout.section, label(step), self.offset, self.numbers[step.name] * size, self.end)
+            for _ in range(self.numbers[step.name]):
+                made.append(self.one(step.codec, label(step)))  # noqa: PERF401  self.one moves on
+        else:
+            while self.offset < self.end:
+                if step.high is not None and len(made) == step.high:
+                    self.refuse(label(step), self.offset, f"more than {step.high} elements")
+                made.append(self.one(step.codec, label(step)))
+        self.values[step.name] = tuple(made)
+
+    def sized(self, step: Bytes | Text16) -> None:
+        """Decode bytes or text whose size was announced, or bytes up to the end."""
+        size = self.numbers.get(step.name, self.end - self.offset)
+        need(self.layout.section, label(step), self.offset, size, self.end)
+        chunk, at = self.data[self.offset : self.offset + size], self.offset
+        self.offset += size
+        if isinstance(step, Bytes):
+            if step.high is not None and size > step.high:
+                self.refuse(label(step), at, f"has {size} bytes, at most {step.high}")
+            self.values[step.name] = chunk
+            return
+        try:
+            self.values[step.name] = load_sized_text(chunk, terminated=step.terminated)
+        except ValueError as error:
+            self.refuse(label(step), at, str(error))
+
+    def branch(self, branch: Branch) -> None:
+        """Decode optional steps, or take their defaults."""
+        name = branch.when.name
+        number = self.numbers.get(name, self.end - self.offset)
+        if bool(number) is not branch.when.there:
+            for absent in branch_names(branch.steps):
+                self.values[absent] = self.layout.plan.defaults[absent]
+            return
+        at = self.offset
+        self.steps(branch.steps)
+        flagged = isinstance(self.layout.plan.guards.get(name), Flag)
+        if branch.when.there and not flagged and name in self.values and not self.values[name]:
+            self.refuse(name, at, "is announced and empty")
+
+
+def _size(slot: Fixed) -> int:
+    return slot.codec.size if isinstance(slot.codec, Scalar) else 0
+
+
+def read(layout: "Layout[Any]", data: bytes, offset: int, end: int) -> tuple[Any, int]:
+    """Decode the structure that begins at `offset`; return it and the offset behind it.
+
+    Raises:
+        DecodeError: when it is wrong or does not fit in front of `end`.
+    """
+    return Reader(layout, data, offset, end).read()
+
+
+@dataclass(slots=True)
+class Writer:
+    """One structure being encoded."""
+
+    layout: "Layout[Any]"
+    made: Any
+    parts: list[bytes] = field(default_factory=list)
+    total_at: tuple[int, TotalSize] | None = None
+
+    def refuse(self, name: str, problem: object) -> NoReturn:
+        """Raise the ValueError: what we are asked to encode is our caller's mistake."""
+        raise ValueError(f"{self.layout.section} {name}: {problem}")
+
+    def write(self) -> bytes:
+        """Encode the structure."""
+        if not isinstance(self.made, self.layout.cls):
+            raise TypeError(f"{self.made!r} is no {self.layout.cls.__name__}")
+        self.steps(self.layout.plan.steps)
+        if self.total_at is not None:
+            index, slot = self.total_at
+            self.parts[index] = self.pack(slot.codec, slot.spec, sum(map(len, self.parts)) + slot.codec.size)
+        return b"".join(self.parts)
+
+    def pack(self, codec: AnyCodec, name: str, value: Any) -> bytes:
+        """Encode one value of any kind."""
+        try:
+            if isinstance(codec, Scalar):
+                return pack_one(codec, value)
+            if isinstance(codec, Nested):
+                return write(codec.layout, value)
+            return codec.write(value)
+        except (ValueError, TypeError, AttributeError) as error:
+            self.refuse(name, error)
+
+    def there(self, name: str) -> bool:
+        """Whether the object holds what a `when` asks for."""
+        value = getattr(self.made, name)
+        if isinstance(self.layout.plan.guards.get(name), Flag):
+            return value is not None
+        return bool(value)
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """Encode steps in order."""
+        for step in steps:
+            match step:
+                case Run():
+                    for slot in step.slots:
+                        self.slot(slot)
+                case Branch():
+                    self.branch(step)
+                case Items():
+                    self.items(step)
+                case Bytes() | Text16():
+                    self.parts.append(self.sized(step))
+                case Value():
+                    self.parts.append(self.pack(step.codec, label(step), getattr(self.made, step.name)))
+
+    def slot(self, slot: Fixed) -> None:
+        """Encode one number."""
+        match slot:
+            case TotalSize():
+                self.total_at = len(self.parts), slot
+                self.parts.append(b"")
+                return
+            case Value():
+                value = getattr(self.made, slot.name)
+            case Const():
+                value = slot.value
+            case Ignored():
+                value = slot.send
+            case Count() | ByteSize() | Flag():
+                value = self.number(slot)
+        packed = self.pack(slot.codec, label(slot), value)
+        if isinstance(slot, Value):
+            self.check(label(slot), _range_problem(value, slot.low, slot.high))
+        self.parts.append(packed)
+
+    def check(self, name: str, problem: str) -> None:
+        """Refuse when there is a problem."""
+        if problem:
+            self.refuse(name, problem)
+
+    def number(self, guard: Count | ByteSize | Flag) -> int:
+        """Work out the number that announces something."""
+        value = getattr(self.made, guard.name)
+        if isinstance(guard, Flag):
+            if value is None:
+                return 0
+            number = guard.yes if isinstance(guard.yes, int) else guard.yes(self.made)
+            self.check(label(guard), "" if number else "is 0 though it must announce something")
+            return number
+        if isinstance(guard, Count):
+            number = len(value)
+        else:
+            body = self.layout.bodies[guard.name]
+            absent = guard.name in self.layout.plan.defaults and not value
+            number = 0 if absent else len(self.sized(body))
+        self.check(label(guard), guard_problem(guard, number))
+        return number
+
+    def sized(self, step: Bytes | Text16) -> bytes:
+        """Encode bytes or text."""
+        value = getattr(self.made, step.name)
+        try:
+            packed = (
+                bytes(memoryview(value))
+                if isinstance(step, Bytes)
+                else dump_sized_text(value, terminated=step.terminated)
+            )
+        except (ValueError, TypeError, AttributeError) as error:
+            self.refuse(label(step), error)
+        if isinstance(step, Bytes) and step.high is not None:
+            self.check(label(step), _range_problem(len(packed), None, step.high))
+        return packed
+
+    def items(self, step: Items) -> None:
+        """Encode the elements of a tuple."""
+        value = getattr(self.made, step.name)
+        self.check(label(step), _range_problem(len(value), None, step.high))
+        self.parts.extend(self.pack(step.codec, label(step), item) for item in value)
+
+    def branch(self, branch: Branch) -> None:
+        """Encode optional steps, or make sure that nothing is lost by leaving them out."""
+        if self.there(branch.when.name) is branch.when.there:
+            self.steps(branch.steps)
+            return
+        for name in branch_names(branch.steps):
+            if getattr(self.made, name) != self.layout.plan.defaults[name]:
+                other = "without" if branch.when.there else "together with"
+                self.refuse(name, f"cannot be sent {other} {branch.when.name}")
+
+
+def write(layout: "Layout[Any]", made: Any) -> bytes:
+    """Encode an object.
+
+    Raises:
+        ValueError: naming the field that cannot be encoded.
+    """
+    return Writer(layout, made).write()
