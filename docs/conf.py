@@ -29,7 +29,12 @@ apidoc_modules = [
         "include_private": False,
     }
 ]
-autodoc_default_options = {"members": True, "show-inheritance": True, "exclude-members": "model_config"}
+autodoc_default_options = {
+    "members": True,
+    "show-inheritance": True,
+    "exclude-members": "model_config",
+    "ignore-module-all": True,  # each name once, in the module that defines it
+}
 autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
@@ -39,5 +44,7 @@ napoleon_use_ivar = True
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-# Files outside docs/ are linked for readers of the source tree; the site shows their text.
-suppress_warnings = ["myst.xref_missing", "autodoc.mocked_object"]
+suppress_warnings = [
+    "myst.xref_missing",  # files outside docs/ are linked for readers of the source tree
+    "ref.python",  # several modules have a Control or a type: such a name stays unlinked
+]
