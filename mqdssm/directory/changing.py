@@ -1,0 +1,198 @@
+"""Changes: each is handed to a server once; when its answer is lost, its fate is read back.
+
+A request that could not be handed over whole was certainly not carried out and is tried again on
+another connection. One that was handed over is never sent a second time.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from mqdssm.directory.channel import ConnectionBroken
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.pool import Pool
+from mqdssm.directory.reading import Reading
+from mqdssm.directory.recovery import Fate, ReadBack, has_values
+from mqdssm.directory.responses import LdapResult
+from mqdssm.errors import (
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    OutcomeUnknown,
+)
+from mqdssm.model.dn import DN
+
+WRITE_ATTEMPTS: Final = 3
+"""How often a change is tried while it cannot even be handed to a server; afterwards never again."""
+
+Look = Callable[[float, str | None], bool]
+"""Whether a change is there: gets a deadline and the only server to ask (None: any)."""
+
+
+class Changing:
+    """Sends changes over the channels of a pool.
+
+    Attributes:
+        read_back: how long to look for the fate of a change whose answer was lost.
+    """
+
+    def __init__(
+        self, pool: Pool, options: ConnectionOptions, knowledge: Knowledge, reading: Reading
+    ) -> None:
+        """Send over `pool`, look with `reading`."""
+        self._pool = pool
+        self._options = options
+        self._knowledge = knowledge
+        self._reading = reading
+        self.read_back = ReadBack()
+
+    def refuse_if_read_only(self, operation: str, dn: str) -> None:
+        """Refuse a change before anything is sent.
+
+        Raises:
+            GenericDirectoryError: the session is read-only.
+        """
+        if self._options.read_only:
+            raise GenericDirectoryError(
+                f"{operation} refused: this session is read only", dn=dn, hint="nothing was sent"
+            )
+
+    def send(self, operation: str, dn: str, encoded: Callable[[int], bytes], look: Look) -> None:
+        """Hand a change to a server and see it through.
+
+        Args:
+            operation: for messages, as ``"add"``.
+            dn: the object.
+            encoded: the request for a message id.
+            look: whether the change is there.
+
+        Raises:
+            ValueError: it cannot be encoded.
+            DirectoryNotConnected: it was not carried out.
+            OutcomeUnknown: nobody knows.
+            DirectoryError: the server refused it.
+        """
+        self.refuse_if_read_only(operation, dn)
+        result = self._hand_over(operation, dn, encoded, look)
+        if result is not None and result.code != 0:
+            raise self._knowledge.error_of(result, operation, dn)
+
+    def _hand_over(
+        self, operation: str, dn: str, encoded: Callable[[int], bytes], look: Look
+    ) -> LdapResult | None:
+        """The server's result; None when the change was found made though its answer was lost."""
+        deadline = self._reading.new_deadline()
+        attempt = 0
+        while True:
+            attempt += 1
+            with self._pool.lease(deadline) as channel:
+                number = channel.new_id()
+                request = encoded(number)
+                try:
+                    return channel.request(number, request, deadline)
+                except ConnectionBroken as broken:
+                    lost, url = broken, channel.url
+            if lost.timed_out:
+                self._pool.suspect(url)
+            if lost.request_left:
+                self._find_out(operation, dn, look, url, lost)
+                return None
+            if lost.timed_out or attempt == WRITE_ATTEMPTS:
+                raise DirectoryNotConnected(
+                    f"{operation} was not carried out: it could not be handed to {url}: {lost.words}", dn=dn
+                )
+
+    def _find_out(self, operation: str, dn: str, look: Look, url: str, lost: ConnectionBroken) -> None:
+        """Return if the change was made, raise if not.
+
+        "Not made" is believed of the server that had the request, and only if it let the connection
+        go: a silent server may still come to it, and a replica may not have heard of it yet.
+        """
+        asked_others = False
+
+        def look_here_then_there(deadline: float) -> bool:
+            nonlocal asked_others
+            try:
+                found = look(deadline, url)
+                asked_others = False
+            except DirectoryNotConnected:
+                if len(self._options.endpoints) == 1:
+                    raise
+                found = look(deadline, None)
+                asked_others = True
+            return found
+
+        fate, problem = self.read_back.find_out(look_here_then_there)
+        if fate is Fate.MADE:
+            return
+        if fate is Fate.NOT_MADE and not lost.timed_out and not asked_others:
+            raise DirectoryNotConnected(
+                f"{operation} was not carried out: the answer of {url} was lost ({lost.words}), "
+                "and reading back shows that nothing has changed",
+                dn=dn,
+                hint="it may be tried again",
+            )
+        why = f"and reading back failed: {problem}" if problem else "and reading back does not show it (yet)"
+        raise OutcomeUnknown(
+            f"{operation}: the answer of {url} was lost ({lost.words}), {why}",
+            dn=dn,
+            hint="nothing was repeated: read the object before you try again",
+        ) from problem
+
+    # whether a change is there
+
+    def was_added(
+        self, dn: str, attributes: Mapping[str, Sequence[bytes]], deadline: float, url: str | None
+    ) -> bool:
+        """Whether our object is there: by its objectGUID where we made one, else by all its values.
+
+        Raises:
+            ObjectAlreadyExists: somebody else's object has the name.
+        """
+        guid = next((values[0] for name, values in attributes.items() if name.lower() == "objectguid"), None)
+        if guid is not None and len(guid) == 16:
+            wanted = UUID(bytes_le=bytes(guid))
+            if self._reading.get_all(wanted, ("1.1",), deadline=deadline, url=url):
+                return True
+        there = self._entry_at(dn, tuple(attributes), deadline, url)
+        if there is None:
+            return False
+        if guid is None and has_values(there.attributes, attributes):
+            return True
+        raise ObjectAlreadyExists(
+            "add failed: an object of that name exists already", dn=dn, hint="it is not the one sent here"
+        )
+
+    def was_modified(
+        self, dn: str, replacements: Mapping[str, Sequence[bytes]], deadline: float, url: str | None
+    ) -> bool:
+        """Whether the object holds the new values.
+
+        Raises:
+            ObjectNotFound: there is no such object.
+        """
+        there = self._entry_at(dn, tuple(replacements), deadline, url)
+        if there is None:
+            raise ObjectNotFound("modify failed: there is no such object", dn=dn)
+        return has_values(there.attributes, replacements)
+
+    def was_deleted(self, dn: str, deadline: float, url: str | None) -> bool:
+        """Whether the object is gone."""
+        return self._entry_at(dn, ("1.1",), deadline, url) is None
+
+    def was_renamed(self, old: str, new: DN, deadline: float, url: str | None) -> bool:
+        """Whether the object has its new name, letter by letter, and the old one is gone."""
+        there = self._entry_at(str(new), ("1.1",), deadline, url)
+        if there is None or DN.parse(there.dn).rdn != new.rdn:
+            return False
+        return DN.parse(old) == new or self._entry_at(old, ("1.1",), deadline, url) is None
+
+    def _entry_at(self, dn: str, attributes: Sequence[str], deadline: float, url: str | None) -> Entry | None:
+        try:
+            found = self._reading.get_all(dn, attributes, deadline=deadline, url=url)
+        except ObjectNotFound:
+            return None
+        return found[0] if found else None

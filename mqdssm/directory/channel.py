@@ -1,0 +1,262 @@
+"""One bound connection: requests out, answers in, and a deadline on every wait.
+
+A channel serves one caller at a time (a pool lends it). Once a wait was cut short, an answer may
+still be on its way, so the channel is never used again.
+"""
+
+import ssl
+import threading
+import time
+from typing import Final, NamedTuple, Protocol
+
+from mqdssm.directory.requests import MESSAGE_ID_MAX, encode_unbind
+from mqdssm.directory.responses import (
+    INTERMEDIATE_RESPONSE,
+    RESULT_TAGS,
+    SEARCH_ENTRY,
+    SEARCH_REFERENCE,
+    LdapResult,
+    Message,
+    MessageSplitter,
+    decode_result,
+)
+from mqdssm.errors import DecodeError
+
+RECEIVE_BYTES: Final = 256 * 1024
+"""What one `recv` may bring: larger pieces cost fewer calls while a page is read."""
+CLOSE_LIMIT_S: Final = 1.0
+"""Longest wait for the unbind request to leave: nothing depends on it."""
+
+
+class Transport(Protocol):
+    """What carries the octets: a socket, a TLS socket, or one with a security layer of SASL."""
+
+    def sendall(self, data: bytes, /) -> None:
+        """Send all, or raise OSError; then not all of it has left."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Receive at most `size` octets, none at the end of the stream."""
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        """Limit of the next call; 0 never waits."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Counter:
+    """Counts, also when several threads do."""
+
+    __slots__ = ("_lock", "_value")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._value = 0
+
+    def add(self) -> None:
+        """Count one."""
+        with self._lock:
+            self._value += 1
+
+    @property
+    def value(self) -> int:
+        """How many were counted."""
+        return self._value
+
+
+class ConnectionBroken(Exception):  # noqa: N818  it names what happened
+    """The connection cannot be used any more; for the pool and the session, never for callers.
+
+    Attributes:
+        request_left: the whole request may have reached the server.
+        timed_out: the server keeps the connection, but did not answer in time.
+        words: what happened, for people.
+    """
+
+    def __init__(self, words: str, *, request_left: bool, timed_out: bool = False) -> None:
+        super().__init__(words)
+        self.words = words
+        self.request_left = request_left
+        self.timed_out = timed_out
+
+
+class Page(NamedTuple):
+    """All answers to one search request.
+
+    Attributes:
+        parts: buffers, each with the entries that lie in it.
+        result: of the search; it was received, or there is no page.
+    """
+
+    parts: list[tuple[bytes, list[Message]]]
+    result: LdapResult
+
+
+class Channel:
+    """A bound connection.
+
+    Attributes:
+        url: the server, for messages.
+        broken: it must not be used any more.
+    """
+
+    __slots__ = ("_counter", "_next_id", "_splitter", "_transport", "broken", "url")
+
+    def __init__(self, transport: Transport, url: str, first_id: int, counter: Counter) -> None:
+        self._transport = transport
+        self._splitter = MessageSplitter()
+        self._next_id = first_id
+        self._counter = counter
+        self.url = url
+        self.broken = False
+
+    def new_id(self) -> int:
+        """A message id that no outstanding request of this channel has."""
+        number = self._next_id
+        self._next_id = number + 1 if number < MESSAGE_ID_MAX else 1
+        return number
+
+    def send(self, request: bytes, deadline: float) -> None:
+        """Send one request.
+
+        Raises:
+            ConnectionBroken: not all of it has left, so that the server cannot carry it out.
+        """
+        try:
+            self._transport.settimeout(_left(deadline))
+            self._transport.sendall(request)
+        except OSError as error:
+            self.broken = True
+            late = isinstance(error, TimeoutError)
+            words = "the server does not take the request" if late else _words(error)
+            raise ConnectionBroken(words, request_left=False, timed_out=late) from error
+        except BaseException:
+            self.broken = True
+            raise
+        self._counter.add()
+
+    def receive(self, message_id: int, deadline: float) -> Page:
+        """Wait for the whole answer to a request.
+
+        Raises:
+            ConnectionBroken: the connection ended, or the time was up; of a search some entries may
+                have come, which counts for nothing without the result at its end.
+        """
+        try:
+            return self._receive(message_id, deadline)
+        except BaseException:
+            self.broken = True
+            raise
+
+    def request(self, message_id: int, request: bytes, deadline: float) -> LdapResult:
+        """Send a request that is no search, and wait for its result.
+
+        Raises:
+            ConnectionBroken: as `send` and `receive`.
+        """
+        self.send(request, deadline)
+        return self.receive(message_id, deadline).result
+
+    def _receive(self, message_id: int, deadline: float) -> Page:
+        parts: list[tuple[bytes, list[Message]]] = []
+        try:
+            while True:
+                buffer, messages = self._splitter.feed(self._more(deadline))
+                if not messages:
+                    continue
+                last = messages[-1]
+                entries = [message for message in messages if message.tag == SEARCH_ENTRY]
+                if entries:
+                    parts.append((buffer, entries))
+                if len(entries) != len(messages):
+                    result = self._look_at_others(buffer, messages, message_id)
+                    if result is not None:
+                        return Page(parts, self._finished(result, last, message_id))
+                if last.id not in {message_id, 0}:
+                    raise self._confused(f"an answer to message {last.id}, not to {message_id}")
+        except DecodeError as error:
+            raise self._confused(str(error)) from error
+
+    def _look_at_others(self, buffer: bytes, messages: list[Message], message_id: int) -> LdapResult | None:
+        result: LdapResult | None = None
+        for message in messages:
+            if message.tag == SEARCH_ENTRY or message.tag in {SEARCH_REFERENCE, INTERMEDIATE_RESPONSE}:
+                continue  # referrals are never followed
+            if message.tag not in RESULT_TAGS:
+                raise self._confused(f"an answer of the unknown kind 0x{message.tag:02x}")
+            found = decode_result(buffer, message)
+            if message.id == 0:
+                raise self._said_goodbye(found)
+            if message.id != message_id:
+                raise self._confused(f"an answer to message {message.id}, not to {message_id}")
+            if result is not None:
+                raise self._confused("two results to one request")
+            result = found
+        return result
+
+    def _finished(self, result: LdapResult, last: Message, message_id: int) -> LdapResult:
+        if last.id != message_id or last.tag not in RESULT_TAGS or self._splitter.pending:
+            raise self._confused("more answers behind the last one")
+        return result
+
+    def _more(self, deadline: float) -> bytes:
+        try:
+            self._transport.settimeout(_left(deadline))
+            data = self._transport.recv(RECEIVE_BYTES)
+        except TimeoutError as error:
+            raise ConnectionBroken(
+                "the server did not answer in time", request_left=True, timed_out=True
+            ) from error
+        except OSError as error:
+            raise ConnectionBroken(_words(error), request_left=True) from error
+        if not data:
+            raise ConnectionBroken("the server closed the connection", request_left=True)
+        return data
+
+    def _said_goodbye(self, result: LdapResult) -> ConnectionBroken:
+        words = f"the server ended the connection (LDAP result {result.code} {result.text!r})"
+        return ConnectionBroken(words, request_left=True)
+
+    def _confused(self, problem: str) -> ConnectionBroken:
+        return ConnectionBroken(f"the server broke the LDAP protocol: {problem}", request_left=True)
+
+    def is_usable(self) -> bool:
+        """Look, without waiting, whether an idle channel is still good.
+
+        A server that closed it (time-out, restart) has left an end of stream or a notice in the
+        socket, and nothing else can be there: no request is outstanding.
+        """
+        if self.broken:
+            return False
+        try:
+            self._transport.settimeout(0)
+            self._transport.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except OSError:
+            pass
+        self.broken = True
+        return False
+
+    def close(self) -> None:
+        """Unbind if that still makes sense, and close ([MS-MQDSSM] 3.1.6.21)."""
+        if not self.broken:
+            self.broken = True
+            try:
+                self._transport.settimeout(CLOSE_LIMIT_S)
+                self._transport.sendall(encode_unbind(self.new_id()))
+            except OSError:
+                pass  # it is gone already
+        self._transport.close()
+
+
+def _left(deadline: float) -> float:
+    """Seconds until the deadline; a time-out of 0 would mean "do not wait" to a socket."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the time is up")
+    return left
+
+
+def _words(error: OSError) -> str:
+    return f"the connection broke: {error.strerror or error}"

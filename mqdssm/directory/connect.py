@@ -1,0 +1,255 @@
+"""The one place that opens a connection: every option of ldap3 is written out here.
+
+ldap3 connects, secures and binds; after that its socket is ours and its decoding is never used
+(decision M39). Its defaults would verify no certificate, wait for ever, follow referrals with the
+user's password and fetch the schema at every bind, hence nothing is left to them.
+"""
+
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import ldap3
+from ldap3.core.exceptions import LDAPException, LDAPOperationResult
+
+from mqdssm.directory import failures
+from mqdssm.directory.channel import Channel, Counter
+from mqdssm.directory.options import ConnectionOptions, Endpoint, is_loopback
+from mqdssm.errors import ConfigError, DirectoryNotConnected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BIND_ANSWER_BYTES_MAX: Final = 1 << 20
+"""Bytes taken from a server before it has let us in: a StartTLS and a bind answer fit hundreds of times."""
+
+
+def trust(options: ConnectionOptions) -> ssl.SSLContext:
+    """The TLS settings: certificate and host name are always verified, TLS 1.2 at least.
+
+    Raises:
+        ConfigError: the CA file cannot be used.
+    """
+    try:
+        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=options.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"the CA file {options.ca_file!r} cannot be used: {error}") from error
+    context.check_hostname = True
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+class _HurriedSocket:
+    """A socket for ldap3's bind: one deadline for all of it, and a limit of bytes.
+
+    ldap3 gives each `recv` the whole time-out again, so that a server that drips single bytes would
+    hold it for ever.
+    """
+
+    def __init__(self, raw: socket.socket, deadline: float) -> None:
+        self.raw = raw
+        self._deadline = deadline
+        self._received = 0
+
+    def _hurry(self) -> None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self.raw.settimeout(left)
+
+    def recv(self, size: int) -> bytes:
+        self._hurry()
+        data = self.raw.recv(size)
+        self._received += len(data)
+        if self._received > BIND_ANSWER_BYTES_MAX:
+            raise OSError(f"the server sent more than {BIND_ANSWER_BYTES_MAX} bytes before the bind was done")
+        return data
+
+    def sendall(self, data: bytes) -> None:
+        self._hurry()
+        self.raw.sendall(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+class _VerifiedTls(ldap3.Tls):  # type: ignore[misc]  # ldap3 is untyped
+    """ldap3's TLS with OpenSSL's own verification: ldap3's never checks during the handshake."""
+
+    def __init__(self, context: ssl.SSLContext, host: str, deadline: float) -> None:
+        super().__init__(validate=ssl.CERT_REQUIRED)
+        self._context = context
+        self._host = host
+        self._deadline = deadline
+        self.failure: Exception | None = None
+
+    def wrap_socket(self, connection: ldap3.Connection, do_handshake: bool = False) -> None:  # noqa: ARG002  ldap3's signature
+        raw = connection.socket.raw if isinstance(connection.socket, _HurriedSocket) else connection.socket
+        raw.settimeout(max(self._deadline - time.monotonic(), 0.001))
+        try:
+            connection.socket = self._context.wrap_socket(raw, server_hostname=self._host)
+        except OSError as error:
+            self.failure = error
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """One address of an endpoint."""
+
+    text: str
+    loopback: bool
+
+
+def _addresses(endpoint: Endpoint) -> "Iterator[_Address]":
+    if endpoint.host is None:
+        yield _Address(endpoint.path or "", loopback=True)
+        return
+    try:
+        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise failures.cannot_resolve(endpoint, error) from error
+    for text in dict.fromkeys(str(entry[4][0]) for entry in found):
+        yield _Address(text, loopback=is_loopback(text) is True)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to connect to one server.
+
+    Attributes:
+        options: who connects, and how.
+        endpoint: the server.
+        context: what `trust` made of the options.
+        deadline: when to give up, as `time.monotonic` tells the time.
+    """
+
+    options: ConnectionOptions
+    endpoint: Endpoint
+    context: ssl.SSLContext
+    deadline: float
+
+
+def open_channel(attempt: Attempt, counter: Counter) -> Channel:
+    """Connect, secure and bind ([MS-MQDSSM] 3.1.6.18): every address of one server, in its order.
+
+    Args:
+        attempt: what to try.
+        counter: counts the round trips of the session.
+
+    Raises:
+        DirectoryNotConnected: it did not work; the message names the cure.
+        ConfigError: the password would travel in clear text to another machine.
+    """
+    failure: DirectoryNotConnected | None = None
+    for address in _addresses(attempt.endpoint):
+        if not address.loopback:
+            attempt.options.refuse_clear_text(attempt.endpoint)
+        if time.monotonic() >= attempt.deadline:
+            break
+        try:
+            return _open(attempt, address, counter)
+        except DirectoryNotConnected as error:
+            if error.ldap_code is not None:
+                raise  # the server answered: another address of it would say the same
+            failure = error
+    raise failure or failures.out_of_time(attempt.endpoint)
+
+
+def _open(attempt: Attempt, address: _Address, counter: Counter) -> Channel:
+    endpoint, deadline = attempt.endpoint, attempt.deadline
+    tls = _VerifiedTls(attempt.context, endpoint.host or "", deadline)
+    connection = _ldap3_connection(attempt, address, tls)
+    try:
+        connection.open(read_server_info=False)
+        if endpoint.tls == "starttls":
+            connection.socket = _HurriedSocket(connection.socket, deadline)
+            connection.start_tls(read_server_info=False)
+        connection.socket = _HurriedSocket(connection.socket, deadline)
+        bound = connection.bind(read_server_info=False, controls=None)
+    except LDAPOperationResult as error:
+        _abandon(connection)
+        raise failures.refused(endpoint, attempt.options, error) from error
+    except (LDAPException, OSError, ValueError) as error:
+        _abandon(connection)
+        raise failures.cannot_connect(endpoint, tls.failure or error) from error
+    except BaseException:
+        _abandon(connection)
+        raise
+    if not bound:
+        _abandon(connection)
+        raise failures.bind_refused(endpoint, attempt.options, connection.result)
+    return _take_over(connection, endpoint, counter)
+
+
+def _ldap3_connection(attempt: Attempt, address: _Address, tls: _VerifiedTls) -> ldap3.Connection:
+    options, endpoint = attempt.options, attempt.endpoint
+    external = endpoint.is_local_socket and options.user is None
+    server = ldap3.Server(
+        host=f"ldapi://{quote(address.text, safe='')}" if endpoint.is_local_socket else address.text,
+        port=None if endpoint.is_local_socket else endpoint.port,
+        use_ssl=endpoint.tls == "ldaps",
+        allowed_referral_hosts=[],  # a referral is never followed: it would carry the password elsewhere
+        get_info=ldap3.NONE,  # no schema, no root DSE: we read what we need
+        tls=None if endpoint.is_local_socket else tls,
+        formatter=None,
+        connect_timeout=max(attempt.deadline - time.monotonic(), 0.001),
+        mode=ldap3.IP_SYSTEM_DEFAULT,
+        validator=None,
+    )
+    simple = ldap3.SIMPLE if options.user is not None else ldap3.ANONYMOUS
+    return ldap3.Connection(
+        server,
+        user=options.user,
+        password=options.password.reveal() if options.password is not None else None,
+        auto_bind=ldap3.AUTO_BIND_NONE,
+        version=3,
+        authentication=ldap3.SASL if external else simple,
+        client_strategy=ldap3.SYNC,
+        auto_referrals=False,
+        auto_range=False,
+        sasl_mechanism=ldap3.EXTERNAL if external else None,
+        sasl_credentials="" if external else None,
+        check_names=False,
+        collect_usage=False,
+        read_only=False,
+        lazy=False,
+        raise_exceptions=True,
+        pool_name=None,
+        pool_size=None,
+        pool_lifetime=None,
+        cred_store=None,
+        fast_decoder=True,
+        receive_timeout=None,  # the socket's own deadline: ldap3's would start anew with every byte
+        return_empty_attributes=False,
+        use_referral_cache=False,
+        auto_escape=False,
+        auto_encode=False,
+        pool_keepalive=None,
+        source_address=None,
+        source_port=None,
+        source_port_list=None,
+    )
+
+
+def _take_over(connection: ldap3.Connection, endpoint: Endpoint, counter: Counter) -> Channel:
+    """From here on the socket is ours: ldap3 never sees it again."""
+    bound = connection.socket.raw
+    first_id = connection.server.next_message_id()
+    connection.socket = None
+    connection.closed = True
+    if not endpoint.is_local_socket:
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return Channel(bound, endpoint.url, first_id, counter)
+
+
+def _abandon(connection: ldap3.Connection) -> None:
+    """Close a socket that ldap3 leaves open when connecting fails."""
+    left, connection.socket, connection.closed = connection.socket, None, True
+    if left is not None:
+        left.close()

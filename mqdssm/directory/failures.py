@@ -1,0 +1,175 @@
+"""LDAP results and broken connections as errors of ours ([MS-MQDSSM] 2.2.6).
+
+Each error says what happened to which object, keeps the server's code and words, and says what to do
+next where we know it.
+"""
+
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.errors import (
+    AttributeNotFound,
+    DirectoryError,
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+)
+from mqdssm.model.results import DirectoryOperationResult
+from mqdssm.tables.ldap_results import name_of, result_of
+
+if TYPE_CHECKING:
+    from ldap3.core.exceptions import LDAPOperationResult
+
+    from mqdssm.directory.options import ConnectionOptions, Endpoint
+    from mqdssm.directory.responses import LdapResult
+
+INVALID_CREDENTIALS: Final = 49
+UNWILLING: Final = 53
+CONFIDENTIALITY_REQUIRED: Final = 13
+STRONGER_AUTH_REQUIRED: Final = 8
+
+SCHEMA_HINT: Final = "is the MSMQ schema loaded? 'mqdssm schema check' tells, 'mqdssm schema ldif' prints it"
+
+_CLASSES: Final[Mapping[DirectoryOperationResult, type[DirectoryError]]] = {
+    DirectoryOperationResult.OBJECT_NOT_FOUND: ObjectNotFound,
+    DirectoryOperationResult.ATTRIBUTE_NOT_FOUND: AttributeNotFound,
+    DirectoryOperationResult.OBJECT_ALREADY_EXISTS: ObjectAlreadyExists,
+    DirectoryOperationResult.GENERIC_ERROR: GenericDirectoryError,
+}
+
+_HINTS: Final[Mapping[int, str]] = {
+    3: "the server's time limit cut the search: narrow it, or raise the limit for this user",
+    4: "the server's size limit cut the search: on OpenLDAP set 'limits users size.prtotal=unlimited'",
+    8: "the server wants a log-in, or a stronger one: give user and password, StartTLS or LDAPS",
+    11: "the server's administrative limit cut the search: narrow it, or raise the limit for this user",
+    13: "the server accepts this only over TLS: use StartTLS or LDAPS",
+    17: SCHEMA_HINT,
+    50: "this user has no right to do that",
+    51: "the server is busy: try again later",
+    52: "the server is shutting down or unavailable: try again later",
+    66: "it still has objects below it: delete these first",
+}
+
+
+def error_of(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError:
+    """The error for a result code that is not success ([MS-MQDSSM] 2.2.6).
+
+    Args:
+        result: what the server answered.
+        operation: what was tried, as ``"add"``.
+        dn: the object it was tried on.
+    """
+    meaning = result_of(result.code)
+    kind = _CLASSES.get(meaning, GenericDirectoryError)
+    hint = _HINTS.get(result.code, "")
+    message = f"{operation} failed: {name_of(result.code)}"
+    if kind is ObjectNotFound:
+        message = f"{operation} failed: there is no such object"
+        if result.matched_dn:
+            hint = f"the deepest object there is: {result.matched_dn}"
+    elif kind is ObjectAlreadyExists:
+        message = f"{operation} failed: an object of that name exists already"
+    return kind(message, dn=dn, ldap_code=result.code, server_text=result.text, hint=hint)
+
+
+def refused(
+    endpoint: "Endpoint", options: "ConnectionOptions", error: "LDAPOperationResult"
+) -> DirectoryNotConnected:
+    """The server answered StartTLS or the bind with an error."""
+    code, text = int(error.result or 0), str(error.message or "")
+    starttls = endpoint.tls == "starttls" and error.type == "extendedResp"
+    if starttls:
+        return _no_starttls(endpoint, code, text)
+    return _bind_error(endpoint, options, code, text)
+
+
+def bind_refused(
+    endpoint: "Endpoint", options: "ConnectionOptions", result: Mapping[str, Any] | None
+) -> DirectoryNotConnected:
+    """The bind ended without success and without an exception of ldap3 (SASL's next step, referral)."""
+    answer = result or {}
+    return _bind_error(endpoint, options, int(answer.get("result", 0)), str(answer.get("message", "")))
+
+
+def _no_starttls(endpoint: "Endpoint", code: int, text: str) -> DirectoryNotConnected:
+    return DirectoryNotConnected(
+        f"{endpoint.url} refuses StartTLS",
+        ldap_code=code,
+        server_text=text,
+        hint="does it have a certificate? use ldaps:// if it offers LDAPS; the password was not sent",
+    )
+
+
+def _bind_error(
+    endpoint: "Endpoint", options: "ConnectionOptions", code: int, text: str
+) -> DirectoryNotConnected:
+    who = f"user {options.user!r}" if options.user is not None else "an anonymous user"
+    if options.user is None and endpoint.is_local_socket:
+        who = "the user of this process (SASL EXTERNAL)"
+    hint = _HINTS.get(code, "")
+    message = f"{endpoint.url} did not let {who} in: {name_of(code)}"
+    if code == INVALID_CREDENTIALS:
+        message = f"{endpoint.url} did not let {who} in: unknown user or wrong password"
+        hint = "servers do not tell which of the two: check the user's DN and the password"
+    elif code == UNWILLING:
+        hint = "the server refuses this kind of log-in"
+    return DirectoryNotConnected(message, ldap_code=code, server_text=text, hint=hint)
+
+
+def cannot_resolve(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
+    """The host name has no address."""
+    return DirectoryNotConnected(
+        f"{endpoint.url}: the host name {endpoint.host!r} has no address ({error})",
+        hint="check the name and the resolver",
+    )
+
+
+def out_of_time(endpoint: "Endpoint") -> DirectoryNotConnected:
+    """No time was left to try this server."""
+    return DirectoryNotConnected(
+        f"{endpoint.url}: no answer within the time limit", hint="is it the right host and port?"
+    )
+
+
+def cannot_connect(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
+    """No connection, no TLS, or no answer to the bind."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _not_trusted(endpoint, error)
+    words = str(error)
+    if isinstance(error, ssl.SSLError):
+        return DirectoryNotConnected(
+            f"{endpoint.url}: TLS could not be started: {error.reason or words}",
+            hint="is this a TLS port? ldaps:// for LDAPS (636), ldap:// with StartTLS for 389",
+        )
+    if isinstance(error, TimeoutError) or "timed out" in words:
+        return DirectoryNotConnected(
+            f"{endpoint.url}: no answer within the time limit",
+            hint="is it the right host and port, and an LDAP server? a firewall may swallow the packets",
+        )
+    if isinstance(error, ConnectionRefusedError) or "refused" in words:
+        return DirectoryNotConnected(
+            f"{endpoint.url}: nobody listens there (connection refused)",
+            hint="is the server running, and is the port right?",
+        )
+    if endpoint.is_local_socket and ("Errno 2]" in words or "Errno 13]" in words):
+        return DirectoryNotConnected(
+            f"{endpoint.url}: the socket cannot be opened: {words}",
+            hint="is the server running, and may this user enter the folder of the socket?",
+        )
+    return DirectoryNotConnected(
+        f"{endpoint.url}: the connection failed: {words}", hint="is this an LDAP server?"
+    )
+
+
+def _not_trusted(endpoint: "Endpoint", error: ssl.SSLCertVerificationError) -> DirectoryNotConnected:
+    reason = getattr(error, "verify_message", "") or str(error)
+    mismatch = "mismatch" in reason.lower()
+    if mismatch:
+        message = f"{endpoint.url}: the server's certificate is not for {endpoint.host!r} ({reason})"
+        hint = "use a host name that stands in the certificate, or give the server a certificate for this one"
+    else:
+        message = f"{endpoint.url}: the server's certificate is not trusted ({reason})"
+        hint = "give the certification authority's PEM file as ca_file"
+    return DirectoryNotConnected(message, hint=f"{hint}; the password was not sent")

@@ -1,0 +1,194 @@
+"""What a connection needs to know, checked before anything is sent."""
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+from urllib.parse import unquote, urlsplit
+
+from mqdssm.directory.secret import Secret
+from mqdssm.errors import ConfigError
+
+TlsMode = Literal["ldaps", "starttls", "none"]
+
+CONNECT_TIMEOUT_S: Final = 10.0
+OPERATION_TIMEOUT_S: Final = 60.0
+PAGE_ENTRIES: Final = 1000
+"""Entries a page: what Active Directory grants at most (MaxPageSize, decision M14)."""
+PAGE_ENTRIES_MAX: Final = 100_000
+
+_PORTS: Final[dict[TlsMode, int]] = {"ldaps": 636, "starttls": 389, "none": 389}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One server of the list, ready to connect to.
+
+    Attributes:
+        url: as the caller gave it: what messages show.
+        tls: how the connection is secured.
+        host: name or address; None for a local socket.
+        port: TCP port.
+        path: path of a local socket; None for TCP.
+    """
+
+    url: str
+    tls: TlsMode
+    host: str | None
+    port: int
+    path: str | None
+
+    @property
+    def is_local_socket(self) -> bool:
+        """Whether this is ``ldapi:``."""
+        return self.path is not None
+
+    @classmethod
+    def parse(cls, url: str, tls: TlsMode | None) -> "Endpoint":
+        """Read one URL; the kind of TLS comes from it unless stated.
+
+        Raises:
+            ConfigError: no LDAP URL, or a kind of TLS that contradicts it.
+        """
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise ConfigError(f"{url!r} is no LDAP URL: {error}") from None
+        scheme = parts.scheme.lower()
+        if parts.username is not None or parts.password is not None:
+            raise ConfigError("an LDAP URL carries no user or password: use user= and password=")
+        if parts.query or parts.path not in {"", "/"} or parts.fragment:
+            raise ConfigError(f"{url!r}: only scheme, host and port are used here")
+        if scheme == "ldapi":
+            return cls._local(url, parts.netloc, tls)
+        if scheme not in {"ldap", "ldaps"} or not parts.hostname:
+            raise ConfigError(f"{url!r} is no LDAP URL: use ldap://host, ldaps://host or ldapi://path")
+        if scheme == "ldaps" and tls not in {None, "ldaps"}:
+            raise ConfigError(
+                f"{url!r} is LDAPS, but tls={tls!r} was asked for: use ldap://, or leave tls out"
+            )
+        mode: TlsMode = tls or ("ldaps" if scheme == "ldaps" else "starttls")
+        return cls(url, mode, parts.hostname, port or _PORTS[mode], None)
+
+    @classmethod
+    def _local(cls, url: str, netloc: str, tls: TlsMode | None) -> "Endpoint":
+        if tls not in {None, "none"}:
+            raise ConfigError(f"{url!r} is a local socket: it takes no TLS (tls={tls!r})")
+        path = unquote(netloc)
+        if not path.startswith("/"):
+            raise ConfigError(f"{url!r}: write the socket's whole path with %2F for each slash")
+        return cls(url, "none", None, 0, path)
+
+
+def is_loopback(address: str) -> bool | None:
+    """Whether a host is this machine: None for a name, which only its addresses can tell."""
+    if address.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOptions:
+    """Everything that decides how a session connects; made by `of`.
+
+    Attributes:
+        endpoints: the servers, tried in this order.
+        user: DN (or another name the server binds) for a simple bind; None: anonymous over TCP,
+            SASL EXTERNAL over a local socket.
+        password: of the user.
+        ca_file: PEM file of the trusted certification authorities; None: the system's.
+        profile: ``"auto"`` or the name of a profile.
+        connect_timeout_s: limit for connecting, securing and binding to one server, in seconds.
+        operation_timeout_s: limit for one operation or one page, in seconds.
+        page_size: entries asked for in one page.
+        read_only: refuse every change before it is sent.
+        allow_clear_text: let a simple bind go in clear text to another machine.
+        naming_context: base of computers, queues and users, if it is not the root naming context
+            (decision M8).
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    user: str | None = None
+    password: Secret | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    profile: str = "auto"
+    connect_timeout_s: float = CONNECT_TIMEOUT_S
+    operation_timeout_s: float = OPERATION_TIMEOUT_S
+    page_size: int = PAGE_ENTRIES
+    read_only: bool = False
+    allow_clear_text: bool = False
+    naming_context: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        urls: str | Iterable[str],
+        *,
+        user: str | None = None,
+        password: str | Secret | None = None,
+        tls: TlsMode | None = None,
+        ca_file: str | None = None,
+        profile: str = "auto",
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        operation_timeout_s: float = OPERATION_TIMEOUT_S,
+        page_size: int = PAGE_ENTRIES,
+        read_only: bool = False,
+        allow_clear_text: bool = False,
+        naming_context: str | None = None,
+    ) -> "ConnectionOptions":
+        """Check the settings against each other.
+
+        Raises:
+            ConfigError: settings that cannot be, or a password that would travel in clear text.
+        """
+        if tls is not None and tls not in get_args(TlsMode):
+            raise ConfigError(f"tls={tls!r}: use 'ldaps', 'starttls' or 'none'")
+        listed = (urls,) if isinstance(urls, str) else tuple(urls)
+        if not listed:
+            raise ConfigError("no server was named: give one URL or several")
+        secret = Secret(password) if isinstance(password, str) else password
+        options = cls(
+            endpoints=tuple(Endpoint.parse(url.strip(), tls) for url in listed),
+            user=user or None,
+            password=secret,
+            ca_file=ca_file,
+            profile=profile,
+            connect_timeout_s=connect_timeout_s,
+            operation_timeout_s=operation_timeout_s,
+            page_size=page_size,
+            read_only=read_only,
+            allow_clear_text=allow_clear_text,
+            naming_context=naming_context,
+        )
+        options._check()
+        return options
+
+    def _check(self) -> None:
+        if self.user is None and self.password:
+            raise ConfigError("a password without a user: give user= too")
+        if self.user is not None and not self.password:
+            # RFC 4513 5.1.2: a name with an empty password is an unauthenticated bind, not a log-in
+            raise ConfigError(f"user {self.user!r} needs a password: an empty one would not log in at all")
+        if self.connect_timeout_s <= 0 or self.operation_timeout_s <= 0:
+            raise ConfigError("time-outs are in seconds and greater than 0: no call may wait for ever")
+        if not 1 <= self.page_size <= PAGE_ENTRIES_MAX:
+            raise ConfigError(f"page_size is {self.page_size}: use 1 to {PAGE_ENTRIES_MAX}")
+        for endpoint in self.endpoints:
+            if endpoint.host is not None and is_loopback(endpoint.host) is False:
+                self.refuse_clear_text(endpoint)
+
+    def refuse_clear_text(self, endpoint: Endpoint) -> None:
+        """Refuse to send the password in clear text to another machine.
+
+        Raises:
+            ConfigError: it would be sent so, and nobody allowed it.
+        """
+        if endpoint.tls == "none" and self.user is not None and not self.allow_clear_text:
+            raise ConfigError(
+                f"{endpoint.url} would get the password of {self.user!r} in clear text: "
+                "use StartTLS or LDAPS (tls='starttls', ldaps://), or allow_clear_text=True if you must"
+            )

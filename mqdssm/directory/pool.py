@@ -1,0 +1,220 @@
+"""Bound connections, kept and lent ([MS-MQDSSM] 3.1.1.6, 3.1.6.18, 3.1.6.21, decision M24).
+
+A lease is the specification's reference: taken at the start of an operation, given back at its end.
+Idle connections are kept for the next operation, looked at before they are lent again, and
+replaced when the server has closed them. Servers are tried in the order of the list; the one that
+works stays the one that is used until it fails.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from mqdssm.directory.channel import Channel, Counter
+from mqdssm.directory.connect import Attempt, open_channel, trust
+from mqdssm.directory.failures import INVALID_CREDENTIALS
+from mqdssm.directory.options import ConnectionOptions, Endpoint
+from mqdssm.errors import DirectoryNotConnected
+
+CHANNELS_MAX: Final = 64
+"""Connections of one session: OpenLDAP starts with some 1,000, Active Directory allows 5,000 in all."""
+IDLE_CHANNELS_MAX: Final = 8
+"""Idle connections that are kept: what 20 threads in turn keep busy; the rest is closed."""
+FAILED_SERVER_REST_S: Final = 30.0
+"""A server that failed is tried after the others for so long."""
+
+
+class Pool:
+    """Lends channels to one caller at a time; safe for threads.
+
+    Attributes:
+        counter: round trips of all channels.
+    """
+
+    def __init__(
+        self, options: ConnectionOptions, welcome: Callable[[Channel, Endpoint, float], None]
+    ) -> None:
+        """Make an empty pool; nothing is connected.
+
+        Args:
+            options: the servers and how to log in.
+            welcome: looks at the first connection to each server, and raises DirectoryError to reject it.
+        """
+        self.counter = Counter()
+        self._options = options
+        self._welcome = welcome
+        self._context = trust(options)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._changed = threading.Condition()
+        self._idle: list[tuple[Endpoint, Channel]] = []
+        self._references = 0
+        self._closed = False
+        self._current: Endpoint | None = None
+        self._failed: dict[Endpoint, float] = {}
+        self._known: set[Endpoint] = set()
+
+    @property
+    def references(self) -> int:
+        """How many operations use a connection now: CachedLDAPConnection.RefCount."""
+        return self._references
+
+    @property
+    def current_url(self) -> str | None:
+        """The server in use, None before the first connection."""
+        return None if self._current is None else self._current.url
+
+    @contextmanager
+    def lease(self, deadline: float, *, only: str | None = None) -> Iterator[Channel]:
+        """Lend a channel that works; it is given back, or thrown away if it broke.
+
+        Args:
+            deadline: when to give up, as `time.monotonic` tells the time.
+            only: URL of the only server that will do; None: any of the list.
+
+        Raises:
+            DirectoryNotConnected: no server could be reached, or too many channels are in use.
+        """
+        self._take_reference(deadline)
+        try:
+            endpoint, channel = self._idle_channel(only) or self._connect(deadline, only)
+        except BaseException:
+            self._give_reference()
+            raise
+        try:
+            yield channel
+        except BaseException:
+            # an answer may be outstanding only if the channel says so itself
+            self._give_back(endpoint, channel)
+            raise
+        self._give_back(endpoint, channel)
+
+    def suspect(self, url: str) -> None:
+        """A server did not answer: use another one first, if there is one."""
+        with self._changed:
+            for endpoint in self._options.endpoints:
+                if endpoint.url == url:
+                    self._mark_failed(endpoint)
+
+    def close(self) -> None:
+        """Close what is idle now, and what is in use when it comes back."""
+        with self._changed:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._changed.notify_all()
+        for _, channel in idle:
+            channel.close()
+
+    def _take_reference(self, deadline: float) -> None:
+        if os.getpid() != self._process:
+            self._forget_parent()
+        with self._changed:
+            while self._references >= CHANNELS_MAX and not self._closed:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    raise DirectoryNotConnected(
+                        f"all {CHANNELS_MAX} connections of this session are in use",
+                        hint="close iterators that are not read to their end",
+                    )
+            if self._closed:
+                raise DirectoryNotConnected("this session is closed", hint="connect again")
+            self._references += 1
+
+    def _give_reference(self) -> None:
+        with self._changed:
+            self._references -= 1
+            self._changed.notify()
+
+    def _forget_parent(self) -> None:
+        """After a fork the sockets belong to the parent: two processes on one of them would mix answers."""
+        inherited = self._idle
+        self._begin()
+        for _, channel in inherited:
+            channel.broken = True  # no unbind: it would end the parent's connection
+            channel.close()
+
+    def _idle_channel(self, only: str | None) -> tuple[Endpoint, Channel] | None:
+        while True:
+            with self._changed:
+                if not self._idle or (only is not None and self._idle[-1][0].url != only):
+                    return None  # idle channels are all of the server in use
+                endpoint, channel = self._idle.pop()
+            if channel.is_usable():
+                return endpoint, channel
+            channel.close()
+
+    def _give_back(self, endpoint: Endpoint, channel: Channel) -> None:
+        with self._changed:
+            keep = (
+                not channel.broken
+                and not self._closed
+                and endpoint == self._current
+                and len(self._idle) < IDLE_CHANNELS_MAX
+            )
+            if keep:
+                self._idle.append((endpoint, channel))
+            self._references -= 1
+            self._changed.notify()
+        if not keep:
+            channel.close()
+
+    def _connect(self, deadline: float, only: str | None) -> tuple[Endpoint, Channel]:
+        failures: list[DirectoryNotConnected] = []
+        for endpoint in self._in_order():
+            if only is not None and endpoint.url != only:
+                continue
+            limit = min(deadline, time.monotonic() + self._options.connect_timeout_s)
+            try:
+                channel = open_channel(Attempt(self._options, endpoint, self._context, limit), self.counter)
+            except DirectoryNotConnected as error:
+                with self._changed:
+                    self._mark_failed(endpoint)
+                if error.ldap_code == INVALID_CREDENTIALS:
+                    raise  # asking the next server with the same password could lock the account
+                failures.append(error)
+                continue
+            self._greet(endpoint, channel, deadline)
+            return endpoint, channel
+        raise _none_of_them(failures)
+
+    def _greet(self, endpoint: Endpoint, channel: Channel, deadline: float) -> None:
+        try:
+            if endpoint not in self._known:
+                self._welcome(channel, endpoint, deadline)
+        except BaseException:
+            channel.close()
+            raise
+        with self._changed:
+            self._known.add(endpoint)
+            self._failed.pop(endpoint, None)
+            self._current = endpoint
+
+    def _in_order(self) -> list[Endpoint]:
+        """The server in use, then the list, then what failed a short while ago."""
+        with self._changed:
+            now = time.monotonic()
+            resting = {one for one, since in self._failed.items() if now - since < FAILED_SERVER_REST_S}
+            first = [] if self._current is None or self._current in resting else [self._current]
+        listed = [one for one in self._options.endpoints if one not in first]
+        return (
+            first + [one for one in listed if one not in resting] + [one for one in listed if one in resting]
+        )
+
+    def _mark_failed(self, endpoint: Endpoint) -> None:
+        self._failed[endpoint] = time.monotonic()
+        if self._current == endpoint:
+            self._current = None
+
+
+def _none_of_them(failures: list[DirectoryNotConnected]) -> DirectoryNotConnected:
+    if len(failures) == 1:
+        return failures[0]
+    code = next((error.ldap_code for error in failures if error.ldap_code is not None), None)
+    return DirectoryNotConnected(
+        "no server could be reached: " + " | ".join(str(error) for error in failures), ldap_code=code
+    )

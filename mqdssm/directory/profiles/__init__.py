@@ -1,0 +1,12 @@
+"""The servers that are known, in the order in which they are recognised."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.directory.profile import Profile
+from mqdssm.directory.profiles.openldap import OpenLdap
+
+PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
+    {profile.name: profile for profile in (OpenLdap(),)}
+)

@@ -1,0 +1,152 @@
+"""OpenLDAP's slapd with the MSMQ schema of this project."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Final
+from uuid import UUID
+
+from mqdssm.directory.failures import SCHEMA_HINT
+from mqdssm.directory.filters import And, Equal, LdapFilter, Not
+from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
+from mqdssm.directory.requests import Control, Scope
+from mqdssm.errors import (
+    DirectoryError,
+    GenericDirectoryError,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+)
+from mqdssm.model.dn import DN
+from mqdssm.wire.dtyp import Sid
+
+if TYPE_CHECKING:
+    from mqdssm.directory.entries import Entry
+    from mqdssm.directory.responses import LdapResult
+
+DEREF_OID: Final = "1.3.6.1.4.1.4203.666.5.16"
+RDN_VALUE_BYTES_MAX: Final = 242
+"""UTF-8 bytes in the value of an RDN: more is result 80 without a word (LMDB's key of 511 bytes)."""
+
+_NOT_OURS: Final = frozenset({"cn=log", "cn=config", "cn=monitor", "cn=accesslog"})
+
+
+class OpenLdap(Profile):
+    """slapd: objectGUID made by us, times from operational attributes, no objectCategory."""
+
+    name: ClassVar[str] = "openldap"
+    title: ClassVar[str] = "OpenLDAP"
+    makes_guid: ClassVar[bool] = True
+    writes_default_security: ClassVar[bool] = True
+    create_time_attributes: ClassVar[tuple[str, ...]] = ("whenCreated", "createTimestamp")
+    modify_time_attributes: ClassVar[tuple[str, ...]] = ("modifyTimestamp",)
+    operational_attributes: ClassVar[tuple[str, ...]] = ("createTimestamp", "modifyTimestamp", "entryUUID")
+    schema_hint: ClassVar[str] = SCHEMA_HINT
+
+    def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
+        return any(value.lower() == b"openldaprootdse" for value in root_dse.all("objectClass"))
+
+    def naming(self, root_dse: "Entry", override: str | None) -> Naming:  # noqa: D102  see Profile
+        root = context(root_dse, "rootDomainNamingContext") or context(root_dse, "defaultNamingContext")
+        if root is None:
+            root = _first_context(root_dse.all("namingContexts"))
+        configuration = context(root_dse, "configurationNamingContext") or root.child("CN", "Configuration")
+        return Naming(
+            root=chosen_root(override, root),
+            configuration=configuration,
+            schema=context(root_dse, "schemaNamingContext") or configuration.child("CN", "Schema"),
+            default=context(root_dse, "defaultNamingContext") or root,
+            forest=root,
+        )
+
+    def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
+        wanted = Equal("objectGUID", guid.bytes_le)
+        return GuidTarget(tuple(str(base) for base in naming.guid_bases), Scope.SUBTREE, wanted)
+
+    def dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
+        # never distinguishedName: to slapd that is the parent type of member, and finds groups
+        return Equal("entryDN", dn.encode())
+
+    def class_filter(self, ldap_class: str) -> LdapFilter:  # noqa: D102  see Profile
+        of_class = Equal("objectClass", ldap_class.encode())
+        if ldap_class.lower() == "user":
+            return And((of_class, Not(Equal("objectClass", b"computer"))))
+        return of_class
+
+    def read_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
+        return ()
+
+    def write_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
+        return ()
+
+    def supports_references(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
+        return DEREF_OID.encode() in root_dse.all("supportedControl")
+
+    def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:  # noqa: D102  see Profile
+        code, text = result.code, result.text
+        if code == 53 and text == "no global superior knowledge":
+            return ObjectNotFound(
+                f"{operation} failed: that is outside this directory",
+                dn=dn,
+                ldap_code=code,
+                server_text=text,
+                hint="does the name end in the directory's naming context?",
+            )
+        if code == 19 and text.startswith("non-unique attributes found"):
+            # the text goes on with the value, garbled where it is binary
+            return ObjectAlreadyExists(
+                f"{operation} failed: another object has the same objectGUID",
+                dn=dn,
+                ldap_code=code,
+                server_text="non-unique attributes found",
+            )
+        if code == 21 and text.startswith("objectClass:"):
+            return GenericDirectoryError(
+                f"{operation} failed: the server does not know the object's class",
+                dn=dn,
+                ldap_code=code,
+                server_text=text,
+                hint=SCHEMA_HINT,
+            )
+        if code == 80 and not text and dn is not None and _rdn_bytes(dn) > RDN_VALUE_BYTES_MAX:
+            return GenericDirectoryError(
+                f"{operation} failed: the name is too long for this server "
+                f"({_rdn_bytes(dn)} bytes, at most {RDN_VALUE_BYTES_MAX})",
+                dn=dn,
+                ldap_code=code,
+                server_text=text,
+            )
+        if code == 80 and text == "txn_commit failed":
+            return GenericDirectoryError(
+                f"{operation} failed: the server's database is full",
+                dn=dn,
+                ldap_code=code,
+                server_text=text,
+                hint="raise 'maxsize' in its configuration",
+            )
+        return None
+
+    def bound_sid(self, session: Identity) -> str | None:  # noqa: D102  see Profile
+        name = session.bound_name()
+        if name is None:
+            return None
+        try:
+            value = session.get(name, ["objectSid"]).first("objectSid")
+        except ObjectNotFound:
+            return None  # the rootdn of slapd need not exist as an entry
+        return None if value is None else str(Sid.from_bytes(value))
+
+
+def _first_context(contexts: "list[bytes]") -> DN:
+    for value in contexts:
+        text = value.decode()
+        if text and text.lower() not in _NOT_OURS:
+            return DN.parse(text)
+    raise GenericDirectoryError(
+        "the server names no naming context that could hold MSMQ objects",
+        hint='may this user read the root DSE? OpenLDAP needs: access to dn.base="" by * read',
+    )
+
+
+def _rdn_bytes(dn: str) -> int:
+    try:
+        return len(DN.parse(dn).name.encode())
+    except ValueError:
+        return 0

@@ -1,0 +1,151 @@
+"""Single reads: they may be repeated, so a broken connection costs nothing but time."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from mqdssm.directory.channel import Channel, ConnectionBroken, Page
+from mqdssm.directory.entries import Entry, decode_entry
+from mqdssm.directory.filters import TRUE, LdapFilter, all_of, encode
+from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.pool import Pool
+from mqdssm.directory.requests import Scope
+from mqdssm.directory.responses import LdapResult
+from mqdssm.directory.searching import READ_ATTEMPTS, Search
+from mqdssm.errors import DecodeError, DirectoryNotConnected, GenericDirectoryError
+from mqdssm.model.dn import DN
+
+T = TypeVar("T")
+Target = str | DN | UUID
+"""What names an object: its DN, or its objectGUID."""
+
+
+def target_name(target: Target) -> str:
+    """How errors call an object."""
+    return f"objectGUID {target}" if isinstance(target, UUID) else str(target)
+
+
+def entries_of(page: Page) -> list[Entry]:
+    """The entries of an answer.
+
+    Raises:
+        GenericDirectoryError: one of them is no LDAP.
+    """
+    return [
+        decoded_entry(buffer, message.start, message.end, message.stop)
+        for buffer, messages in page.parts
+        for message in messages
+    ]
+
+
+def decoded_entry(buffer: bytes, start: int, end: int, stop: int) -> Entry:
+    """One entry.
+
+    Raises:
+        GenericDirectoryError: it is no LDAP.
+    """
+    try:
+        return decode_entry(buffer, start, end, stop)
+    except DecodeError as error:
+        raise unreadable(error) from error
+
+
+def unreadable(error: DecodeError) -> GenericDirectoryError:
+    """The error for an answer that cannot be decoded."""
+    return GenericDirectoryError(f"the server sent what is no LDAP: {error}")
+
+
+class Reading:
+    """Reads objects one at a time over the channels of a pool."""
+
+    def __init__(self, pool: Pool, options: ConnectionOptions, knowledge: Knowledge) -> None:
+        """Read over `pool`, as `knowledge` says how."""
+        self._pool = pool
+        self._options = options
+        self._knowledge = knowledge
+
+    def new_deadline(self) -> float:
+        """The deadline of an operation that begins now."""
+        return time.monotonic() + self._options.operation_timeout_s
+
+    def get_all(
+        self,
+        target: Target,
+        attributes: Sequence[str],
+        object_filter: LdapFilter = TRUE,
+        *,
+        deadline: float | None = None,
+        url: str | None = None,
+    ) -> list[Entry]:
+        """The objects of that name: one, if all is well.
+
+        Args:
+            target: DN or objectGUID.
+            attributes: to return.
+            object_filter: what they must satisfy.
+            deadline: when to give up; None: after the time of an operation.
+            url: the only server to ask; None: any.
+
+        Raises:
+            ObjectNotFound: the DN does not exist. An objectGUID that does not is an empty list.
+            DirectoryError: anything else.
+        """
+        profile, naming = self._knowledge.profile, self._knowledge.naming
+        controls = profile.read_controls(attributes)
+        if isinstance(target, UUID):
+            by_guid = profile.guid_target(naming, target)
+            bases, scope = by_guid.bases, by_guid.scope
+            wanted = by_guid.filter if object_filter == TRUE else all_of(by_guid.filter, object_filter)
+        else:
+            bases, scope, wanted = (str(target),), Scope.BASE, object_filter
+        limit = self.new_deadline() if deadline is None else deadline
+        found: list[Entry] = []
+        for base in bases:
+            search = Search(base, scope, encode(wanted), tuple(attributes), controls)
+            found += self._search_once(search, target_name(target), limit, url)
+        return found
+
+    def request(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
+        """Send a request that changes nothing, and return its result, whatever it is.
+
+        Raises:
+            DirectoryNotConnected: no answer.
+        """
+        deadline = self.new_deadline()
+
+        def ask(channel: Channel) -> LdapResult:
+            number = channel.new_id()
+            return channel.request(number, encoded(number), deadline)
+
+        return self._on_channel(operation, None, ask, deadline, None)
+
+    def _search_once(self, search: Search, name: str, deadline: float, url: str | None) -> list[Entry]:
+        def ask(channel: Channel) -> list[Entry]:
+            number = channel.new_id()
+            channel.send(search.encode(number), deadline)
+            page = channel.receive(number, deadline)
+            if page.result.code != 0:
+                raise self._knowledge.error_of(page.result, "read", name)
+            return entries_of(page)
+
+        return self._on_channel("read", name, ask, deadline, url)
+
+    def _on_channel(
+        self, operation: str, name: str | None, ask: Callable[[Channel], T], deadline: float, url: str | None
+    ) -> T:
+        """Read on a channel, and again on another one when it breaks: a read may be repeated."""
+        attempt = 0
+        while True:
+            attempt += 1
+            with self._pool.lease(deadline, only=url) as channel:
+                try:
+                    return ask(channel)
+                except ConnectionBroken as broken:
+                    if broken.timed_out:
+                        self._pool.suspect(channel.url)
+                    if broken.timed_out or attempt == READ_ATTEMPTS:
+                        raise DirectoryNotConnected(
+                            f"{operation} failed on {channel.url}: {broken.words}", dn=name
+                        ) from broken

@@ -1,0 +1,103 @@
+"""What became of a change whose answer was lost: read back, never guess, never repeat.
+
+About half of the changes that a server received right before it went away were made, so only
+looking tells. The server may still be at work, hence it is looked at for a while before "not made" is
+believed, and a server that is only silent is never believed: it may come round to it later.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from mqdssm.errors import DirectoryError, DirectoryNotConnected, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.model.dn import DN
+
+FIRST_PAUSE_S: Final = 0.01
+LONGEST_PAUSE_S: Final = 0.5
+
+
+class Fate(Enum):
+    """What reading back found."""
+
+    MADE = "made"
+    NOT_MADE = "not made"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """How long to look.
+
+    Attributes:
+        settle_s: an unmade change is believed to stay so after this many seconds.
+        limit_s: limit of all of it, while no server answers, in seconds.
+    """
+
+    settle_s: float = 0.5
+    limit_s: float = 15.0
+
+    def find_out(self, look: Callable[[float], bool]) -> tuple[Fate, DirectoryError | None]:
+        """Look until it is clear.
+
+        Args:
+            look: whether the change is there now; gets a deadline, raises DirectoryError when it cannot
+                tell.
+
+        Returns:
+            The fate, and why it stays unknown.
+
+        Raises:
+            ObjectNotFound: the change needs an object that is not there.
+            ObjectAlreadyExists: somebody else's object stands where ours should.
+        """
+        end = time.monotonic() + self.limit_s
+        missing_since: float | None = None
+        pause = FIRST_PAUSE_S
+        while True:
+            problem: DirectoryError | None = None
+            try:
+                if look(end):
+                    return Fate.MADE, None
+            except DirectoryNotConnected as error:
+                problem = error  # it may come back
+            except (ObjectNotFound, ObjectAlreadyExists):
+                raise  # that is the answer: the change cannot have been made
+            except DirectoryError as error:
+                return Fate.UNKNOWN, error
+            now = time.monotonic()
+            if problem is None:
+                missing_since = now if missing_since is None else missing_since
+                if now - missing_since >= self.settle_s:
+                    return Fate.NOT_MADE, None
+            if now + pause >= end:
+                return (Fate.UNKNOWN, problem) if problem is not None else (Fate.NOT_MADE, None)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_S)
+
+
+def has_values(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
+    """Whether an entry holds what a replacement left it with.
+
+    Args:
+        found: lower-case attribute -> values, as read.
+        sent: attribute -> values, as replaced; none removes the attribute.
+    """
+    return all(_same_values(found.get(name.lower(), ()), values) for name, values in sent.items())
+
+
+def _same_values(found: Sequence[bytes], sent: Sequence[bytes]) -> bool:
+    if sorted(found) == sorted(sent):
+        return True
+    return len(found) == len(sent) and sorted(map(_comparable, found)) == sorted(map(_comparable, sent))
+
+
+def _comparable(value: bytes) -> bytes:
+    """Servers respell distinguished names (``CN=a`` becomes ``cn=a``) and nothing else."""
+    if b"=" not in value:
+        return value
+    try:
+        return str(DN.parse(value.decode())).encode()  # types in one spelling, values unchanged
+    except ValueError:
+        return value

@@ -1,0 +1,417 @@
+"""A session with a directory: the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19, safe for threads."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import UUID
+
+from mqdssm.directory.changing import Changing
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import TRUE, LdapFilter, encode
+from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.pool import Pool
+from mqdssm.directory.profile import Naming, Profile
+from mqdssm.directory.reading import Reading, decoded_entry, target_name, unreadable
+from mqdssm.directory.recovery import ReadBack
+from mqdssm.directory.requests import (
+    Change,
+    ChangeType,
+    Scope,
+    encode_add,
+    encode_delete,
+    encode_extended,
+    encode_modify,
+    encode_modify_dn,
+)
+from mqdssm.directory.rows import RowDecoder
+from mqdssm.directory.searching import PagedSearch, Search
+from mqdssm.errors import DecodeError, GenericDirectoryError, ObjectNotFound
+from mqdssm.model.dn import DN
+
+WHO_AM_I_OID: Final = "1.3.6.1.4.1.4203.1.11.3"
+
+
+class Session:
+    """LDAP operations on one directory, over a list of its servers.
+
+    Made by `open`. Every call has a limit: `operation_timeout_s` of the options for what it does, and
+    for a change whose answer was lost the time for reading back (`ReadBack.limit_s`) besides.
+    """
+
+    def __init__(self, options: ConnectionOptions) -> None:
+        """Make it without connecting: the first operation, or `connect`, does.
+
+        Raises:
+            ConfigError: the CA file cannot be used.
+        """
+        self._options = options
+        self._knowledge = Knowledge(options)
+        self._pool = Pool(options, self._knowledge.welcome)
+        self._reading = Reading(self._pool, options, self._knowledge)
+        self._changing = Changing(self._pool, options, self._knowledge, self._reading)
+        self._sid: tuple[str | None] | None = None
+
+    @classmethod
+    def open(cls, options: ConnectionOptions) -> Self:
+        """Connect, log in, and learn what the server is ([MS-MQDSSM] 3.1.3).
+
+        Raises:
+            DirectoryNotConnected: no server could be reached, or none let us in.
+            GenericDirectoryError: an unknown kind of server.
+            ConfigError: options that cannot be.
+        """
+        session = cls(options)
+        try:
+            session.connect()
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def connect(self) -> None:
+        """Make sure that the directory is known; does nothing when it is.
+
+        A failure leaves the session as it was: the next operation tries again (decision M24).
+
+        Raises:
+            DirectoryError: as `open`.
+        """
+        self._known()
+
+    def close(self) -> None:
+        """Unbind all connections ([MS-MQDSSM] 3.1.6.21); a later operation is DirectoryNotConnected."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # what is known of the server
+
+    @property
+    def options(self) -> ConnectionOptions:
+        """How this session connects."""
+        return self._options
+
+    @property
+    def profile(self) -> Profile:
+        """What is special about this kind of server."""
+        return self._known().profile
+
+    @property
+    def naming(self) -> Naming:
+        """Where things are; `Naming.configuration` is CachedConfigurationNamingContext (3.1.1.5)."""
+        return self._known().naming
+
+    @property
+    def root_dse(self) -> Entry:
+        """The root DSE, as it was read when connecting."""
+        return self._known().root_dse
+
+    @property
+    def server_url(self) -> str | None:
+        """The server in use; None while there is none."""
+        return self._pool.current_url
+
+    @property
+    def references(self) -> int:
+        """Operations in work: CachedLDAPConnection.RefCount ([MS-MQDSSM] 3.1.1.6)."""
+        return self._pool.references
+
+    @property
+    def round_trips(self) -> int:
+        """Requests sent so far, without those of connecting."""
+        return self._pool.counter.value
+
+    @property
+    def read_back(self) -> ReadBack:
+        """How long to look for the fate of a change whose answer was lost; may be set."""
+        return self._changing.read_back
+
+    @read_back.setter
+    def read_back(self, limits: ReadBack) -> None:
+        self._changing.read_back = limits
+
+    @property
+    def read_only(self) -> bool:
+        """Whether every change is refused before it is sent."""
+        return self._options.read_only
+
+    # reading
+
+    def get(
+        self,
+        target: str | DN | UUID,
+        attributes: Sequence[str],
+        *,
+        object_filter: LdapFilter | None = None,
+    ) -> Entry:
+        """Read one object ([MS-MQDSSM] 3.1.6.14, by GUID 3.1.6.19).
+
+        Args:
+            target: its DN or its objectGUID.
+            attributes: to return; ``["*"]`` is all, none is none.
+            object_filter: what it must satisfy.
+
+        Raises:
+            ObjectNotFound: no such object, or it does not satisfy the filter.
+            DirectoryError: anything else that went wrong.
+        """
+        self._known()
+        found = self._reading.get_all(target, attributes, object_filter or TRUE)
+        name = target_name(target)
+        if not found:
+            raise ObjectNotFound("there is no such object", dn=name)
+        if len(found) > 1:
+            raise GenericDirectoryError(
+                f"{len(found)} objects have the same objectGUID",
+                dn=name,
+                hint="is the unique overlay on objectGUID missing? " + "; ".join(one.dn for one in found[:5]),
+            )
+        return found[0]
+
+    def find(
+        self,
+        base: str | DN,
+        search_filter: LdapFilter,
+        attributes: Sequence[str],
+        scope: Scope = Scope.SUBTREE,
+        page_size: int | None = None,
+    ) -> Iterator[Entry]:
+        """Search, streamed ([MS-MQDSSM] 3.1.6.15): paged, on a connection of its own while it runs.
+
+        Closing the iterator gives the connection back. A search that breaks off is an error, never a
+        short answer.
+
+        Args:
+            base: DN where it begins.
+            search_filter: what the objects must satisfy.
+            attributes: to return; ``["*"]`` is all, none is none.
+            scope: how far below the base.
+            page_size: entries a page; None: as the options say.
+
+        Raises:
+            ValueError: an attribute name that is none.
+            DirectoryError: while iterating; ObjectNotFound when the base does not exist.
+        """
+        search = self._paged(base, search_filter, attributes, scope, page_size)
+
+        def entries() -> Iterator[Entry]:
+            for page in search.pages():
+                for buffer, messages in page.parts:
+                    for message in messages:
+                        yield decoded_entry(buffer, message.start, message.end, message.stop)
+
+        return entries()
+
+    def rows(
+        self,
+        base: str | DN,
+        search_filter: LdapFilter,
+        columns: Sequence[str],
+        multi: frozenset[str] = frozenset(),
+        *,
+        scope: Scope = Scope.SUBTREE,
+        page_size: int | None = None,
+    ) -> Iterator[tuple[Any, ...]]:
+        """Search for bulk reading: as `find`, but plain tuples.
+
+        Args:
+            base: DN where it begins.
+            search_filter: what the objects must satisfy.
+            columns: attributes, in the order of the tuple.
+            multi: those of them that come as a list of values.
+            scope: how far below the base.
+            page_size: entries a page; None: as the options say.
+
+        Yields:
+            ``(dn, value, value, …)``: bytes, None where there is none, a list for columns in `multi`.
+
+        Raises:
+            ValueError: an attribute name that is none.
+            DirectoryError: while iterating, as `find`.
+        """
+        search = self._paged(base, search_filter, columns, scope, page_size)
+        decoder = RowDecoder(tuple(columns), multi=multi)
+
+        def tuples() -> Iterator[tuple[Any, ...]]:
+            for page in search.pages():
+                for buffer, messages in page.parts:
+                    try:
+                        decoded = decoder.rows(buffer, [(one.start, one.end) for one in messages])
+                    except DecodeError as error:
+                        raise unreadable(error) from error
+                    yield from decoded
+
+        return tuples()
+
+    # changing
+
+    def add(self, dn: str | DN, attributes: Mapping[str, Sequence[bytes]]) -> None:
+        """Create an object ([MS-MQDSSM] 3.1.6.12, in one round trip: decision M30).
+
+        Args:
+            dn: its name; the parent must exist.
+            attributes: all of them, objectClass among them.
+
+        Raises:
+            ObjectNotFound: the parent does not exist.
+            ObjectAlreadyExists: an object of that name, or with that objectGUID, exists.
+            OutcomeUnknown: the answer was lost, and reading back did not work.
+            DirectoryError: anything else; the object was not created.
+        """
+        name = str(dn)
+        controls = self._known().profile.write_controls(attributes)
+        self._changing.send(
+            "add",
+            name,
+            lambda number: encode_add(number, name, attributes, controls),
+            lambda end, url: self._changing.was_added(name, attributes, end, url),
+        )
+
+    def modify(self, dn: str | DN, replacements: Mapping[str, Sequence[bytes]]) -> None:
+        """Replace attributes, all or none ([MS-MQDSSM] 3.1.6.16, 3.1.6.17).
+
+        Args:
+            dn: the object.
+            replacements: attribute -> new values; none removes it. An empty mapping sends nothing.
+
+        Raises:
+            ObjectNotFound: no such object.
+            OutcomeUnknown: the answer was lost, and reading back did not work.
+            DirectoryError: anything else; nothing was changed.
+        """
+        if not replacements:
+            return
+        name = str(dn)
+        controls = self._known().profile.write_controls(replacements)
+        changes = [Change(ChangeType.REPLACE, key, values) for key, values in replacements.items()]
+        self._changing.send(
+            "modify",
+            name,
+            lambda number: encode_modify(number, name, changes, controls),
+            lambda end, url: self._changing.was_modified(name, replacements, end, url),
+        )
+
+    def delete(self, dn: str | DN) -> None:
+        """Delete an object that has none below it ([MS-MQDSSM] 3.1.6.13).
+
+        Raises:
+            ObjectNotFound: no such object.
+            GenericDirectoryError: it still has objects below it, among others.
+            OutcomeUnknown: the answer was lost, and reading back did not work.
+        """
+        name = str(dn)
+        self._changing.send(
+            "delete",
+            name,
+            lambda number: encode_delete(number, name),
+            lambda end, url: self._changing.was_deleted(name, end, url),
+        )
+
+    def rename(self, dn: str | DN, new_rdn: str, new_parent: str | DN | None = None) -> None:
+        """Give an object another name, or another parent.
+
+        Args:
+            dn: the object.
+            new_rdn: its new name, as ``CN=other`` (RFC 4514, escaped).
+            new_parent: where it goes; None: it stays.
+
+        Raises:
+            ObjectNotFound: no such object, or no such parent.
+            ObjectAlreadyExists: the new name is taken.
+            OutcomeUnknown: the answer was lost, and reading back did not work.
+            ValueError: one of the names is no DN.
+        """
+        name = str(dn)
+        superior = None if new_parent is None else str(new_parent)
+        parent = DN.parse(superior) if superior is not None else DN.parse(name).parent
+        target = DN.parse(f"{new_rdn},{parent}")
+        self._changing.send(
+            "rename",
+            name,
+            lambda number: encode_modify_dn(number, name, new_rdn, new_superior=superior),
+            lambda end, url: self._changing.was_renamed(name, target, end, url),
+        )
+
+    # who we are, and whether this is a directory of MSMQ
+
+    def bound_name(self) -> str | None:
+        """The DN that the connection is bound as (RFC 4532), None if it is anonymous or unknown."""
+        result = self._reading.request("who am I", lambda number: encode_extended(number, WHO_AM_I_OID))
+        if result.code != 0 or result.response_value is None:
+            return None
+        kind, _, name = result.response_value.decode(errors="replace").partition(":")
+        return name if kind.lower() == "dn" and name else None
+
+    def bound_sid(self) -> str | None:
+        """The SID of the bound identity, asked for once a session; None if it has none (decision M22)."""
+        known = self._sid
+        if known is None:
+            known = self._sid = (self.profile.bound_sid(self),)
+        return known[0]
+
+    def check_msmq(self) -> None:
+        """Make sure that this directory can hold MSMQ's objects: schema and enterprise object.
+
+        Raises:
+            GenericDirectoryError: the schema is not loaded, or ``CN=MsmqServices`` does not exist.
+        """
+        services = self.naming.configuration.child("CN", "Services").child("CN", "MsmqServices")
+        try:
+            self.get(services, ["objectClass"])
+        except ObjectNotFound as error:
+            raise self._no_msmq(services) from error
+
+    def _no_msmq(self, services: DN) -> GenericDirectoryError:
+        subschema = self.root_dse.first("subschemaSubentry")
+        classes: list[bytes] = []
+        if subschema is not None:
+            try:
+                classes = self.get(subschema.decode(), ["objectClasses"]).all("objectClasses")
+            except ObjectNotFound:
+                classes = []
+        if classes and not any(b"'mSMQEnterpriseSettings'" in one for one in classes):
+            return GenericDirectoryError(
+                "the MSMQ schema is not loaded on this server", hint=self.profile.schema_hint
+            )
+        return GenericDirectoryError(
+            "this is no MSMQ directory: its enterprise object is missing, or this user may not see it",
+            dn=str(services),
+            hint="is it the right server and naming context?",
+        )
+
+    def _known(self) -> Knowledge:
+        """Connect if no server has been seen yet: the first connection to a server is welcomed."""
+        if not self._knowledge.is_there:
+            connecting = len(self._options.endpoints) * self._options.connect_timeout_s
+            with self._pool.lease(time.monotonic() + connecting + self._options.operation_timeout_s):
+                pass
+        return self._knowledge
+
+    def _paged(
+        self,
+        base: str | DN,
+        search_filter: LdapFilter,
+        attributes: Sequence[str],
+        scope: Scope,
+        page_size: int | None,
+    ) -> PagedSearch:
+        name = str(base)
+        knowledge = self._known()
+        controls = knowledge.profile.read_controls(attributes)
+        search = Search(name, scope, encode(search_filter), tuple(attributes), controls)
+        search.encode(1)  # what cannot be sent is refused here, not at the first step of the iterator
+        return PagedSearch(
+            self._pool,
+            search,
+            page_size=page_size or self._options.page_size,
+            limit_s=self._options.operation_timeout_s,
+            error_of=lambda result: knowledge.error_of(result, "search", name),
+        )
