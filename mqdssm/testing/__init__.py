@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mqdssm.testing.containers import OpenLdapContainer
-
     from mqdssm.testing.openldap import OpenLdapServer
     from mqdssm.testing.sandbox import SandboxState, sandbox_status, start_sandbox, stop_sandbox
 

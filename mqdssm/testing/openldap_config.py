@@ -87,6 +87,17 @@ class OpenLdapOptions:
         """DN of the user who may do everything."""
         return f"cn=admin,{self.base_dn}"
 
+    def environment(self) -> dict[str, str]:
+        """Give the settings of the start script that say how the server behaves."""
+        return {
+            "MSMQ_LDAP_SUFFIX": self.base_dn,
+            "MSMQ_LDAP_DURABLE": "yes" if self.durable else "no",
+            "MSMQ_LDAP_OVERLAYS": " ".join(self.overlays),
+            "MSMQ_LDAP_IDLE_TIMEOUT": str(self.idle_timeout_s),
+            "MSMQ_LDAP_SIZE_LIMIT": "unlimited" if self.size_limit is None else str(self.size_limit),
+            "MSMQ_LDAP_MAX_BYTES": str(self.database_bytes_max),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ServerFolder:
@@ -164,25 +175,18 @@ class ServerFolder:
             shutil.rmtree(folder, ignore_errors=True)
 
     def environment(self, options: OpenLdapOptions, port: int, ldaps_port: int) -> dict[str, str]:
-        """Give the environment of the start script."""
-        settings: dict[str, object] = {
-            "MSMQ_LDAP_DIR": self.path,
-            "MSMQ_LDAP_SHARE": self.path / "share",
-            "MSMQ_LDAP_SUFFIX": options.base_dn,
-            "MSMQ_LDAP_PASSWORD_FILE": self.password_file,
+        """Give the whole environment of the start script."""
+        return options.environment() | {
+            "MSMQ_LDAP_DIR": str(self.path),
+            "MSMQ_LDAP_SHARE": str(self.path / "share"),
+            "MSMQ_LDAP_PASSWORD_FILE": str(self.password_file),
             "MSMQ_LDAP_ADDRESS": "127.0.0.1",
-            "MSMQ_LDAP_PORT": port,
-            "MSMQ_LDAPS_PORT": ldaps_port,
-            "MSMQ_LDAP_SOCKET": self.socket,
-            "MSMQ_LDAP_DURABLE": "yes" if options.durable else "no",
-            "MSMQ_LDAP_OVERLAYS": " ".join(options.overlays),
-            "MSMQ_LDAP_IDLE_TIMEOUT": options.idle_timeout_s,
-            "MSMQ_LDAP_SIZE_LIMIT": "unlimited" if options.size_limit is None else options.size_limit,
-            "MSMQ_LDAP_MAX_BYTES": options.database_bytes_max,
+            "MSMQ_LDAP_PORT": str(port),
+            "MSMQ_LDAPS_PORT": str(ldaps_port),
+            "MSMQ_LDAP_SOCKET": str(self.socket),
             "PATH": os.environ.get("PATH", os.defpath),
             "LC_ALL": "C",
         }
-        return {name: str(value) for name, value in settings.items()}
 
 
 def temporary_folder() -> ServerFolder:

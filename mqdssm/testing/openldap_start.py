@@ -15,7 +15,7 @@ EXIT_FOLDER_IN_USE: Final = 75  # of start.sh
 LOWEST_PORT: Final = 15000
 
 # an anonymous base search of the root DSE for no attributes (RFC 4511), message 1
-_PROBE: Final = bytes.fromhex("302a 0201 01 6325 0400 0a0100 0a0100 020100 020100 010100") + (
+PROBE: Final = bytes.fromhex("302a 0201 01 6325 0400 0a0100 0a0100 020100 020100 010100") + (
     b"\x87\x0bobjectClass\x30\x05\x04\x031.1"
 )
 
@@ -49,7 +49,7 @@ def answers(path: Path) -> bool:
         connection.settimeout(START_WAIT_S)
         try:
             connection.connect(os.fspath(path))
-            connection.sendall(_PROBE)
+            connection.sendall(PROBE)
             return connection.recv(8)[:1] == b"\x30"
         except OSError:
             return False

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from mqdssm.events.facade import Directory
     from mqdssm.testing.containers import OpenLdapContainer
-
     from mqdssm.testing.openldap import OpenLdapServer
 
 
