@@ -37,15 +37,15 @@ _TIME: Final = re.compile(rb"([0-9]{8})([01][0-9]|2[0-3])([0-5][0-9])([0-5][0-9]
 class Kind(StrEnum):
     """What an abstract value is in Python; documentation and Spark columns are derived from it."""
 
-    BOOLEAN = "bool"
-    INTEGER = "int"
-    ENUMERATION = "enum"
-    TEXT = "str"
-    BYTES = "bytes"
-    GUID = "uuid.UUID"
-    SID = "SID text"
-    DN = "DN text"
-    TIME = "seconds since 1970 UTC"
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    ENUMERATION = "enumeration"
+    TEXT = "text"
+    BYTES = "octets"
+    GUID = "GUID"
+    SID = "SID"
+    DN = "DN"
+    TIME = "time since 1970 UTC"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,225 @@
+"""The documentation pages of the mapping, generated from the rows (``docs/tables/``)."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from mqdssm.tables import TABLES, alias, ldap_results, schema_attributes, schema_classes, settings
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.row import Access, Holder, Missing, Row
+from mqdssm.tables.schema import UNUSED_ATTRIBUTES
+from mqdssm.tables.schema_attributes import AttributeType
+from mqdssm.tables.schema_classes import ObjectClass
+
+_HEAD: Final = "<!-- made by `make schema` (python .ci/generate.py); do not edit -->\n"
+_FLAGS: Final = (
+    (Access.READ, "R"),
+    (Access.CREATE, "C"),
+    (Access.WRITE, "W"),
+    (Access.FILTER, "F"),
+    (Access.SORT, "S"),
+    (Access.NAME, "N"),
+)
+_MISSING: Final = {
+    Missing.ERROR: "error",
+    Missing.ERROR_IF_ASKED: "unpopulated; error if asked by name",
+    Missing.UNPOPULATED: "unpopulated",
+}
+
+
+def pages() -> Mapping[str, str]:
+    """All pages: file name below ``docs/tables/`` to its text."""
+    return {
+        "README.md": _index(),
+        **{f"{page_name(table)}.md": _element_page(table) for table in TABLES.values()},
+        "settings-and-aliases.md": _other_page(),
+        "schema.md": _schema_page(),
+        "results.md": _results_page(),
+    }
+
+
+def page_name(table: ElementTable) -> str:
+    """The file name of an element's page, without its ending: ``queue-manager``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", table.name).lower()
+
+
+def _table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    columns = list(heads)
+    rows = [columns, ["---"] * len(columns), *map(list, lines)]
+    return "".join(f"| {' | '.join(map(_escaped, row))} |\n" for row in rows)
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _index() -> str:
+    lines = [
+        [f"[{table.name}]({page_name(table)}.md)", f"`{table.ldap_class}`", str(len(table.rows))]
+        for table in TABLES.values()
+    ]
+    return f"""{_HEAD}
+# Where everything is kept
+
+Each attribute of the abstract model ([MS-MQDSSM] 3.1.6.20) has one row in `mqdssm/tables/`. The adapter, the
+schema files in `ldif/` and these pages are derived from the rows.
+
+{_table(["element", "LDAP class", "attributes"], lines)}
+Besides: [settings objects, aliases and groups](settings-and-aliases.md), the
+[schema](schema.md) with OIDs, syntaxes and ranges, and the [result codes](results.md).
+
+Columns of the pages:
+
+* **events**: R can be read, C is stored by a create, W is changed by a write, F has an LDAP attribute to
+  filter by (filters on others are applied to the results, decision M17), S can be sorted by, N names the
+  object.
+* **unset**: what it means that the entry does not have the LDAP attribute. *error*: the object cannot be read
+  (GenericError). *unpopulated; error if asked by name*: decisions M26 and M41.
+* **PROPID**: its number in MSMQ's own protocols, if it has one of its own.
+
+Names are the specifications' own. `whenCreated` and `whenChanged` are read from `createTimestamp` (where
+`whenCreated` is not set) and `modifyTimestamp` on OpenLDAP; `distinguishedName` is the DN of the entry.
+"""
+
+
+def _element_page(table: ElementTable) -> str:
+    columns = ("attribute", "LDAP", "value", "unset", "events", "PROPID", "[MS-MQDSSM]")
+    lines = [
+        [
+            f"`{row.adm}`",
+            _ldap_cell(row),
+            _value_cell(row),
+            _unset_cell(row),
+            "".join(letter for flag, letter in _FLAGS if flag in row.access),
+            "" if row.propid is None else str(row.propid),
+            " ".join(row.sections),
+        ]
+        for row in table.rows
+    ]
+    unsupported = _code(sorted(table.unsupported))
+    note = f"\nGenericError for: {unsupported} ([MS-MQDSSM] 3.1.6.20).\n" if unsupported else ""
+    title = f"# {table.name}\n\nKept in entries of class `{table.ldap_class}`."
+    return f"{_HEAD}\n{title}\n\n{_table(columns, lines)}{note}"
+
+
+def _ldap_cell(row: Row) -> str:
+    parts = [_code(row.ldap)]
+    if row.holder is Holder.COMPUTER:
+        parts.append("of the computer")
+    if row.computer_ldap:
+        parts.append(f"and {_code(row.computer_ldap)} of the computer")
+    if row.written and row.written != row.ldap:
+        parts.append(f"; written: {_code(row.written)}")
+    return " ".join(filter(None, parts)).replace(" ;", ";")
+
+
+def _value_cell(row: Row) -> str:
+    unit = f" ({row.unit})" if row.unit else ""
+    text = f"list of {row.kind.value}" if row.multi else f"{row.kind.value}{unit}"
+    if row.computed:
+        return f"{text}: {row.computed.value}"
+    return text if row.syntax.name.lower() == row.kind.value.lower() else f"{text}, {row.syntax.name}"
+
+
+def _unset_cell(row: Row) -> str:
+    return _MISSING.get(row.missing) or _shown(row.default)
+
+
+def _shown(value: Any) -> str:
+    if value in ("", b"", ()):
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if hasattr(value, "name"):
+        return str(value.name)
+    return f"`{value:#x}`" if isinstance(value, int) and value > 0xFFFF else f"`{value}`"
+
+
+def _other_page() -> str:
+    copied = [[f"`{c.settings}`", f"`{c.configuration}`", c.syntax.name] for c in settings.COPIED]
+    return f"""{_HEAD}
+# Settings objects, aliases and groups
+
+## {settings.LDAP_CLASS}
+
+One `CN={settings.RDN_VALUE}` below the computer's server object in each site of a queue manager that is a
+routing, directory or supporting server ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9):
+
+{_table(["attribute", "copied from mSMQConfiguration", "syntax"], copied)}
+## Queue aliases and distribution lists
+
+An alias is an object of class `{alias.ALIAS_CLASS}` whose `{alias.ALIAS_FORMAT_NAME}` is a format name
+([MS-MQDSSM] 2.3, 3.1.6.8). A distribution list is a `{alias.GROUP_CLASS}`; its `{alias.GROUP_MEMBER}`
+values are queues, aliases and groups (3.1.6.9).
+"""
+
+
+def _schema_page() -> str:
+    attributes = sorted(schema_attributes.ALL, key=lambda a: a.name.lower())
+    classes = sorted(schema_classes.ALL, key=lambda c: c.name.lower())
+    return f"""{_HEAD}
+# Schema
+
+OIDs, syntaxes and ranges are Microsoft's. `{schema_classes.TOP}` and the attributes of the root DSE are ours,
+below the arc `{schema_attributes.OWN_ARC}` (UUID {schema_attributes.OWN_UUID}).
+`ldif/msmq.schema` and `ldif/msmq.ldif` define all but those that slapd or core.schema define already (marked
+*builtin*).
+
+## Classes
+
+{_table(["class", "OID", "below", "must", "may", "parents"], map(_class_line, classes))}
+Attributes in *italics*: Active Directory demands them but fills them in itself; on OpenLDAP they are
+optional. Active Directory has no `{schema_classes.TOP}`; its optional attributes are those of `top` there.
+
+## Attributes
+
+{_table(["attribute", "OID", "syntax", "values", "range", "notes"], map(_attribute_line, attributes))}
+Ranges of text count UTF-16 code units, those of octets count bytes.
+"""
+
+
+def _class_line(cls: ObjectClass) -> list[str]:
+    may = [f"*{name}*" for name in cls.filled_in] + list(cls.may)
+    return [
+        f"`{cls.name}`",
+        cls.oid,
+        cls.superior,
+        ", ".join(cls.must),
+        ", ".join(may),
+        ", ".join(cls.parents),
+    ]
+
+
+def _attribute_line(attribute: AttributeType) -> list[str]:
+    bounds = ""
+    if attribute.lower is not None or attribute.upper is not None:
+        bounds = f"{attribute.lower or 0}..{'' if attribute.upper is None else attribute.upper}"
+    notes = [
+        word
+        for word, holds in (
+            ("builtin", attribute.builtin),
+            ("indexed", attribute.indexed),
+            ("global catalog", attribute.catalog),
+            ("unused ([MS-MQDSSM] 2.2.4)", attribute.name in UNUSED_ATTRIBUTES),
+        )
+        if holds
+    ]
+    syntax = f"{attribute.syntax.name} {attribute.syntax.attribute_syntax}"
+    values = "single" if attribute.single else "multi"
+    return [f"`{attribute.name}`", attribute.oid, syntax, values, bounds, ", ".join(notes)]
+
+
+def _results_page() -> str:
+    lines = [
+        [str(code), name, ldap_results.result_of(code).value] for code, name in ldap_results.NAMES.items()
+    ]
+    return f"""{_HEAD}
+# LDAP result codes
+
+What [MS-MQDSSM] 2.2.6 makes of each; codes that are not listed here are GenericError too.
+
+{_table(["code", "name", "DirectoryOperationResult"], lines)}"""

@@ -1,0 +1,201 @@
+"""Comparing a server's schema with ours: is everything there that the mapping needs, as it needs it?
+
+Input are the values of ``attributeTypes`` and ``objectClasses`` in a server's subschema entry (RFC 4512 4.2).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mqdssm.tables import TABLES, alias, schema, settings
+from mqdssm.tables.row import Holder
+from mqdssm.tables.schema_attributes import ROOT_DSE, AttributeType
+from mqdssm.tables.schema_classes import ObjectClass
+
+_TOKEN: Final = re.compile(r"'(?:[^'\\]|\\[0-9A-Fa-f]{2})*'|[()$]|[^\s()$']+")
+_DESCRIPTION_CHARS_MAX: Final = 1_000_000  # AD's class user has some 30,000
+_DN: Final = "distinguishedName"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which a server's schema is not ours.
+
+    Attributes:
+        subject: what differs, as ``attribute mSMQQuota``.
+        problem: how.
+        serious: the mapping cannot work with it; else it is only worth knowing.
+    """
+
+    subject: str
+    problem: str
+    serious: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A definition as a server publishes it: RFC 4512 4.1.1 and 4.1.2, as far as it is compared.
+
+    Attributes:
+        oid: the object identifier.
+        names: all names, in lower case.
+        single: it says SINGLE-VALUE.
+        fields: the words behind each keyword, as ``{"SUP": ("top",)}``.
+    """
+
+    oid: str
+    names: tuple[str, ...]
+    single: bool
+    fields: Mapping[str, tuple[str, ...]]
+
+
+def parse_description(text: str) -> Description:
+    """Read one value of attributeTypes or objectClasses.
+
+    Raises:
+        ValueError: it is no such definition.
+    """
+    tokens = _TOKEN.findall(text[:_DESCRIPTION_CHARS_MAX])
+    if len(tokens) < 3 or tokens[0] != "(" or tokens[-1] != ")":
+        raise ValueError(f"no schema definition: {text[:60]!r}")
+    fields: dict[str, tuple[str, ...]] = {}
+    keyword, depth, values = "", 0, list[str]()
+    for token in (*tokens[2:-1], "END"):
+        if token in {"(", ")"}:
+            depth += 1 if token == "(" else -1  # noqa: S105  no password
+        elif depth == 0 and not token.startswith("'") and _is_keyword(token):
+            fields[keyword] = tuple(values)
+            keyword, values = token, []
+        elif token != "$":  # noqa: S105  no password
+            values.append(token.strip("'"))
+    names = tuple(name.lower() for name in fields.get("NAME", ()))
+    return Description(tokens[1].strip("'"), names, "SINGLE-VALUE" in fields, fields)
+
+
+_ATTRIBUTE_KEYWORDS: Final = ("NAME", "DESC", "OBSOLETE", "SUP", "EQUALITY", "ORDERING", "SUBSTR", "SYNTAX")
+_FLAG_KEYWORDS: Final = ("SINGLE-VALUE", "COLLECTIVE", "NO-USER-MODIFICATION", "USAGE")
+_CLASS_KEYWORDS: Final = ("ABSTRACT", "STRUCTURAL", "AUXILIARY", "MUST", "MAY", "END")
+_KEYWORDS: Final = frozenset((*_ATTRIBUTE_KEYWORDS, *_FLAG_KEYWORDS, *_CLASS_KEYWORDS))
+
+
+def _is_keyword(token: str) -> bool:
+    return token in _KEYWORDS or token.startswith("X-")
+
+
+def needed_attributes() -> Mapping[str, frozenset[str]]:
+    """For each class, the LDAP attributes that reading and writing elements, aliases and settings needs."""
+    needed: dict[str, set[str]] = {
+        settings.LDAP_CLASS: {copied.settings for copied in settings.COPIED},
+        alias.ALIAS_CLASS: {alias.ALIAS_FORMAT_NAME},
+        alias.GROUP_CLASS: {alias.GROUP_MEMBER},
+        "computer": {"objectSid"},  # [MS-MQDSSM] 3.1.6.1.1.8
+    }
+    for table in TABLES.values():
+        for row in table.rows:
+            holder = table.ldap_class if row.holder is Holder.OWN else "computer"
+            needed.setdefault(holder, set()).update(row.ldap, row.written)
+            needed["computer"].update(row.computer_ldap)
+    return {name: frozenset(attributes - {_DN}) for name, attributes in needed.items()}
+
+
+def compare(
+    attribute_types: Iterable[str], object_classes: Iterable[str], *, matching_rules: bool = True
+) -> list[Difference]:
+    """Compare a server's schema with what the mapping needs.
+
+    Args:
+        attribute_types: values of attributeTypes of the subschema entry.
+        object_classes: values of objectClasses of it.
+        matching_rules: the server publishes matching rules (Active Directory does not).
+
+    Returns:
+        The differences, serious ones first; empty if the schema is ours.
+
+    Raises:
+        ValueError: a value that is no schema definition.
+    """
+    attributes = _by_name(map(parse_description, attribute_types))
+    classes = _by_name(map(parse_description, object_classes))
+    needed = needed_attributes()
+    wanted = frozenset().union(*needed.values())
+    found = [
+        *_attribute_differences(attributes, wanted, matching_rules=matching_rules),
+        *_class_differences(classes, needed),
+    ]
+    return sorted(found, key=lambda difference: not difference.serious)
+
+
+def _by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
+    return {name: description for description in descriptions for name in description.names}
+
+
+def _attribute_differences(
+    server: Mapping[str, Description], wanted: frozenset[str], *, matching_rules: bool
+) -> Iterator[Difference]:
+    for attribute in schema.ATTRIBUTES.values():
+        serious = attribute.name in wanted
+        subject = f"attribute {attribute.name}"
+        theirs = server.get(attribute.name.lower())
+        if theirs is None:
+            if attribute not in ROOT_DSE:  # other servers publish these without a definition
+                yield Difference(subject, "is missing", serious)
+        elif not attribute.builtin:
+            for problem in _definition_problems(attribute, theirs, matching_rules=matching_rules):
+                yield Difference(subject, problem, serious)
+
+
+def _definition_problems(
+    attribute: AttributeType, theirs: Description, *, matching_rules: bool
+) -> Iterator[str]:
+    if theirs.oid != attribute.oid:
+        yield f"has OID {theirs.oid}, not {attribute.oid}"
+    if theirs.single is not attribute.single:
+        yield f"holds {'one value' if theirs.single else 'many values'}, not as in Microsoft's schema"
+    if matching_rules and "EQUALITY" not in theirs.fields:
+        yield "has no equality rule, so searches for its values find nothing (is msuser.schema loaded?)"
+
+
+def _class_differences(
+    server: Mapping[str, Description], needed: Mapping[str, frozenset[str]]
+) -> Iterator[Difference]:
+    for cls in schema.CLASSES.values():
+        subject = f"class {cls.name}"
+        theirs = server.get(cls.name.lower())
+        if theirs is None:
+            if not cls.own:
+                yield Difference(subject, "is missing", cls.name in needed)
+            continue
+        if theirs.oid != cls.oid:
+            yield Difference(subject, f"has OID {theirs.oid}, not {cls.oid}", cls.name in needed)
+        yield from _membership_differences(cls, server, needed.get(cls.name, frozenset()))
+
+
+def _membership_differences(
+    cls: ObjectClass, server: Mapping[str, Description], needed: frozenset[str]
+) -> Iterator[Difference]:
+    allowed = _allowed(cls.name, server)
+    # Active Directory gives these to principals through auxiliary classes, which it publishes elsewhere
+    filled_in = {a.lower() for c in schema.superiors(cls.name) for a in c.filled_in}
+    for name in sorted(needed):
+        if name.lower() not in allowed and name.lower() not in filled_in:
+            yield Difference(f"class {cls.name}", f"does not allow {name}")
+
+
+def _allowed(name: str, server: Mapping[str, Description]) -> frozenset[str]:
+    """Lower-case names of the attributes that a server's class and those above it allow."""
+    allowed: set[str] = set()
+    seen: set[str] = set()
+    waiting = [name.lower()]
+    while waiting:
+        current = waiting.pop()
+        description = server.get(current)
+        if current in seen or description is None:
+            continue
+        seen.add(current)
+        allowed.update(a.lower() for word in ("MUST", "MAY") for a in description.fields.get(word, ()))
+        waiting += [superior.lower() for superior in description.fields.get("SUP", ())]
+    return frozenset(allowed)
