@@ -146,8 +146,10 @@ class Profile(ABC):
         """Controls that writing these attributes needs."""
 
     @abstractmethod
-    def supports_references(self, root_dse: "Entry") -> bool:
-        """Whether a page can bring the objects along that its entries refer to."""
+    def references_control(
+        self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
+    ) -> "tuple[Control, ...]":
+        """What makes a page bring along the objects that its entries refer to; none if it cannot."""
 
     @abstractmethod
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:

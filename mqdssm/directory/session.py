@@ -18,6 +18,7 @@ from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import (
     Change,
     ChangeType,
+    Control,
     Scope,
     encode_add,
     encode_delete,
@@ -25,6 +26,7 @@ from mqdssm.directory.requests import (
     encode_modify,
     encode_modify_dn,
 )
+from mqdssm.directory.responses import Message, decode_controls, decode_deref
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import PagedSearch, Search
 from mqdssm.errors import DecodeError, GenericDirectoryError, ObjectNotFound
@@ -113,6 +115,11 @@ class Session:
     def root_dse(self) -> Entry:
         """The root DSE, as it was read when connecting."""
         return self._known().root_dse
+
+    @property
+    def brings_references(self) -> bool:
+        """Whether `rows` can bring along what its entries refer to."""
+        return bool(self.profile.references_control(self.root_dse, {"member": ("cn",)}))
 
     @property
     def server_url(self) -> str | None:
@@ -219,6 +226,7 @@ class Session:
         *,
         scope: Scope = Scope.SUBTREE,
         page_size: int | None = None,
+        references: Mapping[str, Sequence[str]] | None = None,
     ) -> Iterator[tuple[Any, ...]]:
         """Search for bulk reading: as `find`, but plain tuples.
 
@@ -229,15 +237,20 @@ class Session:
             multi: those of them that come as a list of values.
             scope: how far below the base.
             page_size: entries a page; None: as the options say.
+            references: DN-valued attribute -> attributes wanted of the objects it names, brought along
+                in the same round trip (decision M29).
 
         Yields:
-            ``(dn, value, value, …)``: bytes, None where there is none, a list for columns in `multi`.
+            ``(dn, value, value, …)``: bytes, None where there is none, a list for columns in `multi`. With
+            `references` one item more: lower-case attribute -> list of `Dereferenced`, or None where the
+            server cannot bring them (`brings_references`), so that they must be looked up.
 
         Raises:
             ValueError: an attribute name that is none.
             DirectoryError: while iterating, as `find`.
         """
-        search = self._paged(base, search_filter, columns, scope, page_size)
+        bring = self._known().profile.references_control(self.root_dse, references or {})
+        search = self._paged(base, search_filter, columns, scope, page_size, controls=bring)
         decoder = RowDecoder(tuple(columns), multi=multi)
 
         def tuples() -> Iterator[tuple[Any, ...]]:
@@ -245,6 +258,8 @@ class Session:
                 for buffer, messages in page.parts:
                     try:
                         decoded = decoder.rows(buffer, [(one.start, one.end) for one in messages])
+                        if references is not None:
+                            decoded = _with_references(decoded, buffer, messages, brought=bool(bring))
                     except DecodeError as error:
                         raise unreadable(error) from error
                     yield from decoded
@@ -402,10 +417,12 @@ class Session:
         attributes: Sequence[str],
         scope: Scope,
         page_size: int | None,
+        *,
+        controls: tuple[Control, ...] = (),
     ) -> PagedSearch:
         name = str(base)
         knowledge = self._known()
-        controls = knowledge.profile.read_controls(attributes)
+        controls = (*knowledge.profile.read_controls(attributes), *controls)
         search = Search(name, scope, encode(search_filter), tuple(attributes), controls)
         search.encode(1)  # what cannot be sent is refused here, not at the first step of the iterator
         return PagedSearch(
@@ -415,3 +432,15 @@ class Session:
             limit_s=self._options.operation_timeout_s,
             error_of=lambda result: knowledge.error_of(result, "search", name),
         )
+
+
+def _with_references(
+    rows: list[tuple[Any, ...]], buffer: bytes, messages: Sequence[Message], *, brought: bool
+) -> list[tuple[Any, ...]]:
+    """The rows, each with what the server says of the objects it refers to."""
+    if not brought:
+        return [(*row, None) for row in rows]
+    return [
+        (*row, decode_deref(decode_controls(buffer, message.end, message.stop)))
+        for row, message in zip(rows, messages, strict=True)
+    ]

@@ -1,13 +1,13 @@
 """OpenLDAP's slapd with the MSMQ schema of this project."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import UUID
 
 from mqdssm.directory.failures import SCHEMA_HINT
 from mqdssm.directory.filters import And, Equal, LdapFilter, Not
 from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
-from mqdssm.directory.requests import Control, Scope
+from mqdssm.directory.requests import DEREF_OID, Control, Scope, deref_control
 from mqdssm.errors import (
     DirectoryError,
     GenericDirectoryError,
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
     from mqdssm.directory.responses import LdapResult
 
-DEREF_OID: Final = "1.3.6.1.4.1.4203.666.5.16"
 RDN_VALUE_BYTES_MAX: Final = 242
 """UTF-8 bytes in the value of an RDN: more is result 80 without a word (LMDB's key of 511 bytes)."""
 
@@ -76,8 +75,12 @@ class OpenLdap(Profile):
     def write_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
         return ()
 
-    def supports_references(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
-        return DEREF_OID.encode() in root_dse.all("supportedControl")
+    def references_control(  # noqa: D102  see Profile
+        self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
+    ) -> tuple[Control, ...]:
+        if not references or DEREF_OID.encode() not in root_dse.all("supportedControl"):
+            return ()
+        return (deref_control(references),)
 
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:  # noqa: D102  see Profile
         code, text = result.code, result.text
