@@ -63,7 +63,7 @@ schema: python ## regenerate ldif/ and docs/tables/ from the attribute tables
 	$(PYTHON) .ci/generate.py
 
 docs: python ## the site in docs/_build/html; warnings are errors
-	$(PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(PYTHON) -m sphinx -W --keep-going -j auto -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 lock: python ## renew .ci/requirements.lock from pyproject.toml (needs the network)
