@@ -1,14 +1,13 @@
 """Access control entries and lists as values ([MS-DTYP] 2.4.4 and 2.4.5)."""
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Final, Self
 from uuid import UUID
 
-from mqdssm.errors import DecodeError
 from mqdssm.wire.bounds import finish, need
+from mqdssm.wire.layout import U8, U16, FieldError, Ignored, Layout, Value
 from mqdssm.wire.masks import ACCESS_MASK_MAX
 from mqdssm.wire.sid import Sid
 
@@ -23,7 +22,7 @@ ACE_BYTES_MAX: Final = (ACL_BYTES_MAX - ACL_HEADER_BYTES) & ~3  # an ACE has to 
 
 ACL_REVISION: Final = 2
 ACL_REVISION_DS: Final = 4  # needed by directory-object ACEs
-_ACL_REVISIONS: Final = range(2, 5)  # 3 was for compound ACEs
+_ACL_REVISIONS: Final = range(ACL_REVISION, ACL_REVISION_DS + 1)  # 3 was for compound ACEs
 
 
 class AceType(IntEnum):
@@ -61,6 +60,48 @@ class AceFlags(IntFlag):
     INHERITED = 0x10
     SUCCESSFUL_ACCESS = 0x40
     FAILED_ACCESS = 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class AceHeader:
+    """What every entry begins with, [MS-DTYP] 2.4.4.1; `size` is that of the whole entry."""
+
+    type: int
+    flags: int
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size % 4:
+            raise FieldError("size", f"is {self.size}, must be a multiple of 4")
+
+
+ACE_HEADER: Final = Layout(
+    AceHeader,
+    SECTION_ACE,
+    Value("type", U8, "AceType"),
+    Value("flags", U8, "AceFlags"),
+    Value("size", U16, "AceSize", low=ACE_HEADER_BYTES, high=ACE_BYTES_MAX),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AclHeader:
+    """What a list begins with, [MS-DTYP] 2.4.5; `size` is that of the whole list."""
+
+    revision: int
+    size: int
+    count: int
+
+
+ACL_HEADER: Final = Layout(
+    AclHeader,
+    SECTION_ACL,
+    Value("revision", U8, "AclRevision", low=ACL_REVISION, high=ACL_REVISION_DS),
+    Ignored("Sbz1", U8),
+    Value("size", U16, "AclSize", low=ACL_HEADER_BYTES),
+    Value("count", U16, "AceCount"),
+    Ignored("Sbz2", U16),
+)
 
 
 # kinds whose body is a mask, [two GUIDs] and a SID; the body of any other kind is kept as bytes
@@ -153,13 +194,9 @@ class Ace:
         Raises:
             DecodeError: when it is wrong or does not fit in front of `end`.
         """
-        need(SECTION_ACE, "AceType", offset, ACE_HEADER_BYTES, end)
-        ace_type, flags, size = struct.unpack_from("<BBH", data, offset)
-        if size < ACE_HEADER_BYTES or size % 4 or size > ACE_BYTES_MAX:
-            problem = f"is {size}, must be a multiple of 4 in {ACE_HEADER_BYTES}..{ACE_BYTES_MAX}"
-            raise DecodeError(SECTION_ACE, "AceSize", offset + 2, problem)
-        need(SECTION_ACE, "AceSize", offset, size, end)
-        start, end = offset + ACE_HEADER_BYTES, offset + size
+        header, start = ACE_HEADER.read(data, offset, end)
+        need(SECTION_ACE, "AceSize", offset, header.size, end)
+        ace_type, flags, end = header.type, header.flags, offset + header.size
         if _has_opaque_body(ace_type, data[start:end]):
             return cls(ace_type, flags, data=data[start:end]), end
         need(SECTION_ACE, "Mask", start, 4, end)
@@ -172,7 +209,7 @@ class Ace:
         return cls(ace_type, flags, mask, sid, object_type, inherited_object_type, data[start:end]), end
 
     def __bytes__(self) -> bytes:
-        pieces = [struct.pack("<BBH", self.type, self.flags, self.size)]
+        pieces = [ACE_HEADER.encode(AceHeader(self.type, self.flags, self.size))]
         if self.sid is not None:
             pieces.append(self.mask.to_bytes(4, "little"))
             if self.type in OBJECT_TYPES:
@@ -282,21 +319,15 @@ class Acl:
         Raises:
             DecodeError: when it is wrong or does not fit in front of `end`.
         """
-        need(SECTION_ACL, "AclRevision", offset, ACL_HEADER_BYTES, end)
-        revision, _, size, count, _ = struct.unpack_from("<BBHHH", data, offset)
-        if revision not in _ACL_REVISIONS:
-            raise DecodeError(SECTION_ACL, "AclRevision", offset, f"is {revision}, must be 2, 3 or 4")
-        if size < ACL_HEADER_BYTES:
-            raise DecodeError(SECTION_ACL, "AclSize", offset + 2, f"is {size}, at least {ACL_HEADER_BYTES}")
-        need(SECTION_ACL, "AclSize", offset, size, end)
-        end = offset + size
-        offset += ACL_HEADER_BYTES
+        header, start = ACL_HEADER.read(data, offset, end)
+        need(SECTION_ACL, "AclSize", offset, header.size, end)
+        end = offset + header.size
         aces: list[Ace] = []
-        for _ in range(count):
-            ace, offset = Ace.read(data, offset, end)
+        for _ in range(header.count):
+            ace, start = Ace.read(data, start, end)
             aces.append(ace)
-        return cls(tuple(aces), revision), end
+        return cls(tuple(aces), header.revision), end
 
     def __bytes__(self) -> bytes:
-        head = struct.pack("<BBHHH", self.revision, 0, self.size, len(self.aces), 0)
+        head = ACL_HEADER.encode(AclHeader(self.revision, self.size, len(self.aces)))
         return head + b"".join(map(bytes, self.aces))

@@ -65,17 +65,21 @@ I32: Final = Scalar("I32", "i", 4)
 I64: Final = Scalar("I64", "q", 8)
 
 
-def _load_u64be(raw: bytes) -> int:
-    return int.from_bytes(raw, "big")
+def big_endian(size: int) -> Scalar:
+    """Make the scalar for an unsigned big-endian number of `size` bytes."""
+
+    def load(value: bytes) -> int:
+        return int.from_bytes(value, "big")
+
+    def dump(value: int) -> bytes:
+        if not 0 <= value < 1 << 8 * size:
+            raise ValueError(f"{value} is no unsigned {8 * size}-bit number")
+        return value.to_bytes(size, "big")
+
+    return Scalar(f"U{8 * size}BE", f"{size}s", size, load, dump)
 
 
-def _dump_u64be(value: int) -> bytes:
-    if not 0 <= value < 2**64:
-        raise ValueError(f"{value} is no unsigned 64-bit number")
-    return value.to_bytes(8, "big")
-
-
-U64BE: Final = Scalar("U64BE", "8s", 8, _load_u64be, _dump_u64be)
+U64BE: Final = big_endian(8)
 """A sequence number ([MC-MQDSRP] 2.2.2): its eighth byte is the least significant (decision R1)."""
 
 

@@ -1,14 +1,16 @@
 """Security descriptors as values ([MS-DTYP] 2.4.6), with their entries and identifiers."""
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum, IntFlag
+from enum import Enum
 from typing import Final, Self
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.acl import ACL_BYTES_MAX, Ace, AceFlags, AceType, Acl, allow, allow_object, deny
-from mqdssm.wire.bounds import need
+from mqdssm.wire.bounds import finish
+from mqdssm.wire.control import Control
+from mqdssm.wire.layout import U8, U16, U32, Const, FieldError, Layout, Value
+from mqdssm.wire.sddl import Parts, Rights, format_sddl, parse_sddl
 from mqdssm.wire.sid import ANONYMOUS, EVERYONE, SID_BYTES_MAX, WELL_KNOWN, Sid
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Acl",
     "AclForm",
     "Control",
+    "Rights",
     "SecurityDescriptor",
     "Sid",
     "allow",
@@ -36,25 +39,45 @@ DESCRIPTOR_BYTES_MAX: Final = (
 )  # all four parts
 
 
-class Control(IntFlag):
-    """What a descriptor says of itself, the Control field ([MS-DTYP] 2.4.6)."""
+@dataclass(frozen=True, slots=True)
+class DescriptorHeader:
+    """What a self-relative descriptor begins with, [MS-DTYP] 2.4.6; offsets of 0 stand for no part."""
 
-    OWNER_DEFAULTED = 0x0001
-    GROUP_DEFAULTED = 0x0002
-    DACL_PRESENT = 0x0004
-    DACL_DEFAULTED = 0x0008
-    SACL_PRESENT = 0x0010
-    SACL_DEFAULTED = 0x0020
-    DACL_TRUSTED = 0x0040
-    SERVER_SECURITY = 0x0080
-    DACL_AUTO_INHERIT_REQUIRED = 0x0100
-    SACL_AUTO_INHERIT_REQUIRED = 0x0200
-    DACL_AUTO_INHERITED = 0x0400
-    SACL_AUTO_INHERITED = 0x0800
-    DACL_PROTECTED = 0x1000
-    SACL_PROTECTED = 0x2000
-    RM_CONTROL_VALID = 0x4000
-    SELF_RELATIVE = 0x8000
+    sbz1: int
+    control: int
+    owner: int
+    group: int
+    sacl: int
+    dacl: int
+
+    def __post_init__(self) -> None:
+        if not self.control & Control.SELF_RELATIVE:
+            raise FieldError("control", f"is {self.control:#06x}: SR (0x8000) must be set")
+        for name, bit in (("sacl", Control.SACL_PRESENT), ("dacl", Control.DACL_PRESENT)):
+            offset = getattr(self, name)
+            if offset and not self.control & bit:
+                raise FieldError(name, f"is {offset}, must be 0 where {bit.name} is clear in Control")
+        for name, offset in zip(("owner", "group", "sacl", "dacl"), self.offsets, strict=True):
+            if 0 < offset < DESCRIPTOR_HEADER_BYTES:
+                raise FieldError(name, f"is {offset}, inside the header")
+
+    @property
+    def offsets(self) -> tuple[int, int, int, int]:
+        """OffsetOwner, OffsetGroup, OffsetSacl and OffsetDacl: bytes from the start of the descriptor."""
+        return self.owner, self.group, self.sacl, self.dacl
+
+
+DESCRIPTOR_HEADER: Final = Layout(
+    DescriptorHeader,
+    SECTION,
+    Const("Revision", U8, 1),
+    Value("sbz1", U8, "Sbz1"),
+    Value("control", U16, "Control"),
+    Value("owner", U32, "OffsetOwner"),
+    Value("group", U32, "OffsetGroup"),
+    Value("sacl", U32, "OffsetSacl"),
+    Value("dacl", U32, "OffsetDacl"),
+)
 
 
 class AclForm(Enum):
@@ -157,45 +180,21 @@ class SecurityDescriptor:
         data = bytes(data)
         if len(data) > DESCRIPTOR_BYTES_MAX:
             raise DecodeError(SECTION, "end", 0, f"{len(data)} bytes, at most {DESCRIPTOR_BYTES_MAX}")
-        need(SECTION, "Revision", 0, DESCRIPTOR_HEADER_BYTES, len(data))
-        revision, sbz1, control, *offsets = struct.unpack_from("<BBHIIII", data)
-        if revision != 1:
-            raise DecodeError(SECTION, "Revision", 0, f"is {revision}, must be 1")
-        if not control & Control.SELF_RELATIVE:
-            raise DecodeError(SECTION, "Control", 2, f"is {control:#06x}: SR (0x8000) must be set")
-        for name, at, offset, bit in (
-            ("OffsetSacl", 12, offsets[2], Control.SACL_PRESENT),
-            ("OffsetDacl", 16, offsets[3], Control.DACL_PRESENT),
-        ):
-            if offset and not control & bit:
-                raise DecodeError(SECTION, name, at, f"is {offset}, must be 0 where {bit.name} is clear")
-        descriptor, end = cls._from_parts(data, control, sbz1, offsets)
-        if end != len(data):
-            raise DecodeError(SECTION, "end", end, f"{len(data) - end} bytes left over")
-        object.__setattr__(descriptor, "_image", data)  # not a parameter: dataclasses.replace must drop it
-        return descriptor
-
-    @classmethod
-    def _from_parts(cls, data: bytes, control: int, sbz1: int, offsets: list[int]) -> tuple[Self, int]:
-        """Decode the parts; return the descriptor and the offset behind the last of them."""
-        for name, at, offset in zip(
-            ("OffsetOwner", "OffsetGroup", "OffsetSacl", "OffsetDacl"), (4, 8, 12, 16), offsets, strict=True
-        ):
-            if 0 < offset < DESCRIPTOR_HEADER_BYTES:
-                raise DecodeError(SECTION, name, at, f"is {offset}, inside the header")
-            if offset > len(data):
-                raise DecodeError(SECTION, name, at, f"is {offset}, behind the end ({len(data)})")
-        ends = [DESCRIPTOR_HEADER_BYTES]
+        header, last = DESCRIPTOR_HEADER.read(data, 0, len(data))
+        ends = [last]
         sids: list[Sid | None] = [None, None]
         acls: list[Acl | None] = [None, None]
         for index in (0, 1):
-            if offsets[index]:
-                sids[index], end = Sid.read(data, offsets[index], len(data))
-                ends.append(end)
-            if offsets[index + 2]:
-                acls[index], end = Acl.read(data, offsets[index + 2], len(data))
-                ends.append(end)
-        return cls(control, sids[0], sids[1], acls[0], acls[1], sbz1), max(ends)
+            if header.offsets[index]:
+                sids[index], last = Sid.read(data, header.offsets[index], len(data))
+                ends.append(last)
+            if header.offsets[index + 2]:
+                acls[index], last = Acl.read(data, header.offsets[index + 2], len(data))
+                ends.append(last)
+        finish(SECTION, max(ends), len(data))
+        descriptor = cls(header.control, sids[0], sids[1], acls[0], acls[1], header.sbz1)
+        object.__setattr__(descriptor, "_image", data)  # not a parameter: dataclasses.replace must drop it
+        return descriptor
 
     def __bytes__(self) -> bytes:
         if self._image is not None:
@@ -205,7 +204,7 @@ class SecurityDescriptor:
         for part in (self.owner, self.group, self.sacl, self.dacl):
             offsets.append(DESCRIPTOR_HEADER_BYTES + len(body) if part is not None else 0)
             body += bytes(part) if part is not None else b""
-        return struct.pack("<BBHIIII", 1, self.sbz1, self.control, *offsets) + body
+        return DESCRIPTOR_HEADER.encode(DescriptorHeader(self.sbz1, self.control, *offsets)) + body
 
     @property
     def dacl_form(self) -> AclForm:
@@ -220,3 +219,28 @@ class SecurityDescriptor:
     def explicit_aces(self) -> tuple[Ace, ...]:
         """The DACL's own entries, without those that came from the parent object."""
         return tuple(ace for ace in self.dacl.aces if not ace.inherited) if self.dacl is not None else ()
+
+    @classmethod
+    def from_sddl(cls, text: str, domain: Sid | None = None) -> Self:
+        """Read the text form ([MS-DTYP] 2.5.1), as ``O:BAG:BAD:P(A;;0x2002b;;;WD)``.
+
+        Args:
+            text: the whole descriptor.
+            domain: the domain that aliases such as DA stand for.
+
+        Raises:
+            ValueError: for text that is no descriptor, or names a domain's account without `domain`.
+        """
+        return cls(*parse_sddl(text, domain))
+
+    def to_sddl(self, domain: Sid | None = None, rights: Rights = Rights.NAMES) -> str:
+        """Write the text form ([MS-DTYP] 2.5.1); reading it gives the same parts.
+
+        The text has no room for the defaulted, trusted and resource manager bits of Control, nor for the
+        revision of a list.
+
+        Args:
+            domain: the domain whose accounts are written as aliases.
+            rights: NAMES are those of Active Directory; MSMQ's own masks mean something else: HEX.
+        """
+        return format_sddl(Parts(self.control, self.owner, self.group, self.sacl, self.dacl), domain, rights)

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
 
 
+class FieldError(ValueError):
+    """What a dataclass raises in `__post_init__` about one of its fields, by the dataclass's own name."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: {problem}")
+        self.name = name
+        self.problem = problem
+
+
 @dataclass(frozen=True, slots=True)
 class Nested:
     """The codec of a structure inside another one."""

@@ -12,6 +12,7 @@ from mqdssm.wire.layout import (
     ByteSize,
     Const,
     Count,
+    FieldError,
     Ignored,
     Items,
     Layout,
@@ -64,7 +65,7 @@ class RsaBlob:
 
     def __post_init__(self) -> None:
         if self.bits != 8 * len(self.modulus):
-            raise ValueError(f"bitLen is {self.bits}, modulus has {8 * len(self.modulus)} bits")
+            raise FieldError("bits", f"is {self.bits}, modulus has {8 * len(self.modulus)} bits")
 
 
 RSA_BLOB: Final = Layout(

@@ -1,17 +1,13 @@
 """Security identifiers as values ([MS-DTYP] 2.4.2)."""
 
 import re
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Self
 
-from mqdssm.errors import DecodeError
-from mqdssm.wire.bounds import finish, need
-
-SECTION_PACKET: Final = "[MS-DTYP] 2.4.2.2"
+from mqdssm.wire.layout import U8, U32, Const, Count, Items, Layout, Value, big_endian
 
 SID_REVISION: Final = 1
 SUBAUTHORITIES_MAX: Final = 15  # [MS-DTYP] 2.4.2.2
@@ -37,6 +33,24 @@ def _number(text: str, limit: int, whole: str) -> int:
     if value > limit:
         raise ValueError(f"no SID: {whole!r}: {text} is larger than {limit}")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class SidPacket:
+    """The numbers of a SID as they lie in bytes, [MS-DTYP] 2.4.2.2."""
+
+    authority: int
+    subauthorities: tuple[int, ...]
+
+
+SID_PACKET: Final = Layout(
+    SidPacket,
+    "[MS-DTYP] 2.4.2.2",
+    Const("Revision", U8, SID_REVISION),
+    Count("subauthorities", U8, "SubAuthorityCount", high=SUBAUTHORITIES_MAX),
+    Value("authority", big_endian(6), "IdentifierAuthority"),
+    Items("subauthorities", U32, "SubAuthority"),
+)
 
 
 @lru_cache(maxsize=1024)
@@ -101,9 +115,8 @@ class Sid:
         Raises:
             DecodeError: for a truncated, longer or wrong packet.
         """
-        sid, end = cls.read(data, 0, len(data))
-        finish(SECTION_PACKET, end, len(data))
-        return sid
+        packet = SID_PACKET.decode(data)
+        return cls(_text(packet.authority, packet.subauthorities))
 
     @classmethod
     def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
@@ -112,23 +125,11 @@ class Sid:
         Raises:
             DecodeError: when it is wrong or does not fit in front of `end`.
         """
-        need(SECTION_PACKET, "Revision", offset, SID_HEADER_BYTES, end)
-        revision, count = data[offset], data[offset + 1]
-        if revision != SID_REVISION:
-            raise DecodeError(SECTION_PACKET, "Revision", offset, f"is {revision}, must be {SID_REVISION}")
-        if count > SUBAUTHORITIES_MAX:
-            problem = f"is {count}, at most {SUBAUTHORITIES_MAX}"
-            raise DecodeError(SECTION_PACKET, "SubAuthorityCount", offset + 1, problem)
-        authority = int.from_bytes(data[offset + 2 : offset + 8], "big")
-        need(SECTION_PACKET, "SubAuthority", offset + 8, 4 * count, end)
-        subauthorities: tuple[int, ...] = struct.unpack_from(f"<{count}I", data, offset + 8)
-        return cls(_text(authority, subauthorities)), offset + SID_HEADER_BYTES + 4 * count
+        packet, end = SID_PACKET.read(data, offset, end)
+        return cls(_text(packet.authority, packet.subauthorities)), end
 
     def __bytes__(self) -> bytes:
-        authority, subauthorities = _parts(self.text)
-        count = len(subauthorities)
-        head = bytes((SID_REVISION, count)) + authority.to_bytes(6, "big")
-        return head + struct.pack(f"<{count}I", *subauthorities)
+        return SID_PACKET.encode(SidPacket(*_parts(self.text)))
 
     def __str__(self) -> str:
         return self.text

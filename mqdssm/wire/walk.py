@@ -17,6 +17,7 @@ from mqdssm.wire.fields import (
     ByteSize,
     Const,
     Count,
+    FieldError,
     Fixed,
     Flag,
     Ignored,
@@ -61,6 +62,7 @@ class Reader:
     offset: int = field(init=False)
     values: dict[str, Any] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
+    places: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.offset = self.start
@@ -77,8 +79,8 @@ class Reader:
             self.refuse("end", self.offset, f"{self.end - self.offset} bytes left over")
         try:
             made = self.layout.cls(**self.values)
-        except DecodeError:
-            raise
+        except FieldError as error:
+            self.refuse(*self.places.get(error.name, (error.name, self.start)), error.problem)
         except ValueError as error:
             self.refuse(self.layout.cls.__name__, self.start, str(error))
         for name, guard in plan.guards.items():
@@ -91,6 +93,8 @@ class Reader:
     def steps(self, steps: Sequence[Step]) -> None:
         """Decode steps in order."""
         for step in steps:
+            if isinstance(step, Value | Items | Bytes | Text16):
+                self.places[step.name] = label(step), self.offset
             match step:
                 case Run():
                     self.run(step)
@@ -124,6 +128,7 @@ class Reader:
             case Value():
                 problem = _range_problem(value, slot.low, slot.high)
                 self.values[slot.name] = value
+                self.places[slot.name] = label(slot), at
             case Const() if value != slot.value:
                 problem = f"is {value!r}, must be {slot.value!r}"
             case Count() | ByteSize() | Flag():
