@@ -41,7 +41,7 @@ test-containers: setup ## build the container images and test them with a real e
 test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
 	@bash .ci/test-fresh
 
-lint: python ## style, types, layers, generated files, lock file
+lint: python ## style, types, layers, generated files, lock file, docs
 	.venv/bin/ruff check $(SOURCES)
 	.venv/bin/ruff format --check $(SOURCES)
 	.venv/bin/mypy
@@ -49,6 +49,7 @@ lint: python ## style, types, layers, generated files, lock file
 	.venv/bin/lint-imports
 	$(PYTHON) .ci/generate.py --check
 	$(PYTHON) .ci/lockfile.py --check
+	@$(MAKE) --no-print-directory docs
 
 format: python ## let ruff mend and format the sources
 	.venv/bin/ruff check --fix $(SOURCES)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import conformance
 import lockfile
-from source_tree import ROOT, sources, tree
+from source_tree import ROOT, files, sources, tree
 
 ROW = re.compile(r"^\| (?P<id>[MRCS]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
 TEST = re.compile(r"(?P<file>tests/[\w/]+\.py)::(?P<name>\w+(?:::\w+)?)")
@@ -138,3 +138,13 @@ def test_make_lists_every_target() -> None:
     assert phony
     described = re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)
     assert sorted(phony[1].split()) == sorted(described)
+
+
+def test_shell_scripts_are_sound() -> None:
+    scripts = [
+        path for path in files() if path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh"))
+    ]
+    assert len(scripts) >= 2
+    for script in scripts:
+        parsed = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
+        assert parsed.returncode == 0, parsed.stderr
