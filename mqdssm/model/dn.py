@@ -249,8 +249,9 @@ def _normalized_pair(name: str, value: str) -> str:
 def _normalized_value(value: str) -> str:
     if value.isascii():
         folded = value.lower()
-    else:  # casefolding can undo NFKC (U+0345), so that it is done again
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
+    else:  # compatibility caseless matching, definition D146 of the Unicode standard
+        folded = unicodedata.normalize("NFD", value).casefold()
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKD", folded).casefold())
     if " " in folded:
         folded = " ".join(part for part in folded.split(" ") if part) or " "
     return _MUST_ESCAPE.sub(lambda match: f"\\{ord(match[0]):02x}", folded)
