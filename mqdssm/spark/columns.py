@@ -23,11 +23,12 @@ explanation, compares it with a date and is not asked for the unit.
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum
 from typing import Any, Final
 
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
+from mqdssm.model.fieldtypes import spec_name
 from mqdssm.tables import TABLES
 from mqdssm.tables.row import Access
 from mqdssm.tables.syntax import Kind
@@ -101,17 +102,12 @@ def columns_of(element: type[DirectoryObject], names: Sequence[str] | None = Non
     return tuple(columns[name] for name in names)
 
 
-def spec_name(value: Any) -> str:
+def enum_name(value: Any) -> str:
     """Name a value of an enumeration as the specification does; an unknown number stays a number."""
-    if not isinstance(value, IntEnum):
-        return str(value)
-    for name, member in type(value).__members__.items():
-        if member is value and not name.isupper():
-            return name
-    return value.name.capitalize()
+    return spec_name(value) if isinstance(value, Enum) else str(value)
 
 
 CONVERT: Final[Mapping[Kind, Callable[[Any], Any]]] = types.MappingProxyType(
-    {Kind.GUID: str, Kind.ENUMERATION: spec_name}
+    {Kind.GUID: str, Kind.ENUMERATION: enum_name}
 )
 """How values become what their column holds; the others are it already."""

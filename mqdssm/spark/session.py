@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import mqdssm
 from mqdssm.errors import ConfigError
 from mqdssm.spark.java import find_java
 
@@ -47,6 +46,7 @@ def spark_session(
     *,
     cores: int | None = None,
     memory: str | None = None,
+    brief: bool = False,
     conf: Mapping[str, str] | None = None,
 ) -> Iterator["SparkSession"]:
     """Start Spark on this machine, or join the session that this process has.
@@ -59,6 +59,8 @@ def spark_session(
         app: name of the application.
         cores: how many cores to use; None is all.
         memory: heap of the JVM, as ``1g``; None is a quarter of the machine, 1 to 8 GiB.
+        brief: little work is to come: the JVM compiles quickly rather than well, which halves the time of
+            small jobs and makes large ones slower.
         conf: further settings of Spark, which win.
 
     Yields:
@@ -80,7 +82,8 @@ def spark_session(
         return
     folder = Path(tempfile.mkdtemp(prefix="mqdssm-spark-"))
     try:
-        session = _start(folder, _configuration(app, folder, cores, memory, conf or {}))
+        quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"} if brief else {}
+        session = _start(folder, _configuration(app, folder, cores, memory, {**quick, **(conf or {})}))
         try:
             yield session
         finally:
@@ -151,7 +154,7 @@ def _start(folder: Path, conf: Mapping[str, str]) -> "SparkSession":
 def _environment() -> Iterator[None]:
     """Set what the JVM and its workers inherit, for as long as they are started."""
     python_path = os.environ.get("PYTHONPATH", "")
-    root = str(Path(mqdssm.__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     installed = {os.path.realpath(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())}
     if os.path.realpath(root) not in installed:
         # run from a source tree: the workers must find the same mqdssm

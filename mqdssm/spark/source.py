@@ -25,8 +25,9 @@ from mqdssm.spark.options import SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from mqdssm.events.facade import Directory
     from pyspark.sql import DataFrame, SparkSession
+
+    from mqdssm.events.facade import Directory
 
 FORMAT = "mqdssm"
 

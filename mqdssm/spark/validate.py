@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from mqdssm.tables.places import enterprise_dn
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+BRIEF_ROWS_MAX: Final = 200_000  # below that the JVM's start is most of the time
 _COLUMNS: Final = tuple(field.name for field in fields(Finding))
 
 
@@ -53,7 +55,8 @@ def validate(directory: str | os.PathLike[str], *, rules: Sequence[Rule] = RULES
     manifest.check(folder)
     check_spark()
     applied = [rule for rule in rules if rule.applies_to(manifest.types)]
-    with spark_session("mqdssm validate") as spark:
+    brief = sum(exported.rows for exported in manifest.types.values()) < BRIEF_ROWS_MAX
+    with spark_session("mqdssm validate", brief=brief) as spark:
         findings = find(_frames(spark, folder, manifest), applied, _fixed_dns(manifest))
     return Validation(
         findings=findings,
@@ -77,7 +80,11 @@ def find(
     """
     plans = [
         *_wrong(frames, [rule for rule in rules if isinstance(rule, Wrong)], dns or {}),
-        *(_repeated(frames, rule, dns or {}) for rule in rules if isinstance(rule, Repeated)),
+        *(
+            _repeated(frames, rule, dns or {})
+            for rule in rules
+            if isinstance(rule, Repeated) and rule.applies_to(frames)
+        ),
         *(
             plan
             for rule in rules
@@ -85,8 +92,9 @@ def find(
             for plan in _missing(frames, rule, dns or {})
         ),
     ]
-    # each plan is a small job of its own: one union of all would be planned longer than it runs
-    rows = [row for plan in plans for row in plan.toArrow().to_pylist()]
+    if not plans:
+        return ()
+    rows = reduce(type(plans[0]).unionAll, plans).toArrow().to_pylist()
     return tuple(sorted((Finding(**row) for row in rows), key=_order))
 
 

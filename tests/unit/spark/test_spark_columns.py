@@ -4,7 +4,7 @@ import pytest
 
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
-from mqdssm.spark.columns import TYPES, Column, columns_of, element_of, spec_name
+from mqdssm.spark.columns import TYPES, Column, columns_of, element_of, enum_name
 from mqdssm.tables import TABLES
 from mqdssm.tables.row import Access
 from mqdssm.tables.syntax import Kind
@@ -98,4 +98,4 @@ def test_no_such_element(name: str) -> None:
     ],
 )
 def test_enumerations_by_the_specifications_name(value: int, name: str) -> None:
-    assert spec_name(value) == name
+    assert enum_name(value) == name
