@@ -1,0 +1,136 @@
+"""Resolve Queue Alias and Resolve Distribution List ([MS-MQDSSM] 3.1.6.8, 3.1.6.9)."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import any_of
+from mqdssm.errors import AttributeNotFound, GenericDirectoryError
+from mqdssm.events.context import Context
+from mqdssm.events.references import BATCH_TERMS, batched
+from mqdssm.model.dn import DN, normalize
+from mqdssm.model.names import DistributionListFormatName, PublicFormatName, parse_format_name
+from mqdssm.tables.alias import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, GROUP_MEMBER, QUEUE_CLASS
+
+log = logging.getLogger(__name__)
+
+_MEMBER_ATTRIBUTES = ("objectClass", "objectGUID", ALIAS_FORMAT_NAME, GROUP_MEMBER)
+
+
+def resolve_queue_alias(ctx: Context, full_path: str) -> str:
+    """The format name that a queue alias stands for ([MS-MQDSSM] 3.1.6.8).
+
+    Args:
+        ctx: the surroundings.
+        full_path: DN of the msMQ-Custom-Recipient object.
+
+    Raises:
+        ObjectNotFound: nothing is there.
+        AttributeNotFound: the object has no format name.
+        ValueError: no DN.
+    """
+    entry = ctx.session.get(DN.parse(full_path), [ALIAS_FORMAT_NAME])
+    return _format_name(entry)
+
+
+def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
+    """The queues of a distribution list, those of the lists in it included ([MS-MQDSSM] 3.1.6.9).
+
+    Each queue once, in the order in which it is first met; a list that contains itself ends (M19). Members
+    that are gone are skipped (M40).
+
+    Args:
+        ctx: the surroundings.
+        format_name: ``DL=<GUID>``.
+
+    Raises:
+        ObjectNotFound: there is no such list.
+        GenericDirectoryError: a member is neither queue, alias nor list.
+        ValueError: no distribution list format name.
+    """
+    identifier = _list_identifier(format_name)
+    of_class = ctx.session.profile.class_filter(GROUP_CLASS)
+    group = ctx.session.get(identifier, [GROUP_MEMBER], object_filter=of_class)
+    found: dict[str, None] = {}
+    seen = {normalize(group.dn)}
+    # not recursion: nested lists may be as deep as there are groups
+    pending: list[Iterator[Entry]] = [_members(ctx, group)]
+    while pending:
+        member = next(pending[-1], None)
+        if member is None:
+            pending.pop()
+        elif _is(member, GROUP_CLASS):
+            key = normalize(member.dn)
+            if key not in seen:
+                seen.add(key)
+                pending.append(_members(ctx, member))
+        else:
+            found[_queue_format_name(member)] = None
+    return list(found)
+
+
+def _list_identifier(format_name: str) -> UUID:
+    match parse_format_name(format_name):
+        case DistributionListFormatName(guid=guid):
+            return guid
+        case _:
+            raise ValueError(f"{format_name!r} is no distribution list: DL=<GUID> is expected")
+
+
+def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
+    """The members of a group in its order, looked up in batches; those that are gone are left out."""
+    names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
+    for batch in batched(names, BATCH_TERMS):
+        entries = _entries(ctx, batch)
+        for name in batch:
+            entry = entries.get(normalize(name))
+            if entry is None:
+                log.warning("%s: member %s does not exist any more", group.dn, name)
+            else:
+                yield entry
+
+
+def _entries(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
+    session = ctx.session
+    wanted = any_of(*(session.profile.dn_filter(name) for name in names))
+    found: dict[str, Entry] = {}
+    for base in session.naming.guid_bases:
+        for entry in session.find(base, wanted, _MEMBER_ATTRIBUTES):
+            found[normalize(entry.dn)] = entry
+    return found
+
+
+def _is(entry: Entry, ldap_class: str) -> bool:
+    """ObjectClass has several values: the class is one of them (M20)."""
+    return any(
+        value.decode(errors="replace").lower() == ldap_class.lower() for value in entry.all("objectClass")
+    )
+
+
+def _queue_format_name(member: Entry) -> str:
+    if _is(member, QUEUE_CLASS):
+        raw = member.first("objectGUID")
+        if raw is None or len(raw) != 16:
+            raise GenericDirectoryError("a member of the distribution list has no objectGUID", dn=member.dn)
+        return str(PublicFormatName(UUID(bytes_le=raw)))
+    if _is(member, ALIAS_CLASS):
+        try:
+            return _format_name(member)
+        except AttributeNotFound as error:
+            raise GenericDirectoryError(
+                "an alias in the distribution list has no format name", dn=member.dn
+            ) from error
+    classes = ", ".join(value.decode(errors="replace") for value in member.all("objectClass"))
+    raise GenericDirectoryError(
+        f"a member of the distribution list is neither queue, alias nor group but {classes}", dn=member.dn
+    )
+
+
+def _format_name(entry: Entry) -> str:
+    value = entry.first(ALIAS_FORMAT_NAME)
+    if value is None:
+        raise AttributeNotFound(
+            f"the object has no {ALIAS_FORMAT_NAME}: it is no usable queue alias", dn=entry.dn
+        )
+    return value.decode()

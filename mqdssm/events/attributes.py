@@ -1,0 +1,112 @@
+"""Lists of attribute names that events take: what they may hold, what stands for "all"."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.errors import GenericDirectoryError
+from mqdssm.model.base import DirectoryObject
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.row import Access
+
+_WITH_FULL_PATH: Final = (
+    "QualifiedComputerName",
+    "PublicSigningKeyList",
+    "OperatingSystemVersion",
+    "Clustered",
+)
+
+KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "QueueManager": frozenset({"Identifier", "FullPath", "ComputerName"}),
+        "Queue": frozenset({"Identifier", "FullPath", "DirectoryPath", "Pathname"}),
+        "Enterprise": frozenset({"Identifier"}),
+        "Site": frozenset({"Identifier", "FullPath", "Name"}),
+        "RoutingLink": frozenset({"Identifier", "FullPath"}),
+        "User": frozenset({"Identifier", "FullPath", "SecurityIdentifier"}),
+    }
+)
+"""The attributes by which delete and write find the object ([MS-MQDSSM] 3.1.6.2.x.1, 3.1.6.7.x.1)."""
+
+
+def read_with(table: ElementTable, name: str) -> tuple[str, ...]:
+    """What is read along with an attribute ([MS-MQDSSM] 3.1.6.3.2.2 steps 2-3)."""
+    if table.name != "QueueManager":
+        return ()
+    if name in _WITH_FULL_PATH:
+        return ("FullPath",)
+    return ("DirectoryServer",) if name == "DirectoryServerType" else ()
+
+
+def check_names(table: ElementTable, names: Iterable[str]) -> None:
+    """Refuse names that the element does not have, and those that no directory keeps (3.1.6.20).
+
+    Raises:
+        GenericDirectoryError: naming the attribute.
+    """
+    for name in names:
+        if name in table.unsupported:
+            raise GenericDirectoryError(
+                f"{table.name}.{name} is not kept in an LDAP directory: it cannot be asked for or written"
+            )
+        try:
+            table.row(name)
+        except ValueError as error:
+            raise GenericDirectoryError(str(error)) from None
+
+
+def names_to_read(table: ElementTable, attributes: Sequence[str] | None) -> tuple[str, ...]:
+    """The attributes a read returns ([MS-MQDSSM] 3.1.6.3.2.2 steps 1-3 and its sisters).
+
+    Raises:
+        GenericDirectoryError: a name that cannot be read.
+    """
+    if attributes is None:
+        return table.names(Access.READ)
+    check_names(table, attributes)
+    names = dict.fromkeys(attributes)
+    for name in attributes:
+        names.update(dict.fromkeys(read_with(table, name)))
+    return tuple(names)
+
+
+def names_to_create(
+    table: ElementTable, obj: DirectoryObject, attributes: Sequence[str] | None
+) -> frozenset[str]:
+    """The populated attributes that a create persists ([MS-MQDSSM] 3.1.6.1.x.2 steps 1-2).
+
+    Names that a create does not know (Identifier, CreateTime, ...) are ignored, as the text says.
+
+    Raises:
+        GenericDirectoryError: a name that no directory keeps, or that the element does not have.
+    """
+    if attributes is None:
+        check_names(table, obj.populated)
+        return obj.populated
+    check_names(table, attributes)
+    return obj.populated & frozenset(attributes)
+
+
+def names_to_write(
+    table: ElementTable, obj: DirectoryObject, attributes: Sequence[str] | None
+) -> frozenset[str]:
+    """The attributes that a write sends (decision M45).
+
+    Without a list: what was assigned since the object was read; of an object that was never read what is
+    populated, apart from the attributes that say which object is meant.
+
+    Raises:
+        GenericDirectoryError: naming the attributes that cannot be written.
+    """
+    if attributes is None:
+        names = obj.assigned
+        if not obj.was_read:
+            names -= KEYS[table.name]
+    else:
+        check_names(table, attributes)
+        names = frozenset(attributes)
+    check_names(table, names)
+    refused = sorted(name for name in names if not table.row(name).access & Access.WRITE)
+    if refused:
+        raise GenericDirectoryError(f"{table.name}.{', '.join(refused)} cannot be written to the directory")
+    return names & obj.populated

@@ -1,0 +1,213 @@
+"""How the attributes that are not simply copied are made out of LDAP values ([MS-MQDSSM] 3.1.6.11)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from mqdssm.directory.profile import Profile
+from mqdssm.directory.session import Session
+from mqdssm.errors import MappingError
+from mqdssm.events.references import References
+from mqdssm.model.dn import DN, first_values
+from mqdssm.tables import compute
+from mqdssm.tables.row import Computed, Holder, Row
+from mqdssm.tables.syntax import BOOLEAN, UINT32
+
+Value: TypeAlias = bytes | list[bytes] | None
+"""What an entry has of one LDAP attribute: a value, several, or none."""
+
+Maker: TypeAlias = "Callable[[Row, Source], Any]"
+
+UNSET: Final = object()
+"""The LDAP attribute is not there: what that means stands in the row."""
+
+COMPUTER_ABOVE: Final[Mapping[str, int]] = MappingProxyType({"QueueManager": 1, "Queue": 2})
+"""How many RDNs above the element its computer is ([MS-MQDSSM] 2.2.1)."""
+
+
+@dataclass(slots=True)
+class Source:
+    """One entry while an element is made of it.
+
+    Attributes:
+        dn: as the server wrote it.
+        values: of the LDAP attributes asked for.
+        columns: LDAP attribute -> place in `values`.
+        references: the memory of this operation.
+        session: for what the root DSE says.
+        above: how many RDNs above the entry its computer is.
+    """
+
+    dn: str
+    values: Sequence[Value]
+    columns: Mapping[str, int]
+    references: References
+    session: Session
+    above: int
+
+    def all(self, name: str) -> list[bytes]:
+        """All values of an LDAP attribute of the entry."""
+        value = self.values[self.columns[name]]
+        if value is None:
+            return []
+        return [value] if isinstance(value, bytes) else value
+
+    def first(self, name: str) -> bytes | None:
+        """The first value of an LDAP attribute of the entry."""
+        values = self.all(name)
+        return values[0] if values else None
+
+    def computer_values(self, name: str) -> list[bytes]:
+        """All values of an LDAP attribute of the computer; none where there is no computer to be seen."""
+        computer = self.references.computer(computer_of(self.dn, self.above))
+        return [] if computer is None else computer.all(name)
+
+
+def computer_of(dn: str, above: int) -> str:
+    """The DN of the computer that an element belongs to (decision M36: no cutting at commas)."""
+    place = DN.parse(dn)
+    for _ in range(above):
+        place = place.parent
+    return str(place)
+
+
+def text_of(raw: bytes) -> str:
+    """UTF-8 text.
+
+    Raises:
+        MappingError: no UTF-8.
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise MappingError(f"is no UTF-8 text: {raw[:40]!r}") from None
+
+
+def _of_computer(row: Row, source: Source) -> Any:
+    values = source.computer_values(row.ldap[0])
+    return row.decode(values) if values else UNSET
+
+
+def _computer_name(_: Row, source: Source) -> str:
+    return compute.computer_name(source.dn)
+
+
+def _full_path(_: Row, source: Source) -> str:
+    return source.dn
+
+
+def _directory_path(_: Row, source: Source) -> str:
+    return compute.directory_path(source.dn)
+
+
+def _name_of_site(_: Row, source: Source) -> str:
+    # the RDN, not any value of cn: a hand-made entry may have two of these
+    return first_values(source.dn, 1)[0]
+
+
+def _extension(source: Source) -> str | None:
+    raw = source.first("mSMQQueueNameExt")
+    return None if raw is None else text_of(raw)
+
+
+def _pathname(_: Row, source: Source) -> str:
+    place = compute.queue_place(source.dn)
+    return compute.pathname(place.computer, place.cn, _extension(source))
+
+
+def _qualified_pathname(_: Row, source: Source) -> Any:
+    computer = source.references.computer(computer_of(source.dn, source.above))
+    if computer is None:
+        return UNSET
+    host = computer.first("dNSHostName")
+    cn = first_values(source.dn, 1)[0]
+    return compute.qualified_pathname(None if host is None else text_of(host), cn, _extension(source))
+
+
+def _time(names: Sequence[str], row: Row, source: Source) -> Any:
+    for name in names:
+        raw = source.first(name)
+        if raw is not None:
+            return row.syntax.load(raw)
+    return UNSET
+
+
+def _service_bits(source: Source) -> int:
+    raw = source.first("mSMQServiceType")
+    return 0 if raw is None else UINT32.load(raw)
+
+
+def _directory_server_type(_: Row, source: Source) -> Any:
+    raw = source.first("mSMQDsServices")
+    serves = raw is not None and BOOLEAN.load(raw)
+    found = compute.directory_server_type(directory_server=serves, service=_service_bits(source))
+    return UNSET if found is None else found
+
+
+def _remote_access_server(_: Row, source: Source) -> bool:
+    return compute.remote_access_server(_service_bits(source))
+
+
+def _queue_managers(row: Row, source: Source) -> tuple[UUID, ...]:
+    # gates and routing servers that are gone are skipped (3.1.6.11.1.3, decision M40)
+    found = (source.references.identifier_of(text_of(raw)) for raw in source.all(row.ldap[0]))
+    return tuple(guid for guid in found if guid is not None)
+
+
+def _site(row: Row, source: Source) -> Any:
+    raw = source.first(row.ldap[0])
+    if raw is None:
+        return UNSET
+    identifier = source.references.identifier_of(text_of(raw))
+    if identifier is None:
+        raise MappingError(f"{row.ldap[0]} names {text_of(raw)!r}, where no site is")
+    return identifier
+
+
+def _clustered(row: Row, source: Source) -> Any:
+    names = source.computer_values(row.ldap[0])
+    return compute.clustered(text_of(name) for name in names) if names else UNSET
+
+
+def _enterprise_name(_: Row, source: Source) -> str:
+    return str(source.session.naming.forest)
+
+
+_MAKERS: Final[Mapping[Computed, Maker]] = MappingProxyType(
+    {
+        Computed.COMPUTER_NAME: _computer_name,
+        Computed.FULL_PATH: _full_path,
+        Computed.DIRECTORY_PATH: _directory_path,
+        Computed.PATHNAME: _pathname,
+        Computed.QUALIFIED_PATHNAME: _qualified_pathname,
+        Computed.DIRECTORY_SERVER_TYPE: _directory_server_type,
+        Computed.REMOTE_ACCESS_SERVER: _remote_access_server,
+        Computed.QUEUE_MANAGERS: _queue_managers,
+        Computed.SITE: _site,
+        Computed.CLUSTERED: _clustered,
+        Computed.SIGNING_KEYS: _of_computer,
+        Computed.ENTERPRISE_NAME: _enterprise_name,
+    }
+)
+_ABSTRACT: Final = frozenset(("distinguishedName",))
+
+
+def maker_of(row: Row, profile: Profile) -> tuple[Maker | None, tuple[str, ...]]:
+    """How a row is made, and the LDAP attributes of the entry that it needs.
+
+    Returns:
+        None for the maker where the value is copied from the one LDAP attribute.
+    """
+    if row.ldap == ("whenCreated",):
+        return partial(_time, profile.create_time_attributes), profile.create_time_attributes
+    if row.ldap == ("whenChanged",):
+        return partial(_time, profile.modify_time_attributes), profile.modify_time_attributes
+    if row.ldap == ("cn",):
+        return _name_of_site, ()
+    if row.computed is None and row.holder is Holder.OWN:
+        return None, row.ldap
+    maker = _of_computer if row.computed is None else _MAKERS[row.computed]
+    return maker, () if row.holder is Holder.COMPUTER else tuple(n for n in row.ldap if n not in _ABSTRACT)

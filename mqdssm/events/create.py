@@ -1,0 +1,208 @@
+"""Create Directory Object ([MS-MQDSSM] 3.1.6.1)."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists
+from mqdssm.events import security, settings
+from mqdssm.events.attributes import names_to_create
+from mqdssm.events.context import Context, Machine
+from mqdssm.events.encode import SERVICE_NAMES, Values, service_type, stored_values
+from mqdssm.events.machines import with_machine
+from mqdssm.events.settings import Served, new_identity
+from mqdssm.events.signing import write_signing_keys
+from mqdssm.events.targets import CONFIGURATION_NAME
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
+from mqdssm.model.names import PathKind, PathName
+from mqdssm.model.queuenames import check_new_name, rdn_of
+from mqdssm.tables import TABLES, compute, places
+from mqdssm.tables.row import Access
+
+DESCRIPTOR: Final = "nTSecurityDescriptor"
+REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "QueueManager": ("SiteIdentifierList", "ComputerName"),
+        "Queue": ("Pathname",),
+        "Site": ("Name",),
+        "RoutingLink": ("Site1Identifier", "Site2Identifier", "ActualCost"),
+    }
+)
+"""Attributes that must be populated ([MS-MQDSSM] 3.1.6.1.x.1)."""
+NEED_NOT_BE_LISTED: Final = frozenset({"ComputerName"})
+"""Of these, what a list of attributes need not name ([MS-MQDSSM] 3.1.6.1.1.1)."""
+
+
+def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> UUID:
+    """Create an object in the directory.
+
+    Args:
+        ctx: the surroundings.
+        obj: what to create.
+        attributes: the specification's names of the attributes to persist; None: all that are populated.
+
+    Returns:
+        objectGUID of the new object; of the existing one, for a queue manager that exists (M4).
+
+    Raises:
+        GenericDirectoryError: a kind that cannot be created (M44), or a broken precondition.
+        ObjectNotFound: the parent does not exist.
+        ObjectAlreadyExists: there is such an object.
+        ValueError: a name or a value that no directory can hold.
+    """
+    if obj.element_name not in REQUIRED:
+        raise GenericDirectoryError(
+            f"{obj.element_name} objects cannot be created: {', '.join(REQUIRED)} can"
+        )
+    names = names_to_create(TABLES[type(obj)], obj, attributes)
+    _check_required(obj, attributes)
+    match obj:
+        case QueueManager():
+            identifier = _create_queue_manager(ctx, obj, names)
+        case Queue():
+            identifier = _create_queue(ctx, obj, names)
+        case Site():
+            identifier = _create_site(ctx, obj, names)
+        case RoutingLink():
+            identifier = _create_routing_link(ctx, obj, names)
+        case _:  # a subclass of somebody else's
+            raise GenericDirectoryError(f"{type(obj).__name__} is no element of the abstract model")
+    obj.mark_written()
+    return identifier
+
+
+def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> None:
+    required = REQUIRED[obj.element_name]
+    listed = required if attributes is None else attributes
+    absent = [name for name in required if name not in listed and name not in NEED_NOT_BE_LISTED]
+    if absent:
+        raise GenericDirectoryError(f"the attribute list must name {obj.element_name}.{', '.join(absent)}")
+    empty = [
+        name
+        for name in required
+        if not obj.is_populated(name) or getattr(obj, obj.field_name(name)) in {None, ""}
+    ]
+    if empty:
+        raise GenericDirectoryError(f"{obj.element_name}.{', '.join(empty)} must be set to create it")
+
+
+def _identity(ctx: Context, obj: DirectoryObject, names: frozenset[str]) -> Values:
+    """A GUID that the object brings is kept where the server lets us (M37)."""
+    return new_identity(ctx, obj.identifier if "Identifier" in names else None)
+
+
+def _add(ctx: Context, dn: DN, ldap_class: str, values: Values) -> UUID:
+    """Create Object Using LDAP (3.1.6.12), in as few round trips as the server allows (M30)."""
+    attributes = {name: raws for name, raws in values.items() if raws}
+    attributes["objectClass"] = (ldap_class.encode(),)
+    ctx.session.add(dn, attributes)
+    sent = attributes.get("objectGUID")
+    return UUID(bytes_le=sent[0]) if sent else _read_guid(ctx, dn)
+
+
+def _read_guid(ctx: Context, dn: DN) -> UUID:
+    raw = ctx.session.get(dn, ["objectGUID"]).first("objectGUID")
+    if raw is None or len(raw) != 16:
+        raise GenericDirectoryError("the object has no objectGUID", dn=str(dn))
+    return UUID(bytes_le=raw)
+
+
+# -- Queue (3.1.6.1.2) -------------------------------------------------------------------------------
+
+
+def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
+    path = PathName.parse(queue.pathname or "")
+    if path.kind is not PathKind.PUBLIC or path.subqueue is not None:
+        raise GenericDirectoryError(
+            f"{queue.pathname!r} is no public queue: only these are stored in a directory (3.1.6.20.2)"
+        )
+    check_new_name(path.queue)
+    table = TABLES[Queue]
+    values = stored_values(ctx, table, queue, names, Access.CREATE)
+    name = rdn_of(path.queue)
+    if name.extension is not None:
+        values["mSMQQueueNameExt"] = (name.extension.encode(),)
+    values |= _identity(ctx, queue, names)
+
+    def below(machine: Machine) -> UUID:
+        if not values.get(DESCRIPTOR) and ctx.session.profile.writes_default_security:
+            bound = security.sid_of(ctx.session.bound_sid())
+            values[DESCRIPTOR] = (security.queue_descriptor(machine=machine.sid, bound=bound),)
+        return _add(ctx, places.queue_manager_of(machine.dn).child("CN", name.cn), table.ldap_class, values)
+
+    return with_machine(ctx, path.computer, below)
+
+
+# -- QueueManager (3.1.6.1.1) ------------------------------------------------------------------------
+
+
+def _create_queue_manager(ctx: Context, manager: QueueManager, names: frozenset[str]) -> UUID:
+    table = TABLES[QueueManager]
+    values = stored_values(ctx, table, manager, names, Access.CREATE)
+    if not names.isdisjoint(SERVICE_NAMES):
+        values["mSMQServiceType"] = service_type(manager, manager.populated, {})
+    values |= _identity(ctx, manager, names)
+
+    def below(machine: Machine) -> UUID:
+        supplied = manager.security if "Security" in names else None
+        if supplied is not None or ctx.session.profile.writes_default_security:
+            values[DESCRIPTOR] = (
+                security.machine_descriptor(
+                    supplied=supplied,
+                    machine=machine.sid,
+                    bound=security.sid_of(ctx.session.bound_sid()),
+                    foreign="ForeignSystem" in names and manager.foreign_system,
+                ),
+            )
+        dn = machine.dn.child("CN", CONFIGURATION_NAME)
+        try:
+            identifier = _add(ctx, dn, table.ldap_class, values)
+            served = Served(
+                identifier,
+                machine.dn.name,
+                manager.site_identifier_list if "SiteIdentifierList" in names else (),
+                {name: raws for name, raws in values.items() if raws}
+                | {"objectGUID": (identifier.bytes_le,)},
+            )
+        except ObjectAlreadyExists:
+            # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
+            served = Served.of(ctx.session.get(dn, settings.ATTRIBUTES))
+            identifier = served.identifier
+        if "PublicSigningKeyList" in names:
+            write_signing_keys(ctx, machine.dn, manager.public_signing_key_list)
+        settings.reconcile(ctx, served, renew=True)
+        return identifier
+
+    return with_machine(ctx, manager.computer_name or "", below)
+
+
+# -- Site (3.1.6.1.3) --------------------------------------------------------------------------------
+
+
+def _create_site(ctx: Context, site: Site, names: frozenset[str]) -> UUID:
+    table = TABLES[Site]
+    values = stored_values(ctx, table, site, names, Access.CREATE)
+    values |= _identity(ctx, site, names)
+    supplied = site.security if "Security" in names else None
+    bound = security.sid_of(ctx.session.bound_sid())
+    values[DESCRIPTOR] = (security.site_descriptor(supplied=supplied, bound=bound),)
+    # the text says CN=Services: decision M2
+    return _add(ctx, places.site_dn(ctx.forest_root, site.name or ""), table.ldap_class, values)
+
+
+# -- RoutingLink (3.1.6.1.4) -------------------------------------------------------------------------
+
+
+def _create_routing_link(ctx: Context, link: RoutingLink, names: frozenset[str]) -> UUID:
+    table = TABLES[RoutingLink]
+    values = stored_values(ctx, table, link, names, Access.CREATE)
+    values |= _identity(ctx, link, names)
+    if link.site1_identifier is None or link.site2_identifier is None:
+        raise GenericDirectoryError(
+            "RoutingLink.Site1Identifier and Site2Identifier must be set to create it"
+        )
+    name = compute.link_name(link.site1_identifier, link.site2_identifier)
+    return _add(ctx, places.link_dn(ctx.forest_root, name), table.ldap_class, values)

@@ -1,0 +1,209 @@
+"""Attribute-filter expressions as LDAP filters, and as tests of ours where LDAP cannot say it.
+
+The filter follows the abstract model ([MS-MQDMPR] 3.1.7.1.20): an unset LDAP attribute has its default
+(decision M33); what LDAP compares otherwise than the model, or does not hold, is tested on the results
+(M17, M34).
+"""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mqdssm.directory.filters import (
+    FALSE,
+    And,
+    Equal,
+    GreaterOrEqual,
+    LdapFilter,
+    LessOrEqual,
+    Not,
+    Or,
+    Present,
+    all_of,
+    any_of,
+)
+from mqdssm.directory.session import Session
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import normalize
+from mqdssm.model.filters import Filter
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.row import Access, Computed, Missing, Row
+from mqdssm.tables.syntax import INT32, Kind
+
+_COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A test that is made on the results.
+
+    Attributes:
+        attribute: what it reads, which must therefore be asked for.
+        holds: the test; an attribute that stayed unpopulated fails it.
+    """
+
+    attribute: str
+    holds: Callable[[DirectoryObject], bool]
+
+
+def checked_value(table: ElementTable, row: Row, value: object) -> Any:
+    """A filter's value as the element would hold it.
+
+    Raises:
+        ValueError: no value that the attribute can have.
+    """
+    if row.multi and not isinstance(value, (list, tuple, set, frozenset)):
+        value = (value,)
+    probe = table.element()
+    setattr(probe, row.field, value)
+    checked = getattr(probe, row.field)
+    if checked is None:
+        raise ValueError(f"{table.name}.{row.adm} cannot be compared with nothing")
+    return checked
+
+
+def to_residual(table: ElementTable, expression: Filter) -> Residual:
+    """The expression as a test of ours.
+
+    Raises:
+        ValueError: a value that the attribute cannot have.
+    """
+    row = table.row(expression.attribute)
+    wanted = checked_value(table, row, expression.value)
+    compare = _COMPARE[expression.operator]
+    membership = row.multi and not isinstance(expression.value, (list, tuple, set, frozenset))
+
+    def holds(obj: DirectoryObject) -> bool:
+        if not obj.is_populated(row.adm):
+            return False
+        actual = getattr(obj, row.field)
+        if actual is None:
+            return False
+        if membership and expression.operator in {"==", "!="}:
+            return (wanted[0] in actual) == (expression.operator == "==")
+        return compare(_key(row, actual), _key(row, wanted))
+
+    return Residual(row.adm, holds)
+
+
+def to_ldap(
+    table: ElementTable, expression: Filter, session: Session, *, site_dn: str | None = None
+) -> LdapFilter | None:
+    """The expression as an LDAP filter, or None where LDAP cannot say exactly that.
+
+    Args:
+        table: of the element.
+        expression: what must hold.
+        session: on the server.
+        site_dn: where the site of a Site1Identifier or Site2Identifier is (3.1.6.4.5.4).
+
+    Raises:
+        ValueError: a value that the attribute cannot have.
+    """
+    row = table.row(expression.attribute)
+    value = checked_value(table, row, expression.value)
+    if not row.access & Access.FILTER:
+        return None
+    if row.kind is Kind.TIME:
+        return _time(row, expression.operator, value, session)
+    if row.computed is Computed.SITE:
+        return None if site_dn is None else _equality(row, expression.operator, [site_dn.encode()], session)
+    if row.computed is not None or row.adm == "Security":
+        return None
+    if expression.operator in {"==", "!="}:
+        return _equality(row, expression.operator, list(row.encode(value)), session, value=value)
+    if row.syntax is INT32:
+        return _ordered(row, expression.operator, row.encode(value)[0], value)
+    return None
+
+
+def sort_key(row: Row, value: Any) -> tuple[bool, Any]:
+    """A key that orders values of an attribute; unset ones come last in ascending order."""
+    return (True, 0) if value is None else (False, _key(row, value))
+
+
+def _key(row: Row, value: Any) -> Any:
+    """What two abstract values are compared by: letters without case, as directories do; DNs as DNs."""
+    if row.multi:
+        return sorted(_item_key(row, item) for item in value)
+    return _item_key(row, value)
+
+
+def _item_key(row: Row, value: Any) -> Any:
+    match row.kind:
+        case Kind.TEXT:
+            return str(value).casefold()
+        case Kind.DN:
+            return normalize(value)
+        case Kind.GUID:
+            return value.bytes
+        case _:
+            return value
+
+
+def _equality(
+    row: Row, sign: str, raws: Sequence[bytes], session: Session, *, value: Any = None
+) -> LdapFilter:
+    attribute = row.ldap[0]
+    if row.adm == "Identifier":
+        matches: LdapFilter = session.profile.guid_target(session.naming, value).filter
+    else:
+        matches = all_of(*(Equal(attribute, raw) for raw in raws)) if raws else Not(Present(attribute))
+    if row.missing is not Missing.DEFAULT:
+        return matches if sign == "==" else Not(matches)
+    is_default = value == row.default
+    if sign == "==":
+        return any_of(matches, Not(Present(attribute))) if is_default and raws else matches
+    # an unset attribute has the default: it differs from every other value, and from that alone it does not
+    if is_default:
+        return And((Present(attribute), Not(matches))) if raws else Present(attribute)
+    return Not(matches)
+
+
+def _ordered(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
+    attribute = row.ldap[0]
+    edge: LdapFilter = LessOrEqual(attribute, raw) if "<" in sign else GreaterOrEqual(attribute, raw)
+    if sign in {"<", ">"}:
+        edge = And((edge, Not(Equal(attribute, raw))))
+    if row.missing is Missing.DEFAULT and _COMPARE[sign](row.default, value):
+        return Or((edge, Not(Present(attribute))))
+    return edge
+
+
+def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
+    """Compare a time; the profile says which attributes hold it, the first that is there counts (M35)."""
+    raw = row.syntax.dump(value)
+    attributes = (
+        session.profile.create_time_attributes
+        if row.ldap == ("whenCreated",)
+        else session.profile.modify_time_attributes
+    )
+    result: LdapFilter = FALSE
+    for attribute in reversed(attributes):
+        test = _time_test(attribute, sign, raw)
+        result = test if result is FALSE else Or((test, And((Not(Present(attribute)), result))))
+    return result
+
+
+def _time_test(attribute: str, sign: str, raw: bytes) -> LdapFilter:
+    match sign:
+        case "==":
+            return Equal(attribute, raw)
+        case "!=":
+            return And((Present(attribute), Not(Equal(attribute, raw))))
+        case "<":
+            return And((LessOrEqual(attribute, raw), Not(Equal(attribute, raw))))
+        case ">":
+            return And((GreaterOrEqual(attribute, raw), Not(Equal(attribute, raw))))
+        case "<=":
+            return LessOrEqual(attribute, raw)
+        case _:
+            return GreaterOrEqual(attribute, raw)

@@ -1,0 +1,178 @@
+"""Elements out of LDAP values ([MS-MQDSSM] 3.1.6.11), many at a time or one."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.session import Session
+from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
+from mqdssm.events.computed import (
+    COMPUTER_ABOVE,
+    UNSET,
+    Maker,
+    Source,
+    Value,
+    computer_of,
+    maker_of,
+)
+from mqdssm.events.references import References
+from mqdssm.model.base import DirectoryObject
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.row import Computed, Holder, Missing, Row
+
+log = logging.getLogger(__name__)
+
+_OF_OTHERS: Final = (Computed.QUEUE_MANAGERS, Computed.SITE)
+
+
+class ElementDecoder:
+    """Makes elements of one kind, with the same attributes, out of LDAP values.
+
+    Args:
+        table: of the element.
+        names: the attributes to set.
+        session: whose profile says where times are, and which is asked for references.
+        asked: attributes that the caller asked for by name: these must be there (decisions M26, M41).
+        strict: a value that cannot be made is a GenericError; else the attribute stays unpopulated and
+            a warning is logged, so that one object cannot stop a list (M40).
+    """
+
+    def __init__(
+        self,
+        table: ElementTable,
+        names: Iterable[str],
+        session: Session,
+        *,
+        asked: frozenset[str] = frozenset(),
+        strict: bool,
+    ) -> None:
+        self._table = table
+        self._session = session
+        self._asked = asked
+        self._strict = strict
+        self._above = COMPUTER_ABOVE.get(table.name, 0)
+        self._columns: dict[str, int] = {}
+        self._plain: list[tuple[Row, int]] = []
+        self._made: list[tuple[Row, Maker]] = []
+        self._multi: set[str] = set()
+        self._others: list[str] = []
+        self._of_computer: dict[str, None] = {}
+        for name in names:
+            self._add(table.row(name))
+
+    def _add(self, row: Row) -> None:
+        maker, attributes = maker_of(row, self._session.profile)
+        places = [self._columns.setdefault(name, len(self._columns)) for name in attributes]
+        if row.holder is Holder.COMPUTER:
+            self._of_computer.update(dict.fromkeys(row.ldap))
+        self._of_computer.update(dict.fromkeys(row.computer_ldap))
+        if row.computed in _OF_OTHERS:
+            self._others.append(row.ldap[0])
+        if row.multi or row.one_of_set:
+            self._multi.update(attributes)
+        if maker is None:
+            self._plain.append((row, places[0]))
+        else:
+            self._made.append((row, maker))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The LDAP attributes to ask for, in the order in which `element` takes their values."""
+        return tuple(self._columns) or ("objectClass",)
+
+    @property
+    def multi(self) -> frozenset[str]:
+        """Those of the columns whose values come as lists."""
+        return frozenset(self._multi)
+
+    @property
+    def reference_attributes(self) -> tuple[str, ...]:
+        """Those of the columns that hold DNs of other objects."""
+        return tuple(self._others)
+
+    def references(self) -> References:
+        """A memory of references for one operation."""
+        return References(self._session, tuple(self._of_computer))
+
+    def prefetch(self, entries: Sequence[tuple[str, Sequence[Value]]], references: References) -> None:
+        """Resolve what a batch of entries refers to, in few round trips (decision M29)."""
+        for name in self._others:
+            column = self._columns[name]
+            references.fetch_identifiers(
+                raw.decode(errors="replace") for _, values in entries for raw in _as_list(values[column])
+            )
+        if self._of_computer:
+            references.fetch_computers(dict.fromkeys(computer_of(dn, self._above) for dn, _ in entries))
+
+    def from_entry(self, entry: Entry, references: References) -> DirectoryObject:
+        """The element that one entry is."""
+        return self.element(entry.dn, [entry.all(column) or None for column in self.columns], references)
+
+    def element(self, dn: str, values: Sequence[Value], references: References) -> DirectoryObject:
+        """The element at a DN.
+
+        Args:
+            dn: as the server wrote it.
+            values: of the `columns`, in their order.
+            references: the memory of this operation.
+
+        Raises:
+            GenericDirectoryError: strict, and a value is missing that must be there or cannot be understood.
+        """
+        made: dict[str, Any] = {}
+        for row, column in self._plain:
+            raw = values[column]
+            try:
+                value = (
+                    row.default
+                    if raw is None and row.missing is Missing.DEFAULT
+                    else self._missing(row, dn)
+                    if raw is None
+                    else row.decode((raw,) if isinstance(raw, bytes) else raw)
+                )
+            except MappingError as error:
+                value = self._refused(row, dn, error)
+            if value is not UNSET:
+                made[row.field] = value
+        if self._made:
+            self._compute(made, dn, Source(dn, values, self._columns, references, self._session, self._above))
+        return self._table.element.from_directory(made)
+
+    def _compute(self, made: dict[str, Any], dn: str, source: Source) -> None:
+        for row, make in self._made:
+            try:
+                value = make(row, source)
+                if value is UNSET:
+                    value = row.default if row.missing is Missing.DEFAULT else self._missing(row, dn)
+            except (MappingError, DecodeError, ValueError) as error:
+                value = self._refused(row, dn, error)
+            if value is not UNSET:
+                made[row.field] = value
+
+    def _missing(self, row: Row, dn: str) -> Any:
+        must = row.missing is Missing.ERROR and self._strict
+        if must or (row.missing is Missing.ERROR_IF_ASKED and row.adm in self._asked and self._strict):
+            holder = "its computer" if row.holder is Holder.COMPUTER else "the object"
+            raise GenericDirectoryError(
+                f"{self._table.name}.{row.adm} cannot be read: {holder} has no {' or '.join(row.ldap)}", dn=dn
+            )
+        if row.missing is Missing.ERROR:
+            log.warning("%s: no %s, so %s.%s is left out", dn, row.ldap[0], self._table.name, row.adm)
+        return UNSET
+
+    def _refused(self, row: Row, dn: str, error: Exception) -> Any:
+        if self._strict:
+            raise GenericDirectoryError(
+                f"{self._table.name}.{row.adm} cannot be read: {error}",
+                dn=dn,
+                hint="nothing was changed; see the value with ldapsearch, or leave the attribute out",
+            ) from error
+        log.warning("%s: %s.%s is left out: %s", dn, self._table.name, row.adm, error)
+        return UNSET
+
+
+def _as_list(value: Value) -> list[bytes]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, bytes) else value

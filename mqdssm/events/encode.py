@@ -1,0 +1,97 @@
+"""LDAP values out of elements ([MS-MQDSSM] 3.1.6.1.x.2 step 2, 3.1.6.7.x.2 step 2)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.errors import GenericDirectoryError
+from mqdssm.events.context import Context
+from mqdssm.events.references import References
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import QueueManager, Site
+from mqdssm.tables import TABLES, compute
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.row import Access, Computed, Holder, Row
+from mqdssm.tables.syntax import UINT32
+
+SERVICE_NAMES: Final = ("RoutingServer", "RemoteAccessServer", "DirectoryServer", "DirectoryServerType")
+"""What mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.1.1.5)."""
+
+Values = dict[str, tuple[bytes, ...]]
+
+
+def stored_values(
+    ctx: Context, table: ElementTable, obj: DirectoryObject, names: Collection[str], access: Access
+) -> Values:
+    """The LDAP attributes of the element's own entry for some of its attributes.
+
+    Computed ones whose rule needs more than the attribute itself (the name, mSMQServiceType, the
+    descriptor of a create) are the caller's.
+
+    Returns:
+        LDAP attribute -> values; no value where the abstract value cannot be stored (M38).
+
+    Raises:
+        GenericDirectoryError: a site that does not exist (3.1.6.1.4.4).
+        MappingError: a value that the directory cannot carry (M28).
+    """
+    values: Values = {}
+    for row in table.rows:
+        if row.adm not in names or not row.access & access or row.holder is not Holder.OWN:
+            continue
+        value = getattr(obj, row.field)
+        match row.computed:
+            case None:
+                values[row.ldap[0]] = () if value is None else row.encode(value)
+            case Computed.QUEUE_MANAGERS:
+                values[row.ldap[0]] = _queue_managers(ctx, value)
+            case Computed.SITE:
+                values[row.ldap[0]] = (_site(ctx, row, value),)
+            case _:
+                pass
+    return values
+
+
+def service_type(obj: QueueManager, names: Collection[str], stored: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """The value of mSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
+
+    Attributes that are not written keep what the directory holds: a write of one of the four must not
+    clear the bits of the others (decision M46).
+
+    Args:
+        obj: the queue manager.
+        names: which of its attributes are written.
+        stored: abstract values in the directory; empty on create.
+    """
+
+    def one(name: str) -> Any:
+        return getattr(obj, obj.field_name(name)) if name in names else stored.get(name)
+
+    value = compute.service_type(
+        routing_server=one("RoutingServer"),
+        remote_access_server=one("RemoteAccessServer"),
+        directory_server=one("DirectoryServer"),
+        directory_server_type=one("DirectoryServerType"),
+    )
+    return (UINT32.dump(value),)
+
+
+def _queue_managers(ctx: Context, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:
+    """The DNs of queue managers; those that do not exist are skipped ([MS-MQDSSM] 3.1.6.1.1.6)."""
+    if not identifiers:
+        return ()
+    found = References(ctx.session).dns_of(identifiers, TABLES[QueueManager].ldap_class)
+    return tuple(found[guid].encode() for guid in dict.fromkeys(identifiers) if guid in found)
+
+
+def _site(ctx: Context, row: Row, identifier: UUID | None) -> bytes:
+    """The DN of a site ([MS-MQDSSM] 3.1.6.1.4.4).
+
+    Raises:
+        GenericDirectoryError: there is no such site.
+    """
+    if identifier is not None:
+        found = References(ctx.session).dns_of([identifier], TABLES[Site].ldap_class)
+        if identifier in found:
+            return found[identifier].encode()
+    raise GenericDirectoryError(f"{row.adm}: there is no site {identifier}")

@@ -1,0 +1,274 @@
+"""The public surface: a directory, and the events of [MS-MQDSSM] 3.1.6 on it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Self, TypeVar, cast
+from uuid import UUID
+
+from mqdssm.directory.options import (
+    CONNECT_TIMEOUT_S,
+    OPERATION_TIMEOUT_S,
+    PAGE_ENTRIES,
+    ConnectionOptions,
+    TlsMode,
+)
+from mqdssm.directory.secret import Secret
+from mqdssm.directory.session import Session
+from mqdssm.errors import GenericDirectoryError
+from mqdssm.events import alias, create, delete, lookup, read, write
+from mqdssm.events.context import Context
+from mqdssm.events.iterators import Handle, Iterators
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.filters import Filter, SortKey
+from mqdssm.tables import TABLES
+from mqdssm.tables.element_table import ElementTable
+
+E = TypeVar("E", bound=DirectoryObject)
+
+
+class Directory:
+    """A directory of MSMQ objects; made by `connect`, safe for threads, a context manager.
+
+    Every method is one event of [MS-MQDSSM] 3.1.6. Attributes are named as the specification names them.
+    """
+
+    def __init__(self, session: Session, *, create_server_objects: bool = True) -> None:
+        self._context = Context(session, create_server_objects=create_server_objects)
+        self._iterators = Iterators()
+
+    @property
+    def session(self) -> Session:
+        """The LDAP session below: the operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19."""
+        return self._context.session
+
+    def create(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> UUID:
+        """Create an object ([MS-MQDSSM] 3.1.6.1).
+
+        Args:
+            obj: a QueueManager, Queue, Site or RoutingLink.
+            attributes: names of the attributes to persist; None: all that are populated.
+
+        Returns:
+            objectGUID of the new object; of the existing one, for a queue manager that exists.
+
+        Raises:
+            GenericDirectoryError: another kind, or a broken precondition.
+            ObjectNotFound: the parent does not exist.
+            ObjectAlreadyExists: there is such an object.
+            ValueError: a name or value that no directory can hold; nothing was sent.
+        """
+        return create.create(self._context, obj, _names(attributes))
+
+    def delete(self, obj: DirectoryObject, recursive: bool = False) -> None:
+        """Delete an object ([MS-MQDSSM] 3.1.6.2).
+
+        Args:
+            obj: says by Identifier, FullPath or name (in this order) which one.
+            recursive: take what is below it along: the queues of a queue manager.
+
+        Raises:
+            GenericDirectoryError: a kind that cannot be deleted, or objects are below it.
+            ObjectNotFound: there is no such object.
+        """
+        delete.delete(self._context, obj, recursive=recursive)
+
+    def read(
+        self, kind: type[E], filters: Filter | Iterable[Filter], *, attributes: Sequence[str] | None = None
+    ) -> E:
+        """Read the first object that satisfies all filters ([MS-MQDSSM] 3.1.6.3).
+
+        Args:
+            kind: class of the element.
+            filters: one or several.
+            attributes: names of the attributes to read; None: all.
+
+        Raises:
+            ObjectNotFound: there is none.
+            GenericDirectoryError: an attribute that cannot be read, or is damaged.
+            ValueError: a filter value that the attribute cannot have.
+        """
+        return cast("E", read.read(self._context, _table(kind), _filters(filters), _names(attributes)))
+
+    def search(
+        self,
+        kind: type[E],
+        filters: Filter | Iterable[Filter] = (),
+        *,
+        attributes: Sequence[str] | None = None,
+        sort: SortKey | Iterable[SortKey] = (),
+    ) -> Iterator[E]:
+        """The objects that satisfy all filters, streamed ([MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator).
+
+        Memory does not grow with the number of objects, except where a sort needs them all.
+
+        Args:
+            kind: class of the element.
+            filters: all of them must hold.
+            attributes: names of the attributes to read; None: all.
+            sort: keys; those of a higher priority decide first.
+
+        Raises:
+            GenericDirectoryError: a name that cannot be asked for.
+            ValueError: a filter value that the attribute cannot have.
+            DirectoryError: while iterating; a search that breaks off never looks like a short list.
+        """
+        keys = (sort,) if isinstance(sort, SortKey) else tuple(sort)
+        found = lookup.search(self._context, _table(kind), _filters(filters), _names(attributes), keys)
+        return cast("Iterator[E]", found)
+
+    def write(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> None:
+        """Write attributes of an object ([MS-MQDSSM] 3.1.6.7).
+
+        Args:
+            obj: says which object, and the new values.
+            attributes: names of the attributes to write; None: what was assigned since it was read.
+
+        Raises:
+            GenericDirectoryError: an attribute that cannot be written, or no object is meant.
+            ObjectNotFound: there is no such object.
+            ValueError: a value that no directory can hold; nothing was sent.
+        """
+        write.write(self._context, obj, _names(attributes))
+
+    def read_begin(
+        self,
+        kind: type[DirectoryObject],
+        filters: Filter | Iterable[Filter] = (),
+        *,
+        attributes: Sequence[str] | None = None,
+        sort: SortKey | Iterable[SortKey] = (),
+    ) -> Handle:
+        """Begin an iteration ([MS-MQDSSM] 3.1.6.4); takes what `search` takes, and raises it at once.
+
+        Returns:
+            A handle for `read_next` and `read_end`.
+        """
+        return self._iterators.begin(self.search(kind, filters, attributes=attributes, sort=sort))
+
+    def read_next(self, handle: Handle) -> DirectoryObject:
+        """The next object of an iteration ([MS-MQDSSM] 3.1.6.5).
+
+        Raises:
+            EndOfData: there are no more.
+            GenericDirectoryError: no such handle.
+        """
+        return self._iterators.next(handle)
+
+    def read_end(self, handle: Handle) -> None:
+        """End an iteration ([MS-MQDSSM] 3.1.6.6).
+
+        Raises:
+            GenericDirectoryError: no such handle.
+        """
+        self._iterators.end(handle)
+
+    def resolve_queue_alias(self, full_path: str) -> str:
+        """The format name that a queue alias stands for ([MS-MQDSSM] 3.1.6.8).
+
+        Args:
+            full_path: DN of the alias.
+
+        Raises:
+            ObjectNotFound: nothing is there.
+            AttributeNotFound: the object has no format name.
+            ValueError: no DN.
+        """
+        return alias.resolve_queue_alias(self._context, full_path)
+
+    def resolve_distribution_list(self, format_name: str) -> list[str]:
+        """The format names of the queues of a distribution list ([MS-MQDSSM] 3.1.6.9).
+
+        Args:
+            format_name: ``DL=<GUID>``.
+
+        Raises:
+            ObjectNotFound: there is no such list.
+            GenericDirectoryError: a member is neither queue, alias nor list.
+            ValueError: no distribution list format name.
+        """
+        return alias.resolve_distribution_list(self._context, format_name)
+
+    def close(self) -> None:
+        """End all iterations and unbind all connections."""
+        self._iterators.end_all()
+        self.session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def connect(
+    url_or_urls: str | Iterable[str],
+    *,
+    user: str | None = None,
+    password: str | Secret | None = None,
+    tls: TlsMode | None = None,
+    ca_file: str | None = None,
+    profile: str = "auto",
+    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    operation_timeout_s: float = OPERATION_TIMEOUT_S,
+    page_size: int = PAGE_ENTRIES,
+    read_only: bool = False,
+    allow_clear_text: bool = False,
+    naming_context: str | None = None,
+    create_server_objects: bool = True,
+) -> Directory:
+    """Connect to a directory ([MS-MQDSSM] 3.1.3, 3.1.6.18). Certificates are always verified.
+
+    Args:
+        url_or_urls: ``ldap://``, ``ldaps://`` or ``ldapi://`` URL, or several, tried in this order.
+        user: DN (or name the server knows) for a simple bind; None: anonymous, SASL EXTERNAL over ldapi.
+        password: of the user.
+        tls: ``"ldaps"``, ``"starttls"`` or ``"none"``; None: from the URL (``ldap:`` means StartTLS).
+        ca_file: PEM file of the authorities to trust; None: the system's.
+        profile: kind of server; ``"auto"`` finds out.
+        connect_timeout_s: limit for reaching one server, in seconds.
+        operation_timeout_s: limit for one operation or page, in seconds.
+        page_size: entries asked for at once.
+        read_only: refuse every change before it is sent.
+        allow_clear_text: let the password go in clear text to another machine.
+        naming_context: where computers, queues and users are, if not below the root (decision M8).
+        create_server_objects: make the ``server`` objects that mSMQSettings needs (decision M6).
+
+    Raises:
+        DirectoryNotConnected: no server could be reached, or none let us in.
+        GenericDirectoryError: an unknown kind of server.
+        ConfigError: settings that cannot be.
+    """
+    options = ConnectionOptions.of(
+        url_or_urls,
+        user=user,
+        password=password,
+        tls=tls,
+        ca_file=ca_file,
+        profile=profile,
+        connect_timeout_s=connect_timeout_s,
+        operation_timeout_s=operation_timeout_s,
+        page_size=page_size,
+        read_only=read_only,
+        allow_clear_text=allow_clear_text,
+        naming_context=naming_context,
+    )
+    return Directory(Session.open(options), create_server_objects=create_server_objects)
+
+
+def _table(kind: type[DirectoryObject]) -> ElementTable:
+    table = TABLES.get(kind)
+    if table is None:
+        raise GenericDirectoryError(f"{kind.__name__} objects cannot be read: no directory keeps them")
+    return table
+
+
+def _filters(filters: Filter | Iterable[Filter]) -> tuple[Filter, ...]:
+    return (filters,) if isinstance(filters, Filter) else tuple(filters)
+
+
+def _names(attributes: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(attributes, str):
+        raise TypeError(f"attributes={attributes!r}: give a list of names, not one text")
+    return None if attributes is None else tuple(attributes)

@@ -1,0 +1,103 @@
+"""Read Directory Begin, Next and End ([MS-MQDSSM] 3.1.6.4-3.1.6.6, 3.1.1.2, 3.1.1.3)."""
+
+from collections.abc import Iterator
+from itertools import chain, count
+from threading import Lock
+from typing import Final, NewType
+
+from mqdssm.errors import EndOfData, GenericDirectoryError
+from mqdssm.model.base import DirectoryObject
+
+Handle = NewType("Handle", int)
+"""Names an iterator ([MS-MQDSSM] 3.1.1.2); never used twice by one directory."""
+
+_FIRST_HANDLE: Final = 1
+
+
+class Iterators:
+    """The ReadDirectoryIteratorStateCollection ([MS-MQDSSM] 3.1.1.3), safe for threads.
+
+    The state of one is the stream of its objects: what was not fetched yet is still at the server.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._numbers = count(_FIRST_HANDLE)
+        self._running: dict[Handle, tuple[Lock, Iterator[DirectoryObject]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def begin(self, found: Iterator[DirectoryObject]) -> Handle:
+        """Keep a search; its first object is fetched at once, so that a failure shows here (3.1.6.4)."""
+        first = next(found, None)
+        objects = found if first is None else chain((first,), found)
+        with self._lock:
+            handle = Handle(next(self._numbers))
+            self._running[handle] = (Lock(), _Closing(objects, found))
+        return handle
+
+    def next(self, handle: Handle) -> DirectoryObject:
+        """The next object ([MS-MQDSSM] 3.1.6.5).
+
+        Raises:
+            EndOfData: there are no more.
+            GenericDirectoryError: no such iterator.
+        """
+        with self._lock:
+            state = self._running.get(handle)
+        if state is None:
+            raise self._unknown(handle)
+        busy, objects = state
+        with busy:
+            found = next(objects, None)
+        if found is None:
+            raise EndOfData(f"iterator {handle} has no further objects")
+        return found
+
+    def end(self, handle: Handle) -> None:
+        """Discard an iterator ([MS-MQDSSM] 3.1.6.6).
+
+        Raises:
+            GenericDirectoryError: no such iterator.
+        """
+        with self._lock:
+            state = self._running.pop(handle, None)
+        if state is None:
+            raise self._unknown(handle)
+        busy, objects = state
+        with busy:
+            close(objects)
+
+    def end_all(self) -> None:
+        """Discard all of them."""
+        for handle in list(self._running):
+            try:
+                self.end(handle)
+            except GenericDirectoryError:
+                continue  # ended by another thread meanwhile
+
+    @staticmethod
+    def _unknown(handle: Handle) -> GenericDirectoryError:
+        return GenericDirectoryError(f"there is no iterator {handle}: it was ended, or never begun")
+
+
+class _Closing(Iterator[DirectoryObject]):
+    """An iterator that closes the search behind it."""
+
+    def __init__(self, objects: Iterator[DirectoryObject], source: Iterator[DirectoryObject]) -> None:
+        self._objects = objects
+        self._source = source
+
+    def __next__(self) -> DirectoryObject:
+        return next(self._objects)
+
+    def close(self) -> None:
+        close(self._source)
+
+
+def close(objects: Iterator[DirectoryObject]) -> None:
+    """Close a generator, so that the search behind it gives its connection back."""
+    closing = getattr(objects, "close", None)
+    if closing is not None:
+        closing()

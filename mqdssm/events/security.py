@@ -1,0 +1,81 @@
+"""Security descriptors that create computes ([MS-MQDSSM] 3.1.6.1.1.8, 3.1.6.1.3.4; decisions M22, M41, M43).
+
+The masks are MSMQ's own; a profile that must translate them does so when it writes (decision M31).
+"""
+
+from typing import Final
+
+from mqdssm.wire.acl import Ace, allow
+from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
+from mqdssm.wire.masks import MachineAccess, QueueAccess, SiteAccess
+from mqdssm.wire.sid import DOMAIN_USER_RID_GUEST, Sid
+
+EVERYONE: Final = Sid("S-1-1-0")
+ANONYMOUS: Final = Sid("S-1-5-7")
+
+
+def sid_of(text: str | None) -> Sid | None:
+    """The SID that a text names, None for None."""
+    return None if text is None else Sid.parse(text)
+
+
+def machine_descriptor(
+    *, supplied: bytes | None, machine: Sid | None, bound: Sid | None, foreign: bool
+) -> bytes:
+    """Compute the descriptor of a queue manager ([MS-MQDSSM] 3.1.6.1.1.8).
+
+    Args:
+        supplied: QueueManager.Security, if populated: only its owner counts (step 3).
+        machine: objectSid of the computer, if it has one (step 2).
+        bound: SID of the identity that the connection is bound as (decision M22).
+        foreign: ForeignSystem is written and TRUE (step 5).
+
+    Raises:
+        DecodeError: the supplied descriptor is none.
+    """
+    owner = SecurityDescriptor.from_bytes(supplied).owner if supplied is not None else None
+    user = owner or bound
+    world = MachineAccess.GENERIC_WRITE if foreign else MachineAccess.WORLD_RIGHTS
+    aces = [allow(EVERYONE, world)]
+    # step 9 (MQSEC_MACHINE_SELF_RIGHTS) could add nothing to this entry of the same SID: decision M43
+    aces += [allow(sid, MachineAccess.GENERIC_ALL) for sid in _distinct(machine, user)]
+    return bytes(SecurityDescriptor.build(owner=user, dacl=aces))
+
+
+def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
+    """Compute the descriptor of a site ([MS-MQDSSM] 3.1.6.1.3.4).
+
+    A supplied descriptor that brings its DACL is kept byte for byte. Everyone never gets more than
+    reading, whoever the owner is (decision M22).
+
+    Raises:
+        DecodeError: the supplied descriptor is none.
+    """
+    given = SecurityDescriptor() if supplied is None else SecurityDescriptor.from_bytes(supplied)
+    if supplied is not None and given.dacl_form is not AclForm.ABSENT:
+        return supplied
+    owner = given.owner or bound
+    aces = [allow(EVERYONE, SiteAccess.GENERIC_READ)]
+    if owner is not None and owner != ANONYMOUS and not _is_guest(owner):
+        aces.append(allow(owner, SiteAccess.GENERIC_ALL))
+    sacl = None if given.sacl is None else given.sacl.aces
+    return bytes(SecurityDescriptor.build(owner=owner, group=given.group, sacl=sacl, dacl=aces))
+
+
+def queue_descriptor(*, machine: Sid | None, bound: Sid | None) -> bytes:
+    """The descriptor of a queue that was created without one (decision M41).
+
+    Everyone may send and look at properties and permissions, never receive; the creator and the
+    computer may do everything.
+    """
+    aces: list[Ace] = [allow(EVERYONE, QueueAccess.GENERIC_WRITE)]
+    aces += [allow(sid, QueueAccess.GENERIC_ALL) for sid in _distinct(machine, bound)]
+    return bytes(SecurityDescriptor.build(owner=bound, dacl=aces))
+
+
+def _distinct(*sids: Sid | None) -> list[Sid]:
+    return list(dict.fromkeys(sid for sid in sids if sid is not None))
+
+
+def _is_guest(sid: Sid) -> bool:
+    return sid.text.startswith("S-1-5-21-") and sid.text.endswith(f"-{DOMAIN_USER_RID_GUEST}")
