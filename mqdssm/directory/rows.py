@@ -31,6 +31,8 @@ SHAPES_TRIED_MAX: Final = 6
 SHAPE_SEEN_MIN: Final = 8
 #: Shapes that are counted before they are compiled.
 CANDIDATES_MAX: Final = 1024
+#: Octets of an entry; in longer ones the search for headers would cost more than it saves.
+SHAPE_ENTRY_BYTES_MAX: Final = 64 * 1024
 #: Attributes of a shape; wider entries go to the generic decoder.
 SHAPE_ATTRIBUTES_MAX: Final = 128
 #: Headers whose lengths are remembered (at most some 150 octets each).
@@ -139,36 +141,41 @@ class RowDecoder:
         shapes = self._shapes
         _, match, make = shapes[0] if shapes else _NO_SHAPE
         for start, end in spans:
-            found = match(buffer, start, end)
-            if found is not None:
-                try:
-                    row = make(found.groups(), end - start)
-                except (ValueError, IndexError):  # the generic decoder says what is wrong
-                    row = None
-                if row is not None:
-                    append(row)
-                    continue
-            append(self._row(buffer, start, end))
-            if shapes:  # another shape has come to the front
-                _, match, make = shapes[0]
+            size = end - start
+            if size <= SHAPE_ENTRY_BYTES_MAX:
+                found = match(buffer, start, end)
+                if found is not None:
+                    try:
+                        row = make(found.groups(), size)
+                    except (ValueError, IndexError):  # the generic decoder says what is wrong
+                        row = None
+                    if row is not None:
+                        append(row)
+                        continue
+                row = self._other_shape(buffer, start, end)
+                append(self.generic_row(buffer, start, end) if row is None else row)
+                if shapes:  # another shape may have come to the front
+                    _, match, make = shapes[0]
+            else:
+                append(self.generic_row(buffer, start, end))
         return rows
 
-    def _row(self, buffer: bytes, start: int, end: int) -> Row:
-        """A row by another shape than the one last used, or by the generic decoder."""
+    def _other_shape(self, buffer: bytes, start: int, end: int) -> Row | None:
+        """A row by a shape that is not the first, which then becomes the first."""
         shapes = self._shapes
         for number in range(1, min(len(shapes), SHAPES_TRIED_MAX)):
-            shape = shapes[number]
-            found = shape[1](buffer, start, end)
-            if found is not None:
-                try:
-                    row = shape[2](found.groups(), end - start)
-                except (ValueError, IndexError):
-                    row = None
-                if row is not None:
-                    del shapes[number]
-                    shapes.insert(0, shape)
-                    return row
-        return self.generic_row(buffer, start, end)
+            _, match, make = shapes[number]
+            found = match(buffer, start, end)
+            if found is None:
+                continue
+            try:
+                row = make(found.groups(), end - start)
+            except (ValueError, IndexError):
+                continue
+            if row is not None:
+                shapes.insert(0, shapes.pop(number))
+                return row
+        return None
 
     def generic_row(self, buffer: bytes, start: int, end: int) -> Row:
         """A row by way of the generic decoder, which also teaches the shape of the entry.
