@@ -19,7 +19,7 @@ from mqdssm.tables.syntax import BOOLEAN, UINT32
 Value: TypeAlias = bytes | list[bytes] | None
 """What an entry has of one LDAP attribute: a value, several, or none."""
 
-Maker: TypeAlias = "Callable[[Row, Source], Any]"
+Maker: TypeAlias = Callable[[Row, "Source"], Any]
 
 UNSET: Final = object()
 """The LDAP attribute is not there: what that means stands in the row."""
