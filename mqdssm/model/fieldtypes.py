@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from datetime import datetime
 from enum import Enum, IntEnum
-from functools import cache
+from functools import lru_cache
 from typing import Annotated, Any, Final, SupportsBytes, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo
@@ -67,7 +67,7 @@ def refusal(problem: str) -> PydanticCustomError:
     return PydanticCustomError("refused", "{problem}", {"problem": problem})
 
 
-@cache
+@lru_cache(maxsize=64, typed=True)  # typed: members of different enumerations are equal as numbers
 def spec_name(member: Enum) -> str:
     """The specification's own name of an enumeration's member, as ``WinServer`` for ``WIN_SERVER``."""
     aliases = [name for name, same in type(member).__members__.items() if same is member]

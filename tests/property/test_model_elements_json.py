@@ -1,0 +1,95 @@
+"""Elements survive JSON, copies and pickling, whatever they hold; an assignment is never lost (M45)."""
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import ELEMENTS
+from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+UNSIGNED = st.integers(0, 0xFFFFFFFF)
+BYTES = st.binary(max_size=60)
+GUIDS = st.lists(st.uuids(), max_size=3).map(tuple)
+DNS = st.sampled_from(["CN=a,DC=b", r"CN=a\,b\ ,DC=ü", "OU=x"])
+SIDS = st.lists(UNSIGNED, max_size=15).map(lambda numbers: "-".join(["S-1-5", *map(str, numbers)]))
+PATHS = TEXTS.filter(bool).map("web01\\{}".format).filter(lambda path: "$" not in path)
+TIMES = st.integers(-62_135_596_800, 253_402_300_799)
+
+BY_ATTRIBUTE: dict[str, st.SearchStrategy[Any]] = {
+    "PrivacyLevel": st.sampled_from(PrivacyLevel),
+    "OperatingSystemType": st.sampled_from(OperatingSystemType),
+    "DirectoryServerType": st.sampled_from(DirectoryServerType),
+    "SecurityIdentifier": SIDS,
+    "CertificateDigestList": st.lists(st.binary(min_size=16, max_size=16), max_size=3).map(tuple),
+    "FullPath": DNS,
+    "Pathname": PATHS,
+    "QualifiedPathname": PATHS | st.just(""),
+    "MulticastAddress": st.sampled_from(["", "224.0.0.1:0", "239.255.255.255:65535"]),
+    "BasePriority": st.integers(-32768, 32767),
+    "ActualCost": st.integers(1, 999_999),
+    "Name": TEXTS.filter(bool),
+    "ComputerName": TEXTS.filter(bool),
+    "Identifier": st.uuids(),
+    "Type": st.uuids(),
+    "Site1Identifier": st.uuids(),
+    "Site2Identifier": st.uuids(),
+    "CreateTime": TIMES,
+    "ModifyTime": TIMES,
+    "Security": BYTES,
+    "Clustered": st.booleans(),
+}
+BY_DEFAULT: dict[type, st.SearchStrategy[Any]] = {
+    bool: st.booleans(),
+    int: UNSIGNED,
+    str: TEXTS,
+    bytes: BYTES,
+    tuple: GUIDS,
+}
+
+
+def values_of(element: type[DirectoryObject]) -> st.SearchStrategy[dict[str, Any]]:
+    fresh = element()
+    fields = {}
+    for adm in element.adm_names():
+        field = element.field_name(adm)
+        by_default = BY_DEFAULT.get(type(getattr(fresh, field)), TEXTS)
+        fields[field] = BY_ATTRIBUTE.get(adm, by_default)
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.1.1")
+@pytest.mark.parametrize("element", ELEMENTS.values(), ids=ELEMENTS)
+@given(data=st.data())
+def test_json_copy_and_pickle(element, data):
+    values = data.draw(values_of(element))
+    made = element(**values)
+    assert made.populated == {element.adm_name(field) for field in values}
+    for field, value in values.items():
+        assert getattr(made, field) == value
+        assert type(getattr(made, field)) is type(value)
+    assert element.from_json(made.to_json()) == made
+    assert element.from_directory(values) == made
+    assert made.model_copy() == made
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert element(**{element.adm_name(field): value for field, value in values.items()}) == made
+
+
+@pytest.mark.parametrize("element", ELEMENTS.values(), ids=ELEMENTS)
+@given(data=st.data())
+def test_assigned_since_it_was_read(element, data):
+    values, changes = data.draw(values_of(element)), data.draw(values_of(element))
+    read = element.from_directory(values)
+    for field, value in changes.items():
+        setattr(read, field, value)
+    assert read.assigned == {element.adm_name(field) for field in changes}
+    assert read.populated == {element.adm_name(field) for field in values | changes}
+    assert read == element(**values | changes)
+    for adm in read.assigned:
+        read.unset(adm)
+    assert read.assigned == frozenset()
+    assert read == element(**{field: value for field, value in values.items() if field not in changes})
