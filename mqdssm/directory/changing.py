@@ -186,7 +186,7 @@ class Changing:
     def was_renamed(self, old: str, new: DN, deadline: float, url: str | None) -> bool:
         """Whether the object has its new name, letter by letter, and the old one is gone."""
         there = self._entry_at(str(new), ("1.1",), deadline, url)
-        if there is None or DN.parse(there.dn).rdn != new.rdn:
+        if there is None or DN.parse(there.dn).name != new.name:
             return False
         return DN.parse(old) == new or self._entry_at(old, ("1.1",), deadline, url) is None
 

@@ -13,6 +13,8 @@ from typing import Final
 
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.model.dn import DN
+from mqdssm.tables import adsyntax
+from mqdssm.tables.schema import ATTRIBUTES
 
 FIRST_PAUSE_S: Final = 0.01
 LONGEST_PAUSE_S: Final = 0.5
@@ -84,20 +86,24 @@ def has_values(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence
         found: lower-case attribute -> values, as read.
         sent: attribute -> values, as replaced; none removes the attribute.
     """
-    return all(_same_values(found.get(name.lower(), ()), values) for name, values in sent.items())
+    return all(
+        _same_values(name.lower(), found.get(name.lower(), ()), values) for name, values in sent.items()
+    )
 
 
-def _same_values(found: Sequence[bytes], sent: Sequence[bytes]) -> bool:
+def _same_values(name: str, found: Sequence[bytes], sent: Sequence[bytes]) -> bool:
     if sorted(found) == sorted(sent):
         return True
-    return len(found) == len(sent) and sorted(map(_comparable, found)) == sorted(map(_comparable, sent))
+    known = ATTRIBUTES.get(name)
+    if known is None or known.syntax is not adsyntax.DN:
+        return False
+    # servers respell distinguished names: CN=a becomes cn=a
+    return sorted(map(_dn_key, found)) == sorted(map(_dn_key, sent))
 
 
-def _comparable(value: bytes) -> bytes:
-    """Servers respell distinguished names (``CN=a`` becomes ``cn=a``) and nothing else."""
-    if b"=" not in value:
-        return value
+def _dn_key(value: bytes) -> str:
+    text = value.decode(errors="backslashreplace")
     try:
-        return str(DN.parse(value.decode())).encode()  # types in one spelling, values unchanged
+        return DN.parse(text).normalized
     except ValueError:
-        return value
+        return text
