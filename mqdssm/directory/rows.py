@@ -268,26 +268,26 @@ def _is_plain(shape: _Shape) -> bool:
 def _pattern(shape: _Shape) -> bytes:
     """The pattern of a whole entry: alternately headers and what lies between them.
 
-    What lies between is taken up to the next header, possessively: one pass, no backtracking. Each
-    header begins with 0x30, the digit ``0``.
+    What lies between is taken up to where the next header seems to begin, possessively: one pass, no
+    backtracking. Each header begins with 0x30, which is the digit ``0``; to recognise it, its name is
+    enough.
     """
-    headers = [_LENGTH]  # behind the 0x30 of the list of attributes
+    beginnings, headers = [], []
     for description, single in shape:
-        octets = bytes((len(description),))
-        header = _LENGTH + rb"\x04" + re.escape(octets + description) + rb"1" + _LENGTH
-        headers.append(header + rb"\x04" + _LENGTH if single else header)
-    # The list's own header is followed by that of the first attribute, or by the end.
-    first = rb"0" + headers[1] if shape else rb"\Z"
-    pattern = [rb"(\x04", _LENGTH, rb")", _up_to(headers[0] + first), rb"(0", headers[0], rb")"]
-    for number, header in enumerate(headers[1:], 1):
+        name = rb"\x04" + re.escape(bytes((len(description),)) + description)
+        beginnings.append(_LENGTH + name)
+        headers.append(_LENGTH + name + rb"1" + _LENGTH + (rb"\x04" + _LENGTH if single else b""))
+    # The header of the list is followed by that of the first attribute, or by the end.
+    list_header = _LENGTH + (rb"0" + beginnings[0] if shape else rb"\Z")
+    pattern = [rb"(\x04", _LENGTH, rb")", _up_to(list_header), rb"(0", _LENGTH, rb")"]
+    for number, header in enumerate(headers, 1):
         pattern += [rb"(0", header, rb")"]
-        last = number == len(shape)
-        pattern.append(rb"(.*+)" if last else _up_to(headers[number + 1]))
+        pattern.append(rb"(.*+)" if number == len(shape) else _up_to(beginnings[number]))
     return b"".join(pattern)
 
 
-def _up_to(header: bytes) -> bytes:
-    return rb"([^0]*+(?:0(?!" + header + rb")[^0]*+)*+)"
+def _up_to(beginning: bytes) -> bytes:
+    return rb"([^0]*+(?:0(?!" + beginning + rb")[^0]*+)*+)"
 
 
 def _never(*_: object) -> None:
