@@ -67,7 +67,12 @@ class Source:
 
 
 def computer_of(dn: str, above: int) -> str:
-    """The DN of the computer that an element belongs to (decision M36: no cutting at commas)."""
+    """The DN of the computer that an element belongs to.
+
+    Cutting at commas is right only where none is part of a name (decision M36).
+    """
+    if "\\" not in dn and '"' not in dn:
+        return dn.split(",", above)[above]
     place = DN.parse(dn)
     for _ in range(above):
         place = place.parent
@@ -128,10 +133,11 @@ def _qualified_pathname(_: Row, source: Source) -> Any:
 
 
 def _time(names: Sequence[str], row: Row, source: Source) -> Any:
+    values, columns = source.values, source.columns
     for name in names:
-        raw = source.first(name)
+        raw = values[columns[name]]
         if raw is not None:
-            return row.syntax.load(raw)
+            return row.syntax.load(raw if isinstance(raw, bytes) else raw[0])
     return UNSET
 
 

@@ -105,9 +105,16 @@ class ElementDecoder:
         if self._of_computer:
             references.fetch_computers(dict.fromkeys(computer_of(dn, self._above) for dn, _ in entries))
 
-    def from_entry(self, entry: Entry, references: References) -> DirectoryObject:
-        """The element that one entry is."""
-        return self.element(entry.dn, [entry.all(column) or None for column in self.columns], references)
+    def from_entry(self, entry: Entry) -> DirectoryObject:
+        """The element that one entry is, with what it refers to.
+
+        Raises:
+            GenericDirectoryError: as `element`.
+        """
+        values = [entry.all(column) or None for column in self.columns]
+        references = self.references()
+        self.prefetch([(entry.dn, values)], references)
+        return self.element(entry.dn, values, references)
 
     def element(self, dn: str, values: Sequence[Value], references: References) -> DirectoryObject:
         """The element at a DN.

@@ -38,7 +38,7 @@ def read(
     names = names_to_read(table, attributes)
     decoder = ElementDecoder(table, names, ctx.session, asked=frozenset(attributes or ()), strict=True)
     entry = ctx.session.get(target, decoder.columns, object_filter=class_filter(ctx, table))
-    return decoder.from_entry(entry, decoder.references())
+    return decoder.from_entry(entry)
 
 
 def _direct_target(table: ElementTable, filters: Sequence[Filter]) -> UUID | str | None:

@@ -38,6 +38,7 @@ class References:
         self._computer_attributes = tuple(computer_attributes)
         self._identifiers: dict[str, UUID | None] = {}
         self._computers: dict[str, Entry | None] = {}
+        self._as_written: dict[str, Entry | None] = {}  # the same, by DNs as the server writes them
 
     def learn(self, dn: str, identifier: UUID | None) -> None:
         """Remember what a server told along with something else."""
@@ -52,10 +53,14 @@ class References:
 
     def computer(self, dn: str) -> Entry | None:
         """The computer at a DN; None where none is."""
-        key = normalize(dn)
+        try:
+            return self._as_written[dn]
+        except KeyError:
+            key = normalize(dn)
         if key not in self._computers:
             self.fetch_computers([dn])
-        return self._computers.get(key)
+        found = self._as_written[dn] = self._computers.get(key)
+        return found
 
     def fetch_identifiers(self, dns: Iterable[str]) -> None:
         """Look up the objectGUID of many objects at once."""
@@ -67,6 +72,7 @@ class References:
     def fetch_computers(self, dns: Iterable[str]) -> None:
         """Look up many computers at once."""
         _bound(self._computers)
+        _bound(self._as_written)
         of_class = self._session.profile.class_filter("computer")
         attributes = self._computer_attributes or ("objectClass",)
         for key, entry in self._fetch(dns, self._computers, attributes, of_class):
