@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import mqdssm
+from mqdssm.directory.options import TlsMode
 from mqdssm.errors import ConfigError
 from mqdssm.spark.columns import TYPES
-from mqdssm.spark.failures import unpack
 from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256, utc_seconds
-from mqdssm.spark.options import Tls
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
@@ -32,9 +31,11 @@ def export(
     *,
     user: str | None = None,
     password: str | None = None,
-    tls: Tls | None = None,
+    tls: TlsMode | None = None,
     ca_file: str | os.PathLike[str] | None = None,
     profile: str = "auto",
+    naming_context: str | None = None,
+    allow_clear_text: bool = False,
 ) -> Manifest:
     """Export types of objects to ``DIR/<type>/part-*.parquet``, and write ``DIR/manifest.json`` last.
 
@@ -45,12 +46,14 @@ def export(
         urls: one or several LDAP servers; they are tried in turn.
         types: names as on the command line (``queue``, ``queue-manager``, ...).
         to_dir: the folder; it is made, or must be empty.
-        user: DN to bind as; None is SASL EXTERNAL over ``ldapi:``.
+        user: DN to bind as; None: anonymous, SASL EXTERNAL over ``ldapi:``.
         password: of that user. It goes to Spark's workers in a file that only we may read, and that is
             removed.
         tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
         ca_file: PEM file of the authorities to trust.
         profile: kind of server, or ``auto``.
+        naming_context: where computers, queues and users are, if not below the root (decision M8).
+        allow_clear_text: let the password go in clear text to another machine.
 
     Returns:
         The manifest, as it was written.
@@ -58,28 +61,36 @@ def export(
     Raises:
         ConfigError: no Java or pyspark, a folder that is not empty, an unknown type.
         DirectoryNotConnected: no server can be reached, or none lets us in.
-        DirectoryError: the search failed; there is no manifest then.
+        DirectoryError: a search failed; the folder is empty again then.
+        SparkFailed: Spark itself failed, as when the disk is full; the same.
     """
     wanted = _checked_types(types)
     check_spark()
     folder = _empty_folder(Path(to_dir))
-    servers = [urls] if isinstance(urls, str) else list(urls)
     with mqdssm.connect(
-        servers, user=user, password=password, tls=tls, ca_file=_text(ca_file), profile=profile
+        urls,
+        user=user,
+        password=password,
+        tls=tls,
+        ca_file=None if ca_file is None else os.fspath(ca_file),
+        profile=profile,
+        read_only=True,
+        naming_context=naming_context,
+        allow_clear_text=allow_clear_text,
     ) as directory:
-        server = directory.session.server_url
+        server = directory.session.server_url or ""
         root = str(directory.session.naming.root)
     started = datetime.now(UTC)
     options = {
-        "url": " ".join(servers),
+        "url": server,  # the one that answered: a copy elsewhere may be of another time
         "user": user,
         "tls": tls,
-        "cafile": _absolute(ca_file),
+        "cafile": None if ca_file is None else str(Path(ca_file).resolve()),
         "profile": profile,
+        "namingcontext": naming_context,
+        "allowcleartext": str(allow_clear_text),
     }
-    with _credentials(password) as credentials, spark_session("mqdssm export") as spark:
-        given = {name: value for name, value in {**options, **credentials}.items() if value}
-        exported = {name: _export_type(spark, name, folder, given) for name in wanted}
+    exported = _export_types(wanted, folder, {k: v for k, v in options.items() if v}, password)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         server=server,
@@ -106,10 +117,25 @@ def _empty_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise ConfigError(f"{folder} is not empty: export into a folder of its own")
+            raise ConfigError(f"{folder} is not empty: an export needs a folder of its own")
     except OSError as error:
         raise ConfigError(f"{folder} cannot be used: {error.strerror}") from error
     return folder.resolve()
+
+
+def _export_types(
+    types: Sequence[str], folder: Path, options: Mapping[str, str], password: str | None
+) -> dict[str, ExportedType]:
+    """Export the types one after the other; what is there when one fails is removed again."""
+    with _credentials(password) as credentials, spark_session("mqdssm export") as spark:
+        try:
+            return {name: _export_type(spark, name, folder, {**options, **credentials}) for name in types}
+        except BaseException:
+            for name in types:  # the folder was empty: all of these are ours
+                shutil.rmtree(folder / name, ignore_errors=True)
+            raise
+        finally:
+            shutil.rmtree(folder / _STAGING, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -128,19 +154,10 @@ def _credentials(password: str | None) -> Iterator[Mapping[str, str]]:
 
 
 def _export_type(spark: "SparkSession", name: str, folder: Path, options: Mapping[str, str]) -> ExportedType:
-    from pyspark.errors import PySparkException
-
     from mqdssm.spark.source import read
 
     staging = folder / _STAGING / name
-    try:
-        read(spark, name, **options).write.option("compression", "none").parquet(staging.as_uri())
-    except PySparkException as error:
-        shutil.rmtree(folder / _STAGING, ignore_errors=True)
-        known = unpack(str(error))
-        if known is not None:
-            raise known from None
-        raise
+    read(spark, name, **options).write.option("compression", "none").parquet(staging.as_uri())
     target = folder / name
     target.mkdir()
     files = []
@@ -148,7 +165,6 @@ def _export_type(spark: "SparkSession", name: str, folder: Path, options: Mappin
         path = target / f"part-{number:05d}.parquet"
         part.rename(path)
         files.append(ExportedFile(path=f"{name}/{path.name}", rows=_rows(path), sha256=sha256(path)))
-    shutil.rmtree(folder / _STAGING)
     return ExportedType(rows=sum(file.rows for file in files), files=tuple(files))
 
 
@@ -164,12 +180,3 @@ def _versions() -> dict[str, str]:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found
-
-
-def _text(path: str | os.PathLike[str] | None) -> str | None:
-    return None if path is None else os.fspath(path)
-
-
-def _absolute(path: str | os.PathLike[str] | None) -> str | None:
-    """Workers have another current folder."""
-    return None if path is None else str(Path(path).resolve())

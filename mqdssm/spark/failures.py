@@ -17,6 +17,10 @@ class MqdssmSparkError(errors.MqdssmError):
     """What went wrong inside a Spark worker: ``[code=<class of errors.py>] <one line of text>``."""
 
 
+class SparkFailed(errors.MqdssmError):
+    """Spark or Java failed for a reason of their own: no disk space, no memory, a broken file."""
+
+
 def pack(error: Exception) -> MqdssmSparkError:
     """Make of an error one whose class survives the way to the driver."""
     if isinstance(error, MqdssmSparkError):

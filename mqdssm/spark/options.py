@@ -9,13 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Self, cast, get_args
+from typing import Final, Self, cast, get_args
 from urllib.parse import urlsplit
 
+from mqdssm.directory.options import TlsMode
 from mqdssm.errors import ConfigError
 from mqdssm.spark.columns import Column, columns_of, element_of
-
-Tls = Literal["ldaps", "starttls", "none"]
 
 NAMES: Final = (
     "object",
@@ -27,6 +26,8 @@ NAMES: Final = (
     "tls",
     "cafile",
     "profile",
+    "namingcontext",
+    "allowcleartext",
 )
 _SECRET: Final = re.compile(r"(?i)pass|pw|secret|token")
 
@@ -38,26 +39,28 @@ class SourceOptions:
     Attributes:
         object: element of the abstract model, as ``Queue``.
         columns: the columns of the data frame, in order.
-        named: whether the caller chose the columns (else: all that the element has).
         urls: LDAP servers, tried in turn.
-        user: DN to bind as; None is SASL EXTERNAL over ``ldapi:``.
+        user: DN to bind as; None: anonymous, SASL EXTERNAL over ``ldapi:``.
         credentialsfile: path, on the machine that reads, of a file whose content is the password.
         credentialsenv: name, on the machine that reads, of an environment variable that holds the password.
         tls: how the connection is protected; None: as the URL says.
         cafile: PEM file of the authorities to trust; None: those of the system.
         profile: kind of server, or ``auto``.
+        namingcontext: where computers, queues and users are, if not below the root (decision M8).
+        allowcleartext: let the password go in clear text to another machine.
     """
 
     object: str
     columns: tuple[Column, ...]
-    named: bool
     urls: tuple[str, ...]
     user: str | None = None
     credentialsfile: str | None = None
     credentialsenv: str | None = None
-    tls: Tls | None = None
+    tls: TlsMode | None = None
     cafile: str | None = None
     profile: str = "auto"
+    namingcontext: str | None = None
+    allowcleartext: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
@@ -74,8 +77,8 @@ class SourceOptions:
         if given.get("credentialsfile") and given.get("credentialsenv"):
             raise ConfigError("options credentialsfile and credentialsenv exclude each other: give one")
         tls = given.get("tls") or None
-        if tls is not None and tls not in get_args(Tls):
-            raise ConfigError(f"option tls is {tls!r}: use one of {', '.join(get_args(Tls))}")
+        if tls is not None and tls not in get_args(TlsMode):
+            raise ConfigError(f"option tls is {tls!r}: use one of {', '.join(get_args(TlsMode))}")
         try:
             element = element_of(_required(given, "object"))
             names = [name.strip() for name in given.get("columns", "").split(",") if name.strip()]
@@ -85,14 +88,15 @@ class SourceOptions:
         return cls(
             object=element.element_name,
             columns=columns,
-            named=bool(names),
             urls=_urls(_required(given, "url")),
             user=given.get("user") or None,
             credentialsfile=given.get("credentialsfile") or None,
             credentialsenv=given.get("credentialsenv") or None,
-            tls=cast("Tls | None", tls),
+            tls=cast("TlsMode | None", tls),
             cafile=given.get("cafile") or None,
             profile=given.get("profile") or "auto",
+            namingcontext=given.get("namingcontext") or None,
+            allowcleartext=_flag(given, "allowcleartext"),
         )
 
     def password(self) -> str | None:
@@ -142,6 +146,13 @@ def _required(given: Mapping[str, str], name: str) -> str:
     if not value:
         raise ConfigError(f"option {name} is missing")
     return value
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    value = given.get(name, "").lower()
+    if value not in {"", "true", "false"}:
+        raise ConfigError(f"option {name} is {value!r}: use true or false")
+    return value == "true"
 
 
 def _urls(text: str) -> tuple[str, ...]:

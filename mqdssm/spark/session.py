@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOG_NAME: Final = "spark.log"
+SHOWN_LINES_MAX: Final = 2  # of an error of Spark's, whose first lines say what and where
 DRIVER_MEMORY_MIN_MIB: Final = 1024  # Spark's own default
 DRIVER_MEMORY_MAX_MIB: Final = 8192  # more was never needed: nothing is cached
 _DRIVER_MEMORY_SHARE: Final = 4  # a quarter of the machine
@@ -68,33 +70,32 @@ def spark_session(
 
     Raises:
         ConfigError: Java or pyspark is missing or too old; with what to install.
+        SparkFailed: Spark raised an error that no worker of ours did; its log is kept.
+        MqdssmError: an error that a worker of ours raised, with the class that it had there.
     """
     check_spark()
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
-        joined = active.newSession()
-        for key, value in {**_SQL_CONF, **(conf or {})}.items():
-            if joined.conf.isModifiable(key):
-                joined.conf.set(key, value)
-        yield joined
+        with _translated("its log is where that session's is"):
+            yield _joined(active, conf or {})
         return
     folder = Path(tempfile.mkdtemp(prefix="mqdssm-spark-"))
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"} if brief else {}
+    session = _start(folder, _configuration(app, folder, cores, memory, {**quick, **(conf or {})}))
+    needed = False
     try:
-        quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"} if brief else {}
-        session = _start(folder, _configuration(app, folder, cores, memory, {**quick, **(conf or {})}))
-        try:
+        with _translated(f"Spark's own log: {folder / LOG_NAME}"):
             yield session
-        finally:
-            session.stop()
-    except ConfigError:
+    except SparkFailed:
+        needed = True
         raise
-    except BaseException as error:
-        error.add_note(f"Spark's own log: {folder / LOG_NAME}")
-        raise
-    # the JVM ends a little later than stop() and still writes to its log
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    finally:
+        session.stop()
+        if not needed:
+            # the JVM ends a little later than stop() and still writes to its log
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def check_spark() -> None:
@@ -107,6 +108,30 @@ def check_spark() -> None:
         if importlib.util.find_spec(package) is None:
             raise ConfigError(f"this needs the Python package {package}: pip install 'mqdssm[spark]'")
     find_java()
+
+
+@contextlib.contextmanager
+def _translated(hint: str) -> Iterator[None]:
+    """Make our own errors of Spark's."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        known = unpack(str(error))
+        if known is not None:
+            raise known from None
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        raise SparkFailed(f"Spark failed: {' '.join(lines[:SHOWN_LINES_MAX])}; {hint}") from error
+
+
+def _joined(active: "SparkSession", conf: Mapping[str, str]) -> "SparkSession":
+    joined = active.newSession()
+    for key, value in {**_SQL_CONF, **conf}.items():
+        if joined.conf.isModifiable(key):
+            joined.conf.set(key, value)
+    return joined
 
 
 def _configuration(

@@ -108,6 +108,9 @@ def open_directory(options: SourceOptions) -> "Directory":
         tls=options.tls,
         ca_file=options.cafile,
         profile=options.profile,
+        read_only=True,
+        naming_context=options.namingcontext,
+        allow_clear_text=options.allowcleartext,
     )
 
 
@@ -136,7 +139,5 @@ def read(
 def _objects(
     directory: "Directory", options: SourceOptions, columns: Sequence[Column]
 ) -> Iterator[DirectoryObject]:
-    # without a list of names the search is tolerant: what cannot be computed stays unpopulated (M26, M40)
-    element = element_of(options.object)
-    named = len(columns) < len(columns_of(element))
-    return directory.search(element, attributes=[column.name for column in columns] if named else None)
+    # a search leaves out what an object lacks or what is damaged, also when asked by name (M26, M40, M41)
+    return directory.search(element_of(options.object), attributes=[column.name for column in columns])
