@@ -140,8 +140,11 @@ def test_a_cut_inside_a_surrogate_pair_moves_ahead_of_it():
 
 
 def test_an_extension_that_the_schema_refuses_is_not_used():
-    name = "#" * 124  # with backslashes 248 units: 193 would be left for the extension
-    assert rdn_of(name) == QueueRdn("#" * 55 + "-" + hash_string(name), "#" * 69)
+    name = "x" + "#" * 123  # with backslashes 247 units: the cut is clean, but 192 would be left
+    assert rdn_candidates(name) == (QueueRdn("x" + "#" * 54 + "-" + hash_string(name), "#" * 69),)
+    fitting = "x" + "#" * 27 + "y" * 92
+    assert rdn_of(fitting).extension == "y" * 92
+    assert rdn_of(fitting).cn[:-9] == "x" + "#" * 27
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.2.1")
