@@ -115,6 +115,8 @@ def _problems(table: ElementTable) -> Iterable[str]:
     for adm in sorted(known.symmetric_difference(table.by_adm) - table.unsupported):
         yield f"{adm} is in only one of table and model"
     for row in table.rows:
+        if row.adm not in known:
+            continue
         for problem in (*_schema_problems(table, row), *_default_problems(table, row)):
             yield f"{row.adm}: {problem}"
 

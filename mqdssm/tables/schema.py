@@ -4,7 +4,7 @@
 are generated from here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -77,22 +77,26 @@ def required_attributes(name: str) -> frozenset[str]:
     return frozenset(a for c in superiors(name) for a in c.must)
 
 
-def _prove() -> None:
-    """Refuse to be imported with contradictions: a wrong schema must not reach a server."""
-    oids = [a.oid for a in schema_attributes.ALL] + [c.oid for c in schema_classes.ALL]
+def prove(attributes: Sequence[AttributeType], classes: Sequence[ObjectClass]) -> None:
+    """Check definitions against each other; done with ours at import: a wrong one must not reach a server.
+
+    Raises:
+        ValueError: an OID or a name twice, or a class that names what is not defined.
+    """
+    oids = [a.oid for a in attributes] + [c.oid for c in classes]
     problems = [f"OID {oid} is defined twice" for oid in sorted({o for o in oids if oids.count(o) > 1})]
-    if len(ATTRIBUTES) != len(schema_attributes.ALL) or len(CLASSES) != len(schema_classes.ALL):
+    names = [a.name.lower() for a in attributes]
+    class_names = [c.name.lower() for c in classes]
+    if len(set(names)) < len(names) or len(set(class_names)) < len(class_names):
         problems.append("a name is defined twice")
-    for cls in schema_classes.ALL:
-        problems += [
-            f"{cls.name}: no attribute {a}"
-            for a in (*cls.must, *cls.filled_in, *cls.may)
-            if a.lower() not in ATTRIBUTES or ATTRIBUTES[a.lower()].name != a
-        ]
-        if cls.superior != "top" and cls.superior.lower() not in CLASSES:
+    spellings = frozenset(a.name for a in attributes)
+    for cls in classes:
+        used = (*cls.must, *cls.filled_in, *cls.may)
+        problems += [f"{cls.name}: no attribute {name}" for name in used if name not in spellings]
+        if cls.superior != "top" and cls.superior.lower() not in class_names:
             problems.append(f"{cls.name}: no class {cls.superior}")
     if problems:
         raise ValueError(f"schema: {'; '.join(problems)}")
 
 
-_prove()
+prove(schema_attributes.ALL, schema_classes.ALL)

@@ -184,9 +184,12 @@ def _load_time(raw: bytes) -> int:
         raise _no("GeneralizedTime", raw)
     day, hour, minute, second = found.groups()
     try:
-        return _seconds_of_day(day) + int(hour) * 3600 + int(minute) * 60 + int(second)
+        seconds = _seconds_of_day(day) + int(hour) * 3600 + int(minute) * 60 + int(second)
     except ValueError:
         raise _no("GeneralizedTime", raw, "(no such day)") from None
+    if seconds < TIME_SECONDS_MIN:
+        raise _no("GeneralizedTime", raw, "(before 1601)")
+    return seconds
 
 
 def _dump_time(value: int) -> bytes:

@@ -1,0 +1,225 @@
+"""Generated text: schema files, base tree, documentation; and the comparison with a server's schema."""
+
+import base64
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mqdssm.tables import TABLES, ldif, markdown, schema, schema_attributes
+from mqdssm.tables.generated import generated_files
+from mqdssm.tables.ldif import attribute_definition, class_definition, fold
+from mqdssm.tables.schema_compare import compare, needed_attributes, parse_description
+
+PROJECT = Path(__file__).resolve().parents[3]
+ATTRIBUTES = [attribute_definition(a) for a in schema_attributes.ALL]
+CLASSES = [class_definition(c) for c in schema.CLASSES.values()]
+
+
+def test_generated_files_are_current():
+    command = [sys.executable, str(PROJECT / ".ci" / "generate.py"), "--check"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_generation_is_the_same_every_time():
+    assert dict(generated_files()) == dict(generated_files())
+
+
+@pytest.mark.parametrize("name", generated_files())
+def test_every_generated_file_says_what_made_it(name):
+    first = generated_files()[name].splitlines()[0]
+    assert first.startswith(("# made by `make schema`", "<!-- made by `make schema`"))
+
+
+def test_definitions_are_written_as_rfc_4512_says():
+    assert attribute_definition(schema.attribute("mSMQSites")) == (
+        "( 1.2.840.113556.1.4.927 NAME 'mSMQSites' EQUALITY octetStringMatch ORDERING "
+        "octetStringOrderingMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 )"
+    )
+    assert class_definition(schema.object_class("msMQ-Group")) == (
+        "( 1.2.840.113556.1.5.219 NAME 'msMQ-Group' SUP msmqADTop STRUCTURAL MUST ( cn $ member ) )"
+    )
+    group = class_definition(schema.object_class("group"))
+    assert "MUST ( cn )" in group
+    assert "MAY ( objectSid $ sAMAccountName $ groupType $ member" in group  # the server fills these in
+
+
+def test_nothing_that_the_server_defines_is_defined_again():
+    text = " ".join(ldif.openldap_schema_text().split())
+    for attribute in schema_attributes.ALL:
+        assert (f"NAME '{attribute.name}'" in text) is not attribute.builtin
+
+
+def test_attributes_come_before_the_classes_that_use_them():
+    text = ldif.openldap_schema_text()
+    assert text.rindex("\nattributetype") < text.index("\nobjectclass")
+    config = ldif.openldap_config_ldif()
+    assert config.rindex("\nolcAttributeTypes") < config.index("\nolcObjectClasses")
+
+
+def test_lines_are_short_and_continued_with_blanks():
+    for text in (ldif.openldap_schema_text(), ldif.openldap_config_ldif(), ldif.base_tree_ldif()):
+        for line in text.splitlines():
+            assert len(line) <= 76 or line.startswith("#")
+    unfolded = ldif.openldap_config_ldif().replace("\n ", "")
+    assert f"olcAttributeTypes: {attribute_definition(schema.attribute('mSMQQuota'))}\n" in unfolded
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["plain", "", " leading", "trailing ", ":colon", "<less", "größe", "a\nb", "nul\0", "x" * 300, "\x7f"],
+)
+def test_folded_values_are_read_back(value):
+    lines = fold("cn", value)
+    assert all(len(line) <= 76 for line in lines)
+    assert all(line.startswith(" ") for line in lines[1:])
+    name, _, rest = (lines[0] + "".join(line[1:] for line in lines[1:])).partition(":")
+    assert name == "cn"
+    text = base64.b64decode(rest[2:]).decode() if rest.startswith(":") else rest[1:]
+    assert text == value
+    assert rest.startswith(":") is (value not in {"plain", "", "x" * 300})
+
+
+def test_the_base_tree_has_what_the_events_need():
+    root = "dc=Test,dc=example"
+    text = ldif.base_tree_ldif(root, descriptor=b"\x01\x00")
+    dns = [line[4:] for line in text.splitlines() if line.startswith("dn: ")]
+    assert dns == [
+        root,
+        f"CN=Computers,{root}",
+        f"CN=Users,{root}",
+        f"CN=Configuration,{root}",
+        f"CN=Sites,CN=Configuration,{root}",
+        f"CN=Services,CN=Configuration,{root}",
+        f"CN=MsmqServices,CN=Services,CN=Configuration,{root}",
+    ]
+    assert "dc: Test\n" in text
+    assert "nTSecurityDescriptor:: AQA=\n" in text
+    assert "nTSecurityDescriptor" not in ldif.base_tree_ldif(root)
+    guids = [line for line in text.splitlines() if line.startswith("objectGUID:: ")]
+    assert len(set(guids)) == len(dns)
+    for wrong in ("", "ou=x", "dc="):
+        with pytest.raises(ValueError, match="has to begin with DC="):
+            ldif.base_tree_ldif(wrong)
+
+
+def test_the_root_dse_names_the_contexts():
+    assert ldif.root_dse_ldif("DC=example,DC=com").splitlines() == [
+        "dn:",
+        "rootDomainNamingContext: DC=example,DC=com",
+        "defaultNamingContext: DC=example,DC=com",
+        "configurationNamingContext: CN=Configuration,DC=example,DC=com",
+        "schemaNamingContext: CN=Schema,CN=Configuration,DC=example,DC=com",
+    ]
+
+
+def test_every_page_has_its_rows():
+    pages = markdown.pages()
+    for table in TABLES.values():
+        page = pages[f"{markdown.page_name(table)}.md"]
+        for row in table.rows:
+            assert f"| `{row.adm}` |" in page
+        for name in table.unsupported:
+            assert f"`{name}`" in page
+    assert markdown.page_name(TABLES[next(iter(TABLES))]) == "queue-manager"
+    for attribute in schema_attributes.ALL:
+        assert f"| `{attribute.name}` | {attribute.oid} |" in pages["schema.md"]
+
+
+def test_tables_in_pages_have_as_many_cells_as_heads():
+    for name, page in markdown.pages().items():
+        widths = {line.count("|") - line.count(r"\|") for line in page.splitlines() if line.startswith("| `")}
+        assert len(widths) <= 2, name  # schema.md has two tables
+
+
+# -- comparison ---------------------------------------------------------------------------------------
+
+
+def test_our_own_schema_has_no_differences():
+    assert compare(ATTRIBUTES, CLASSES) == []
+
+
+def test_the_mapping_needs_what_its_rows_name():
+    needed = needed_attributes()
+    assert {"mSMQLabelEx", "objectGUID", "mSMQQueueNameExt"} <= needed["mSMQQueue"]
+    assert "distinguishedName" not in needed["mSMQQueue"]
+    assert {"dNSHostName", "mSMQDigests", "objectSid", "servicePrincipalName"} <= needed["computer"]
+    assert needed["msMQ-Custom-Recipient"] == {"msMQ-Recipient-FormatName"}
+    assert "mSMQQMID" in needed["mSMQSettings"]
+
+
+def changed(definitions, name, old, new):
+    """The definitions with one of them changed, or left out if `new` is None."""
+    found = [d for d in definitions if f"NAME '{name}'" in d]
+    assert len(found) == 1
+    assert old in found[0]
+    rest = [d for d in definitions if d is not found[0]]
+    return rest if new is None else [*rest, found[0].replace(old, new)]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message", "serious"),
+    [
+        ("mSMQQuota", "", None, "attribute mSMQQuota: is missing", True),
+        ("mSMQOwnerID", "", None, "attribute mSMQOwnerID: is missing", False),
+        ("mSMQQuota", "1.4.919", "1.4.9190", "has OID 1.2.840.113556.1.4.9190, not", True),
+        ("mSMQQuota", " SINGLE-VALUE", "", "attribute mSMQQuota: holds many values", True),
+        ("mSMQSites", " )", " SINGLE-VALUE )", "attribute mSMQSites: holds one value", True),
+        ("objectGUID", "EQUALITY octetStringMatch ", "", "attribute objectGUID: has no equality rule", True),
+        ("mSMQLabel", "EQUALITY caseIgnoreMatch ", "", "attribute mSMQLabel: has no equality rule", False),
+    ],
+)
+def test_a_different_attribute_is_reported(name, old, new, message, serious):
+    found = compare(changed(ATTRIBUTES, name, old, new), CLASSES)
+    assert len(found) == 1
+    assert message in str(found[0])
+    assert found[0].serious is serious
+
+
+def test_a_server_without_matching_rules_is_not_blamed_for_them():
+    without = [d.replace("EQUALITY octetStringMatch ", "") for d in ATTRIBUTES]
+    assert compare(without, CLASSES, matching_rules=False) == []
+    assert len(compare(without, CLASSES)) > 10
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message", "serious"),
+    [
+        ("mSMQQueue", "", None, "class mSMQQueue: is missing", True),
+        ("msMQ-Group", "", None, "class msMQ-Group: is missing", False),
+        ("mSMQQueue", "1.5.161", "1.5.1610", "class mSMQQueue: has OID", True),
+        ("mSMQQueue", " $ mSMQJournal ", " ", "class mSMQQueue: does not allow mSMQJournal", True),
+        ("user", "mSMQDigests $ ", "", "class user: does not allow mSMQDigests", True),
+    ],
+)
+def test_a_different_class_is_reported(name, old, new, message, serious):
+    found = compare(ATTRIBUTES, changed(CLASSES, name, old, new))
+    assert message in str(found[0])
+    assert found[0].serious is serious
+
+
+def test_serious_differences_come_first():
+    found = compare([], [])
+    flags = [difference.serious for difference in found]
+    assert flags == sorted(flags, reverse=True)
+    assert {True, False} == set(flags)
+
+
+def test_definitions_of_other_servers_are_read():
+    text = (
+        "( 2.5.4.4 NAME ( 'sn' 'surname' ) DESC 'RFC2256: last (family) name(s) MAY be' SUP name "
+        "SYNTAX '1.3.6.1.4.1.1466.115.121.1.15'{64} SINGLE-VALUE X-ORDERED 'VALUES' )"
+    )
+    found = parse_description(text)
+    assert (found.oid, found.names, found.single) == ("2.5.4.4", ("sn", "surname"), True)
+    assert found.fields["SUP"] == ("name",)
+    cls = parse_description("( 1.2 NAME 'c' SUP ( a $ b ) AUXILIARY MUST x MAY ( y $ z ) )")
+    assert (cls.fields["SUP"], cls.fields["MUST"], cls.fields["MAY"]) == (("a", "b"), ("x",), ("y", "z"))
+
+
+@pytest.mark.parametrize("text", ["", "(", "()", "( )", "1.2 NAME 'x'", "( 1.2 NAME 'x'", "' '"])
+def test_text_that_is_no_definition_is_refused(text):
+    with pytest.raises(ValueError, match="no schema definition"):
+        parse_description(text)
