@@ -12,6 +12,20 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from mqdssm.tables import schema, schema_attributes, schema_classes
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
+from mqdssm.tables.schema_compare import Difference, compare
+
+__all__ = [
+    "Difference",
+    "attribute_definition",
+    "base_tree_ldif",
+    "base_tree_sample",
+    "class_definition",
+    "compare",
+    "fold",
+    "openldap_config_ldif",
+    "openldap_schema_text",
+    "root_dse_ldif",
+]
 
 LDIF_LINE_BYTES_MAX: Final = 76  # RFC 2849 sets none; everybody folds here
 SCHEMA_NAME: Final = "msmq"

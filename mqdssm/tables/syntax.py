@@ -27,6 +27,7 @@ INT32_MIN: Final = -(2**31)
 GUID_BYTES: Final = 16
 TIME_SECONDS_MIN: Final = -11_644_473_600  # 1601-01-01, where Windows begins to count
 TIME_SECONDS_MAX: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
+CACHED_VALUES: Final = 4096  # of each kind: quotas and times repeat, refusals are not kept
 SHOWN_BYTES_MAX: Final = 60  # of a wrong value in a message
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
@@ -91,6 +92,7 @@ def _check_integer(value: object, name: str, low: int, high: int) -> int:
     return int(value)
 
 
+@lru_cache(maxsize=CACHED_VALUES)
 def _load_uint32(raw: bytes) -> int:
     # what other programs wrote unsigned into a server without a 32-bit limit is read too
     return _load_integer(raw, "UINT32", INT32_MIN, UINT32_MAX) & UINT32_MAX
@@ -101,6 +103,7 @@ def _dump_uint32(value: int) -> bytes:
     return b"%d" % (number if number <= INT32_MAX else number - 2**32)
 
 
+@lru_cache(maxsize=CACHED_VALUES)
 def _load_int32(raw: bytes) -> int:
     return _load_integer(raw, "INT32", INT32_MIN, INT32_MAX)
 
@@ -171,13 +174,14 @@ def _dump_sid(value: str) -> bytes:
         raise _no("SID", value, f"({error})") from None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def _seconds_of_day(digits: bytes) -> int:
     """Seconds from 1970 to the begin of a day written as YYYYMMDD."""
     year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
     return (date(year, month, day).toordinal() - _EPOCH_DAY) * 86_400
 
 
+@lru_cache(maxsize=CACHED_VALUES)
 def _load_time(raw: bytes) -> int:
     found = _TIME.fullmatch(raw)
     if found is None:

@@ -11,10 +11,6 @@ from mqdssm.tables import compute
 T = DirectoryServerType
 
 
-def spec(section):
-    return pytest.mark.spec(f"MS-MQDSSM {section}")
-
-
 def service(routing=None, remote=None, directory=None, kind=None):
     return compute.service_type(
         routing_server=routing,
@@ -24,8 +20,8 @@ def service(routing=None, remote=None, directory=None, kind=None):
     )
 
 
-@spec("3.1.6.1.1.5")
-@spec("3.1.6.7.1.5")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.5")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.5")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -48,7 +44,7 @@ def test_service_bits_are_computed(arguments, expected):
     assert service(**arguments) == expected
 
 
-@spec("3.1.6.11.1.5")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.5")
 @pytest.mark.parametrize(
     ("directory", "bits", "expected"),
     [
@@ -79,7 +75,7 @@ def test_service_bits_go_both_ways(kind, remote):
     assert compute.remote_access_server(bits) is remote
 
 
-@spec("3.1.6.11.1.1")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.1")
 @pytest.mark.parametrize(
     ("dn", "name"),
     [
@@ -111,7 +107,7 @@ LONG = "queue" + "x" * 55
 CN, EXTENSION = LONG[:55] + "-0123abcd", r"Rest\#1"
 
 
-@spec("3.1.6.11.2.1")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.2.1")
 @pytest.mark.parametrize(
     ("cn", "extension", "queue"),
     [
@@ -126,7 +122,7 @@ def test_path_names_are_made_of_computer_name_and_extension(cn, extension, queue
     assert compute.pathname("WEB01", cn, extension) == "web01\\" + queue
 
 
-@spec("3.1.6.11.2.2")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.2.2")
 def test_qualified_path_names_use_the_dns_name():
     assert compute.qualified_pathname("Web01.Example.COM", CN, EXTENSION) == (
         "web01.example.com\\" + LONG[:55] + "rest#1"
@@ -135,7 +131,7 @@ def test_qualified_path_names_use_the_dns_name():
     assert compute.qualified_pathname("", "Orders", None) == ""
 
 
-@spec("3.1.6.11.1.6")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.6")
 @pytest.mark.parametrize(
     ("names", "expected"),
     [

@@ -10,11 +10,6 @@ from mqdssm.tables import TABLES, syntax, table_of
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.settings import COPIED
 
-
-def spec(section):
-    return pytest.mark.spec(f"MS-MQDSSM {section}")
-
-
 GUID_TEXT = "16ed6a7d-1b8e-4ae8-b37e-5c1d8b8f0a11"
 SID_BYTES = bytes.fromhex("010500000000000515000000010000000200000003000000f4010000")
 
@@ -138,8 +133,8 @@ OS_TYPES = [
 ]
 
 
-@spec("3.1.6.1.1.4")
-@spec("3.1.6.7.1.4")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.4")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.4")
 @pytest.mark.parametrize(("name", "number"), OS_TYPES)
 def test_operating_system_types_are_written_as_their_number(name, number):
     row = table_of("QueueManager").row("OperatingSystemType")
@@ -147,14 +142,14 @@ def test_operating_system_types_are_written_as_their_number(name, number):
     assert row.encode(OperatingSystemType[name]) == (b"%d" % number,)
 
 
-@spec("3.1.6.11.1.2")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.2")
 @pytest.mark.parametrize(("name", "number"), OS_TYPES)
 def test_operating_system_types_are_read_from_their_number(name, number):
     row = table_of("QueueManager").row("OperatingSystemType")
     assert row.decode([b"%d" % number]) is OperatingSystemType[name]
 
 
-@spec("3.1.6.11.1.2")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.2")
 def test_other_operating_system_numbers_are_refused():
     row = table_of("QueueManager").row("OperatingSystemType")
     for raw in (b"1", b"256 ", b"1536", b"0x100"):
@@ -165,8 +160,8 @@ def test_other_operating_system_numbers_are_refused():
 PRIVACY = [(0, PrivacyLevel.NONE), (1, PrivacyLevel.Optional), (2, PrivacyLevel.Body)]
 
 
-@spec("3.1.6.1.2.4")
-@spec("3.1.6.7.2.4")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.2.4")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.7.2.4")
 @pytest.mark.parametrize(("number", "level"), PRIVACY)
 def test_privacy_levels_are_written_as_their_number(number, level):
     row = table_of("Queue").row("PrivacyLevel")
@@ -174,7 +169,7 @@ def test_privacy_levels_are_written_as_their_number(number, level):
     assert row.encode(level) == (b"%d" % number,)
 
 
-@spec("3.1.6.11.2.3")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.2.3")
 @pytest.mark.parametrize(("number", "level"), PRIVACY)
 def test_privacy_levels_are_read_from_their_number(number, level):
     row = table_of("Queue").row("PrivacyLevel")
@@ -183,7 +178,7 @@ def test_privacy_levels_are_read_from_their_number(number, level):
         row.decode([b"3"])
 
 
-@spec("3.1.6.11.3.2")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.3.2")
 def test_weakened_security_is_read_from_the_name_style():
     row = table_of("Enterprise").row("WeakenedSecurity")
     assert row.ldap == ("mSMQNameStyle",)
@@ -193,21 +188,21 @@ def test_weakened_security_is_read_from_the_name_style():
     assert row.default is False  # 0x02, internal default: the attribute is not set
 
 
-@spec("3.1.6.4.3.4")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.4.3.4")
 def test_weakened_security_is_filtered_by_the_name_style():
     row = table_of("Enterprise").row("WeakenedSecurity")
     assert (row.encode(False), row.encode(True)) == ((b"FALSE",), (b"TRUE",))
 
 
-@spec("3.1.6.4.3.5")
-@spec("3.1.6.7.3.4")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.4.3.5")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.7.3.4")
 def test_notification_is_written_as_y_or_n():
     row = table_of("Enterprise").row("NonLDAPCapableQueueManagerNotification")
     assert row.ldap == ("mSMQCSPName",)
     assert (row.encode(True), row.encode(False)) == ((b"Y",), (b"N",))
 
 
-@spec("3.1.6.11.3.3")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.3.3")
 def test_notification_is_read_from_y_or_n():
     row = table_of("Enterprise").row("NonLDAPCapableQueueManagerNotification")
     assert (row.decode([b"Y"]), row.decode([b"N"])) == (True, False)
