@@ -139,12 +139,13 @@ class Text16:
 class When:
     """Fields that are there only when (`there`) or only when not `name` is: by its Count, ByteSize or Flag.
 
-    Without one of these: when any bytes are left.
+    `left`: by nothing but that bytes are left; on encoding, when `name` differs from its default.
     """
 
     name: str
     fields: tuple["Field", ...]
     there: bool = True
+    left: bool = False
 
 
 Fixed: TypeAlias = Value | Const | Ignored | Count | ByteSize | Flag | TotalSize
@@ -159,6 +160,11 @@ def when(name: str, *fields: Field) -> When:
 def unless(name: str, *fields: Field) -> When:
     """Fields that are there only in place of `name`."""
     return When(name, fields, there=False)
+
+
+def when_left(name: str, *fields: Field) -> When:
+    """Fields at the end that are there, together with `name`, only when any bytes are left."""
+    return When(name, fields, left=True)
 
 
 def label(field: Field) -> str:

@@ -60,6 +60,7 @@ from mqdssm.wire.fields import (
     When,
     unless,
     when,
+    when_left,
 )
 from mqdssm.wire.plan import Branch, Plan, Step, make_plan
 from mqdssm.wire.source import ENCODING_FAILURES, compile_source, make_source
@@ -99,6 +100,7 @@ __all__ = [
     "raw",
     "unless",
     "when",
+    "when_left",
 ]
 
 if TYPE_CHECKING:

@@ -146,6 +146,7 @@ def _guards(section: str, walked: Sequence[tuple[Field, Path]]) -> dict[str, Cou
         elif isinstance(field, Value | Items | Bytes | Text16):
             bodies[field.name] = (field, path, at)
     kinds: dict[type, type | tuple[type, ...]] = {Count: Items, ByteSize: (Bytes, Text16), Flag: Value}
+    _prove_whens(section, walked, places)
     for name, guard in guards.items():
         field, path, at = bodies.get(name, (guard, (), 0))
         if not isinstance(field, kinds[type(guard)]):
@@ -154,19 +155,34 @@ def _guards(section: str, walked: Sequence[tuple[Field, Path]]) -> dict[str, Cou
         inner = path[len(own) :]
         if before > at or path[: len(own)] != own or [step.name for step in inner] not in ([], [name]):
             raise TypeError(f"{section}: {label(guard)} must stand before {name}, equally often")
+        if inner and not inner[0].there:
+            raise TypeError(f"{section}: {name} cannot be there unless it is there")
         if isinstance(guard, Flag) and not inner:
             raise TypeError(f"{section}: {name} has a Flag and must be in when({name!r}, ...)")
     return guards
 
 
+def _prove_whens(
+    section: str, walked: Sequence[tuple[Field, Path]], places: Mapping[str, tuple[Path, int]]
+) -> None:
+    for at, (field, path) in enumerate(walked):
+        if not isinstance(field, When) or field.left:
+            continue
+        if field.name not in places:
+            raise TypeError(f"{section}: when({field.name!r}) needs a Count, ByteSize or Flag")
+        own, before = places[field.name]
+        if before > at or path[: len(own)] != own:
+            raise TypeError(f"{section}: when({field.name!r}) needs a number that is always read before")
+
+
 def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapping[str, Any]) -> None:
     last = walked[-1][0]
     for field, path in walked:
-        if isinstance(field, When) and field.name not in guards:
+        if isinstance(field, When) and field.left:
             inside = {getattr(inner, "name", None) for inner, _ in _walk(field.fields)}
             at_end = walked[-1][1][:1] == (field,)
             if path or not field.there or field.name not in inside or not at_end:
-                raise TypeError(f"{section}: when({field.name!r}) without a number must hold it, at the end")
+                raise TypeError(f"{section}: when_left({field.name!r}) must hold it, and be last")
         elif isinstance(field, Text16) and field.name not in guards:
             raise TypeError(f"{section}: {field.name} needs a ByteSize")
         elif (

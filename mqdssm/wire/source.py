@@ -68,6 +68,15 @@ class _Writer:
         """Write small numbers as they are, bind anything else."""
         return str(value) if type(value) is int else self.bind("constant", value)
 
+    def there(self, branch: Branch) -> str:
+        """The condition under which the field that a `when` asks for is there."""
+        name = branch.when.name
+        if branch.when.left:
+            return f"v_{name} != {self.bind('default', self.plan.defaults[name])}"
+        if isinstance(self.plan.guards[name], Flag):
+            return f"v_{name} is not None"
+        return f"v_{name}"
+
     def check_range(self, name: str, low: int | None, high: int | None) -> None:
         """Write the check of an inclusive range."""
         if low is not None:
@@ -78,7 +87,8 @@ class _Writer:
     def check_guard(self, name: str, guard: Count | ByteSize | Flag) -> None:
         """Write the check of a number that announces something."""
         if not isinstance(guard, Flag):
-            self.check_range(name, guard.low or None, guard.high)
+            can_be_less = guard.low > 0 or guard.codec.code.islower()
+            self.check_range(name, guard.low if can_be_less else None, guard.high)
         elif isinstance(guard.yes, int):
             self.refuse_if(f"{name} != 0 and {name} != {guard.yes}")
 
@@ -208,14 +218,14 @@ class _ReadWriter(_Writer):
         self.line("offset += size")
 
     def branch(self, branch: Branch) -> None:
-        name, guard = branch.when.name, self.plan.guards.get(branch.when.name)
-        number = f"g_{name}" if guard is not None else "offset < end"
+        name = branch.when.name
+        number = "offset < end" if branch.when.left else f"g_{name}"
         self.line(f"if {number}:" if branch.when.there else f"if not {number}:")
         self.depth += 1
         self.steps(branch.steps)
         names = tuple(branch_names(branch.steps))
-        if branch.when.there and not isinstance(guard, Flag) and name in names:
-            self.refuse_if(f"not v_{name}")
+        if branch.when.there and name in names:
+            self.refuse_if(f"not ({self.there(branch)})")
         self.depth -= 1
         self.line("else:")
         self.depth += 1
@@ -227,14 +237,17 @@ class _ReadWriter(_Writer):
 class _WriteWriter(_Writer):
     """Writes the function that encodes."""
 
+    def __init__(self, layout: "Layout[Any]", namespace: dict[str, Any]) -> None:
+        super().__init__(layout.plan)
+        self.bodies = layout.bodies
+        self.namespace = namespace
+
     def function(self, layout: "Layout[Any]") -> None:
         self.line("def write(made):")
         self.depth = 1
         self.refuse_if(f"not isinstance(made, {self.bind('cls', layout.cls)})")
         for name in self.plan.names:
             self.line(f"v_{name} = made.{name}")
-        for name, guard in self.plan.guards.items():
-            self.number(layout, name, guard)
         self.line("parts = []")
         self.steps(self.plan.steps)
         for step in self.plan.steps:
@@ -244,7 +257,8 @@ class _WriteWriter(_Writer):
         self.line('return b"".join(parts)')
         self.depth = 0
 
-    def number(self, layout: "Layout[Any]", name: str, guard: Count | ByteSize | Flag) -> None:
+    def number(self, guard: Count | ByteSize | Flag) -> None:
+        name = guard.name
         match guard:
             case Flag():
                 yes = str(guard.yes) if isinstance(guard.yes, int) else f"{self.bind('yes', guard.yes)}(made)"
@@ -253,7 +267,7 @@ class _WriteWriter(_Writer):
             case Count():
                 self.line(f"g_{name} = len(v_{name})")
             case ByteSize():
-                self.line(f"b_{name} = {self.sized(layout.bodies[name])}")
+                self.line(f"b_{name} = {self.sized(self.bodies[name])}")
                 absent = f" if v_{name} else 0" if name in self.plan.defaults else ""
                 self.line(f"g_{name} = len(b_{name}){absent}")
         self.check_guard(f"g_{name}", guard)
@@ -281,6 +295,8 @@ class _WriteWriter(_Writer):
         for slot in run.slots:
             if isinstance(slot, Value):
                 self.check_range(f"v_{slot.name}", slot.low, slot.high)
+            elif isinstance(slot, Count | ByteSize | Flag):
+                self.number(slot)
         if self.plan.total is not None and self.plan.total in run.slots:
             self.line("total_at = len(parts)")
             self.line('parts.append(b"")')
@@ -331,8 +347,7 @@ class _WriteWriter(_Writer):
         self.line(f"parts.append(b_{step.name})")
 
     def branch(self, branch: Branch) -> None:
-        name = branch.when.name
-        there = f"v_{name} is not None" if isinstance(self.plan.guards.get(name), Flag) else f"v_{name}"
+        there = self.there(branch)
         self.line(f"if {there}:" if branch.when.there else f"if not ({there}):")
         self.depth += 1
         self.steps(branch.steps)
@@ -350,8 +365,7 @@ def make_source(layout: "Layout[Any]") -> tuple[str, dict[str, Any]]:
     read = _ReadWriter(layout.plan)
     read.namespace = {"RefusedError": RefusedError, "section": layout.section}
     read.function(layout)
-    write = _WriteWriter(layout.plan)
-    write.namespace = read.namespace
+    write = _WriteWriter(layout, read.namespace)
     write.function(layout)
     return "\n".join((*read.lines, "", "", *write.lines, "")), read.namespace
 

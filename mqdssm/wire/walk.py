@@ -28,7 +28,7 @@ from mqdssm.wire.fields import (
     Value,
     label,
 )
-from mqdssm.wire.plan import Branch, Run, Step, branch_names
+from mqdssm.wire.plan import Branch, Plan, Run, Step, branch_names
 
 if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
@@ -198,16 +198,26 @@ class Reader:
     def branch(self, branch: Branch) -> None:
         """Decode optional steps, or take their defaults."""
         name = branch.when.name
-        number = self.numbers.get(name, self.end - self.offset)
+        number = self.end - self.offset if branch.when.left else self.numbers[name]
         if bool(number) is not branch.when.there:
             for absent in branch_names(branch.steps):
                 self.values[absent] = self.layout.plan.defaults[absent]
             return
         at = self.offset
         self.steps(branch.steps)
-        flagged = isinstance(self.layout.plan.guards.get(name), Flag)
-        if branch.when.there and not flagged and name in self.values and not self.values[name]:
-            self.refuse(name, at, "is announced and empty")
+        if branch.when.there and name in branch_names(branch.steps):
+            value = self.values[name]
+            if not there(self.layout.plan, branch, value):
+                self.refuse(name, at, "is announced and empty")
+
+
+def there(plan: Plan, branch: Branch, value: Any) -> bool:
+    """Tell whether this value of the field that a `when` asks for means that it is there."""
+    if branch.when.left:
+        return bool(value != plan.defaults[branch.when.name])
+    if isinstance(plan.guards[branch.when.name], Flag):
+        return value is not None
+    return bool(value)
 
 
 def _size(slot: Fixed) -> int:
@@ -256,13 +266,6 @@ class Writer:
             return codec.write(value)
         except (ValueError, TypeError, AttributeError) as error:
             self.refuse(name, error)
-
-    def there(self, name: str) -> bool:
-        """Whether the object holds what a `when` asks for."""
-        value = getattr(self.made, name)
-        if isinstance(self.layout.plan.guards.get(name), Flag):
-            return value is not None
-        return bool(value)
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Encode steps in order."""
@@ -346,7 +349,8 @@ class Writer:
 
     def branch(self, branch: Branch) -> None:
         """Encode optional steps, or make sure that nothing is lost by leaving them out."""
-        if self.there(branch.when.name) is branch.when.there:
+        value = getattr(self.made, branch.when.name)
+        if there(self.layout.plan, branch, value) is branch.when.there:
             self.steps(branch.steps)
             return
         for name in branch_names(branch.steps):
