@@ -140,7 +140,7 @@ def cannot_connect(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnec
     words = str(error)
     if isinstance(error, ssl.SSLError):
         return DirectoryNotConnected(
-            f"{endpoint.url}: TLS could not be started: {error.reason or words}",
+            f"{endpoint.url}: TLS could not be started: {getattr(error, 'reason', None) or words}",
             hint="is this a TLS port? ldaps:// for LDAPS (636), ldap:// with StartTLS for 389",
         )
     if isinstance(error, TimeoutError) or "timed out" in words:
