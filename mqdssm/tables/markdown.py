@@ -12,6 +12,7 @@ from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
 
 _HEAD: Final = "<!-- made by `make schema` (python .ci/generate.py); do not edit -->\n"
+_OTHER_PAGES: Final = ("settings-and-aliases", "schema", "results")
 _FLAGS: Final = (
     (Access.READ, "R"),
     (Access.CREATE, "C"),
@@ -29,12 +30,11 @@ _MISSING: Final = {
 
 def pages() -> Mapping[str, str]:
     """All pages: file name below ``docs/tables/`` to its text."""
+    others = (_other_page(), _schema_page(), _results_page())
     return {
         "README.md": _index(),
         **{f"{page_name(table)}.md": _element_page(table) for table in TABLES.values()},
-        "settings-and-aliases.md": _other_page(),
-        "schema.md": _schema_page(),
-        "results.md": _results_page(),
+        **dict(zip((f"{name}.md" for name in _OTHER_PAGES), others, strict=True)),
     }
 
 
@@ -62,6 +62,7 @@ def _index() -> str:
         [f"[{table.name}]({page_name(table)}.md)", f"`{table.ldap_class}`", str(len(table.rows))]
         for table in TABLES.values()
     ]
+    contents = "\n".join([*map(page_name, TABLES.values()), *_OTHER_PAGES])
     return f"""{_HEAD}
 # Where everything is kept
 
@@ -83,6 +84,12 @@ Columns of the pages:
 
 Names are the specifications' own. `whenCreated` and `whenChanged` are read from `createTimestamp` (where
 `whenCreated` is not set) and `modifyTimestamp` on OpenLDAP; `distinguishedName` is the DN of the entry.
+
+```{{toctree}}
+:hidden:
+
+{contents}
+```
 """
 
 
