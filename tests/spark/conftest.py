@@ -1,20 +1,108 @@
-"""One Spark session for all tests of Spark; a JVM costs 15 seconds and a gigabyte."""
+"""One Spark session for all tests of Spark: a JVM costs 15 seconds and a gigabyte."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import mqdssm
+from mqdssm.testing.openldap import OpenLdapServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from mqdssm.events.facade import Directory
+
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
+def event_log(tmp_path_factory) -> Path:
+    """The folder where Spark writes down every plan and option: where a secret would show."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(event_log: Path) -> "Iterator[SparkSession]":
     """The session that `export` and `validate` join when a test calls them."""
     from mqdssm.spark.session import spark_session
 
-    quick = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
-    checked = {"spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true"}
-    with spark_session("mqdssm tests", cores=2, memory="1g", brief=True, conf=quick | checked) as session:
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": event_log.as_uri(),
+    }
+    with spark_session("mqdssm tests", cores=2, memory="1g", brief=True, conf=settings) as session:
         yield session
+
+
+@dataclass(frozen=True)
+class Enterprise:
+    """A directory with a few objects of every type, and defects only where a test plants them.
+
+    Attributes:
+        server: a slapd of its own: what is exported is all that it holds.
+        password_file: holds the administrator's password.
+        access: how to log in, as `mqdssm.connect` and `export` take it.
+    """
+
+    server: OpenLdapServer
+    password_file: Path
+    access: dict[str, Any]
+
+    def connect(self) -> "Directory":
+        return mqdssm.connect(self.server.url, **self.access)
+
+    def options(self, **changes: str) -> dict[str, str]:
+        """Options of the data source."""
+        return {
+            "url": self.server.url,
+            "user": self.server.user,
+            "cafile": self.server.ca_file,
+            "credentialsfile": str(self.password_file),
+        } | changes
+
+
+@pytest.fixture
+def enterprise(tmp_path) -> Iterator[Enterprise]:
+    # without the overlay that keeps objectGUID unique, so that a test can break it
+    with OpenLdapServer(durable=False, unique=False) as server:
+        access = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
+        file = tmp_path / "password"
+        file.write_text(server.password + "\n")
+        made = Enterprise(server, file, access)
+        with made.connect() as directory:
+            fill(server, directory)
+        yield made
+
+
+def fill(server: OpenLdapServer, directory: "Directory") -> None:
+    paris, oslo = (directory.create(mqdssm.Site(name=name)) for name in ("Paris", "Oslo"))
+    directory.create(mqdssm.RoutingLink(site1_identifier=paris, site2_identifier=oslo, actual_cost=7))
+    server.add_user("ann")
+    gates = []
+    for name, sites in [("web01", [paris]), ("web02", [paris, oslo])]:
+        server.add_computer(name)
+        machine = mqdssm.QueueManager(
+            computer_name=name,
+            site_identifier_list=sites,
+            out_routing_server_identifier_list=gates,
+            operating_system_type=mqdssm.OperatingSystemType.WIN_SERVER,
+        )
+        gates.append(directory.create(machine))
+    for n, level in enumerate(mqdssm.PrivacyLevel):
+        directory.create(
+            mqdssm.Queue(
+                pathname=rf"web0{n % 2 + 1}\orders#{n}",
+                label=f"Größe {n}",
+                quota=2**32 - 1 - n,
+                privacy_level=level,
+            )
+        )
+    (only,) = directory.search(mqdssm.Enterprise)
+    if only.security is None:  # as the base tree has it on servers that make none (M41)
+        only.security = next(directory.search(mqdssm.Queue)).security
+        directory.write(only, attributes=["Security"])
