@@ -102,6 +102,7 @@ def test_every_truncation_and_one_octet_more():
         ("0401ff" + "3000", "objectName"),  # no UTF-8
         ("0400" + "3100", "attributes"),
         ("0400" + "3001" + "00", "PartialAttribute"),
+        ("0400" + "3000" + "30050401613100", "attributes"),  # the list ends before the entry
         ("0400" + "3080" + "0000", "attributes"),
         ("0400" + "3007" + "3080" + "0401613100", "PartialAttribute"),
         ("0400" + "3007" + "3006" + "0401613100", "PartialAttribute"),

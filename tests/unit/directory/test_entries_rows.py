@@ -1,5 +1,6 @@
 """The row decoder: equal to the generic one whatever comes, and learning shapes within bounds."""
 
+import itertools
 import random
 
 import pytest
@@ -188,6 +189,19 @@ def test_a_compiled_shape_accepts_nothing_that_the_generic_decoder_refuses(form)
         else:
             assert decoder.rows(octets, spans) == [generic]
     assert refused > 100
+
+
+def test_lengths_that_lie_in_pairs_are_seen_by_both():
+    """Any two octets one more or one less: two lengths that agree with each other, but not with the rest."""
+    content = entry(b"CN=a", attribute(b"x", b"12"), attribute(b"y", b"a", b"b"), attribute(b"z", b"3"))
+    decoder = taught(["x", "y", "z"], content, frozenset({"y"}))
+    for one, other in itertools.combinations(range(len(content)), 2):
+        for more, less in itertools.product((-1, 1), repeat=2):
+            changed = bytearray(content)
+            changed[one] = (changed[one] + more) & 0xFF
+            changed[other] = (changed[other] + less) & 0xFF
+            fast, generic = both(decoder, bytes(changed))
+            assert fast is None or fast == generic
 
 
 def test_every_truncation():
