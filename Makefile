@@ -1,7 +1,7 @@
 # Everything a person does here. Each target first does what it needs; `make` alone lists them.
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-SOURCES := mqdssm tests benchmarks docs .ci
+SOURCES := mqdssm tests benchmarks docs .ci README.md
 # Two workers for two cores; all tests that need a JVM share one worker and one session (tests/conftest.py).
 WORKERS ?= 2
 # Checked for types beside the package: what tests share. A test itself may pass the wrong thing on purpose.
