@@ -265,6 +265,7 @@ def test_a_shape_that_comes_again_is_tried_first():
     for content in contents:
         decode(decoder, [content])
         assert compiled_row(decoder, content) is not None
+        assert len(decoder._shapes) == 3
 
 
 def test_a_shape_out_of_reach_comes_back_when_it_is_needed(monkeypatch):
