@@ -198,7 +198,7 @@ _ACL: Final = re.compile(r"([A-Z_]*)((?:\([^()]*\))*)")
 _HEX_BYTE: Final = re.compile(r"0[xX][0-9A-Fa-f]{1,2}")
 _HEX_MASK: Final = re.compile(r"0[xX][0-9A-Fa-f]{1,16}")
 _OCTAL: Final = re.compile(r"0[0-7]{1,21}")
-_DECIMAL: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+_DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,19}")
 _GUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _DATA: Final = re.compile(r"#((?:[0-9A-Fa-f]{2})*)")
 
@@ -269,6 +269,8 @@ def _parse_sid(text: str, domain: Sid | None) -> Sid:
         if domain is None:
             raise ValueError(f"SDDL: {text} is an account of a domain: which one?")
         return Sid.of(domain.authority, *domain.subauthorities, DOMAIN_ALIASES[text])
+    if " " in text:
+        raise ValueError(f"SDDL: {text!r} is neither an alias nor a SID")
     return Sid.parse(text)
 
 

@@ -4,8 +4,7 @@ import json
 import subprocess
 from functools import cache
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 
@@ -28,8 +27,11 @@ def answer(question):
         made = ndr_unpack(security.descriptor, bytes.fromhex(value))
     return {"hex": ndr_pack(made).hex(), "sddl": made.as_sddl(domain)}
 
-json.dump([answer(question) for question in json.load(sys.stdin)], sys.stdout)
+for line in sys.stdin:
+    print(json.dumps([answer(question) for question in json.loads(line)]), flush=True)
 """
+
+Question = tuple[str, str, str]
 
 
 @cache
@@ -43,16 +45,24 @@ def missing() -> str:
     return "" if ran.returncode == 0 else "needs Samba's Python modules (Debian: apt install python3-samba)"
 
 
-def ask(questions: list[tuple[str, str, str]]) -> list:
-    """Answer (kind, value, domain SID) questions in one go; skip the test where Samba is not installed."""
-    if missing():
-        pytest.skip(missing())
-    ran = subprocess.run(
-        [SYSTEM_PYTHON, "-c", PROGRAM],
-        input=json.dumps(questions),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return json.loads(ran.stdout)
+class SambaOracle:
+    """A process that answers (kind, value, domain SID) questions until it is closed."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [SYSTEM_PYTHON, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, questions: list[Question]) -> list[Any]:
+        """Answer questions, in their order."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(questions) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        assert answer, "Samba's code died over these questions"
+        return list(json.loads(answer))
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate(timeout=20)

