@@ -73,7 +73,7 @@ class Knowledge:
             GenericDirectoryError: it is of no known kind, or holds another directory than the others.
             ConfigError: the options name an unknown profile, or a naming context that is none.
         """
-        limit = min(deadline, time.monotonic() + self._options.operation_timeout_s)
+        limit = min(deadline, time.monotonic() + self._options.connect_timeout_s)
         root_dse = _read_root_dse(channel, endpoint, limit)
         profile = choose(root_dse, self._options.profile, PROFILES)
         found = _Directory(profile, profile.naming(root_dse, self._options.naming_context), root_dse)

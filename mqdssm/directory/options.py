@@ -102,7 +102,8 @@ class ConnectionOptions:
         password: of the user.
         ca_file: PEM file of the trusted certification authorities; None: the system's.
         profile: ``"auto"`` or the name of a profile.
-        connect_timeout_s: limit for connecting, securing and binding to one server, in seconds.
+        connect_timeout_s: limit for connecting, securing and binding to one server, in seconds; and again
+            for asking a new one what it is.
         operation_timeout_s: limit for one operation or one page, in seconds.
         page_size: entries asked for in one page.
         read_only: refuse every change before it is sent.

@@ -171,15 +171,15 @@ class Pool:
             limit = min(deadline, time.monotonic() + self._options.connect_timeout_s)
             try:
                 channel = open_channel(Attempt(self._options, endpoint, self._context, limit), self.counter)
+                self._greet(endpoint, channel, deadline)
             except DirectoryNotConnected as error:
                 with self._changed:
                     self._mark_failed(endpoint)
                 if error.ldap_code == INVALID_CREDENTIALS:
                     raise  # asking the next server with the same password could lock the account
                 failures.append(error)
-                continue
-            self._greet(endpoint, channel, deadline)
-            return endpoint, channel
+            else:
+                return endpoint, channel
         raise _none_of_them(failures)
 
     def _greet(self, endpoint: Endpoint, channel: Channel, deadline: float) -> None:

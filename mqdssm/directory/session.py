@@ -405,8 +405,8 @@ class Session:
     def _known(self) -> Knowledge:
         """Connect if no server has been seen yet: the first connection to a server is welcomed."""
         if not self._knowledge.is_there:
-            connecting = len(self._options.endpoints) * self._options.connect_timeout_s
-            with self._pool.lease(time.monotonic() + connecting + self._options.operation_timeout_s):
+            connecting = 2 * len(self._options.endpoints) * self._options.connect_timeout_s
+            with self._pool.lease(time.monotonic() + connecting):
                 pass
         return self._knowledge
 

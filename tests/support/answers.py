@@ -1,6 +1,7 @@
 """LDAP answers as a server would send them, for servers made of a few lines."""
 
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
 
 from mqdssm.directory.ber import ENUMERATED, SET, boolean, integer, octet_string, sequence, tlv
 from mqdssm.directory.requests import PAGED_RESULTS_OID
@@ -11,6 +12,7 @@ from mqdssm.directory.responses import (
     NOTICE_OF_DISCONNECTION_OID,
     SEARCH_DONE,
     SEARCH_ENTRY,
+    MessageSplitter,
 )
 
 
@@ -54,3 +56,23 @@ def entry(number: int, dn: str, attributes: Mapping[str, Sequence[bytes]] | None
 def notice_of_disconnection(code: int = 52) -> bytes:
     name = octet_string(NOTICE_OF_DISCONNECTION_OID, 0x8A)
     return result(0, EXTENDED_RESPONSE, code, text="shutting down", more=name)
+
+
+def conversation(*replies: Callable[[int], bytes]) -> Callable[[socket.socket], None]:
+    """A server's script: each request in turn gets the reply made for its message id; then silence."""
+
+    def talk(connection: socket.socket) -> None:
+        splitter = MessageSplitter()
+        waiting = list(replies)
+        while data := connection.recv(65536):
+            for request in splitter.feed(data)[1]:
+                if waiting:
+                    connection.sendall(waiting.pop(0)(request.id))
+
+    return talk
+
+
+def openldap_root_dse(number: int) -> bytes:
+    """What makes a client take the server for an OpenLDAP."""
+    shown = {"objectClass": [b"OpenLDAProotDSE"], "namingContexts": [b"dc=example,dc=com"]}
+    return entry(number, "", shown) + search_done(number)
