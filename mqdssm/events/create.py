@@ -12,7 +12,7 @@ from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import SERVICE_NAMES, Values, service_type, stored_values
 from mqdssm.events.machines import with_machine
 from mqdssm.events.settings import Served, new_identity
-from mqdssm.events.signing import write_signing_keys
+from mqdssm.events.signing import signing_values
 from mqdssm.events.targets import CONFIGURATION_NAME
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -144,6 +144,7 @@ def _create_queue_manager(ctx: Context, manager: QueueManager, names: frozenset[
     values = stored_values(ctx, table, manager, names, Access.CREATE)
     if not names.isdisjoint(SERVICE_NAMES):
         values["mSMQServiceType"] = service_type(manager, manager.populated, {})
+    keys = signing_values(manager.public_signing_key_list) if "PublicSigningKeyList" in names else {}
     values |= _identity(ctx, manager, names)
 
     def below(machine: Machine) -> UUID:
@@ -171,8 +172,7 @@ def _create_queue_manager(ctx: Context, manager: QueueManager, names: frozenset[
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
             served = Served.of(ctx.session.get(dn, settings.ATTRIBUTES))
             identifier = served.identifier
-        if "PublicSigningKeyList" in names:
-            write_signing_keys(ctx, machine.dn, manager.public_signing_key_list)
+        ctx.session.modify(machine.dn, keys)
         settings.reconcile(ctx, served, renew=True)
         return identifier
 

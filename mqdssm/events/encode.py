@@ -13,6 +13,7 @@ from mqdssm.tables import TABLES, compute
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access, Computed, Holder, Row
 from mqdssm.tables.syntax import UINT32
+from mqdssm.wire.dtyp import SecurityDescriptor
 
 SERVICE_NAMES: Final = ("RoutingServer", "RemoteAccessServer", "DirectoryServer", "DirectoryServerType")
 """What mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.1.1.5)."""
@@ -32,6 +33,7 @@ def stored_values(
         LDAP attribute -> values; no value where the abstract value cannot be stored (M38).
 
     Raises:
+        DecodeError: Security is no security descriptor.
         GenericDirectoryError: a site that does not exist (3.1.6.1.4.4).
         MappingError: a value that the directory cannot carry (M28).
     """
@@ -42,7 +44,9 @@ def stored_values(
         value = getattr(obj, row.field)
         match row.computed:
             case None:
-                values[row.ldap[0]] = () if value is None else row.encode(value)
+                if row.adm == "Security":
+                    SecurityDescriptor.from_bytes(value)  # a damaged one must not get in
+                values[row.ldap[0]] = row.encode(value)
             case Computed.QUEUE_MANAGERS:
                 values[row.ldap[0]] = _queue_managers(ctx, value)
             case Computed.SITE:

@@ -1,7 +1,5 @@
 """Signing keys and certificates in two attributes ([MS-MQDSSM] 3.1.6.1.1.9, 3.1.6.7.1.8, 3.1.6.7.6.4)."""
 
-from mqdssm.events.context import Context
-from mqdssm.model.dn import DN
 from mqdssm.wire.certificates import UserSignCerts
 
 CERTIFICATES = "mSMQSignCertificates"
@@ -10,6 +8,8 @@ DIGESTS = "mSMQDigests"
 
 def signing_values(image: bytes) -> dict[str, tuple[bytes, ...]]:
     """An MQUSERSIGNCERTS structure and the digests in it, written together (decision M21).
+
+    The Mig attributes were set by Windows 2000 alone ([MS-MQDSSM] note <9>): they are left as they are.
 
     Args:
         image: the structure, byte for byte; empty for none.
@@ -22,15 +22,3 @@ def signing_values(image: bytes) -> dict[str, tuple[bytes, ...]]:
     digests = UserSignCerts.from_bytes(image).digests()
     # a set of values: LDAP refuses the same digest twice
     return {CERTIFICATES: (image,), DIGESTS: tuple(dict.fromkeys(digests))}
-
-
-def write_signing_keys(ctx: Context, computer: DN, image: bytes) -> None:
-    """Write QueueManager.PublicSigningKeyList to the computer object.
-
-    The Mig attributes were set by Windows 2000 alone ([MS-MQDSSM] note <9>): they are left as they are.
-
-    Raises:
-        DecodeError: no MQUSERSIGNCERTS.
-        DirectoryError: the computer could not be changed.
-    """
-    ctx.session.modify(computer, signing_values(image))

@@ -10,7 +10,7 @@ from mqdssm.events.attributes import names_to_write
 from mqdssm.events.context import Context
 from mqdssm.events.encode import SERVICE_NAMES, Values, service_type, stored_values
 from mqdssm.events.settings import Served
-from mqdssm.events.signing import DIGESTS, signing_values, write_signing_keys
+from mqdssm.events.signing import DIGESTS, signing_values
 from mqdssm.events.targets import entry_at, locate
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -70,9 +70,9 @@ def _write_queue_manager(
     values = stored_values(ctx, table, manager, names, Access.WRITE)
     if not names.isdisjoint(SERVICE_NAMES):
         values["mSMQServiceType"] = service_type(manager, names, _stored_roles(entry))
+    keys = signing_values(manager.public_signing_key_list) if "PublicSigningKeyList" in names else {}
     ctx.session.modify(entry.dn, values)
-    if "PublicSigningKeyList" in names:
-        write_signing_keys(ctx, DN.parse(entry.dn).parent, manager.public_signing_key_list)
+    ctx.session.modify(DN.parse(entry.dn).parent, keys)
     if not names.isdisjoint(_SETTINGS_NAMES):
         after = Served.of(Entry(entry.dn, entry.attributes | _lower(values)))
         gone = [site for site in before.sites if site not in after.sites or not after.is_server]
