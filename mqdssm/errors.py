@@ -108,7 +108,7 @@ class AttributeNotFound(DirectoryError):  # noqa: N818  the specification's name
     default_result = DirectoryOperationResult.ATTRIBUTE_NOT_FOUND
 
 
-class EndOfData(ObjectNotFound):  # noqa: N818  the specification's name, a public one
+class EndOfData(ObjectNotFound):
     """A search has no (further) object ([MS-MQDSSM] 3.1.6.5): what a read that searched answers, too."""
 
     default_result = DirectoryOperationResult.END_OF_DATA

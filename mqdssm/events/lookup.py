@@ -25,7 +25,7 @@ from mqdssm.tables.places import search_base
 from mqdssm.tables.row import Access, Computed, Row
 
 BATCH_ENTRIES: Final = 500
-"""Entries whose references are resolved together: half a page."""
+"""Entries whose references are resolved together, at most: half a usual page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,8 @@ def _elements(
     ctx: Context, table: ElementTable, criteria: Criteria, decoder: ElementDecoder
 ) -> Iterator[DirectoryObject]:
     references = decoder.references()
-    for batch in batched(_entries(ctx, table, criteria, decoder), BATCH_ENTRIES):
+    size = min(BATCH_ENTRIES, ctx.session.options.page_size)
+    for batch in batched(_entries(ctx, table, criteria, decoder), size):
         decoder.prefetch(batch, references)
         for dn, values in batch:
             yield decoder.element(dn, values, references)

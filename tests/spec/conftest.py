@@ -58,7 +58,8 @@ class World:
     def queue_manager(self, computer: str | None = None, **values: object) -> UUID:
         """A queue manager on a computer of its own; served sites default to a new one."""
         computer = computer or self.computer()
-        values.setdefault("site_identifier_list", [self.site()])
+        if "site_identifier_list" not in values:
+            values["site_identifier_list"] = [self.site()]
         guid = self.directory.create(mqdssm.QueueManager(computer_name=computer, **values))
         self._names[guid] = computer
         return guid
