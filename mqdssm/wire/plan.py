@@ -208,6 +208,8 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> Plan:
     names = [field.name for field, _ in walked if isinstance(field, Value | Items | Bytes | Text16)]
     if sorted(names) != sorted(known):
         raise TypeError(f"{section}: {cls.__name__} has {sorted(known)}, laid out are {sorted(names)}")
+    if any(isinstance(field, When) and not field.fields for field, _ in walked):
+        raise TypeError(f"{section}: a when() without fields")
     if sum(isinstance(field, TotalSize) for field, _ in walked) > 1:
         raise TypeError(f"{section}: two fields hold the size of the whole")
     guards = _guards(section, walked)

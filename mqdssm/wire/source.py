@@ -227,7 +227,8 @@ class _ReadWriter(_Writer):
         if branch.when.there and name in names:
             self.refuse_if(f"not ({self.there(branch)})")
         self.depth -= 1
-        self.line("else:")
+        if names:
+            self.line("else:")
         self.depth += 1
         for absent in names:
             self.line(f"v_{absent} = {self.bind('default', self.plan.defaults[absent])}")
@@ -352,9 +353,11 @@ class _WriteWriter(_Writer):
         self.depth += 1
         self.steps(branch.steps)
         self.depth -= 1
-        self.line("else:")
+        names = tuple(branch_names(branch.steps))
+        if names:
+            self.line("else:")
         self.depth += 1
-        for absent in branch_names(branch.steps):
+        for absent in names:
             default = self.bind("default", self.plan.defaults[absent])
             self.refuse_if(f"v_{absent} != {default}")
         self.depth -= 1

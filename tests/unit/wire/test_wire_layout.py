@@ -544,6 +544,7 @@ A8, B8 = Value("a", U8), Value("b", U8)
         (One, (Bytes("b", high=1), A8), "it must be last and have a limit"),
         (One, (A8, when("b", B8)), "needs a Count, ByteSize or Flag"),
         (One, (when("b", A8), Count("b", U8), Items("b", U8)), "always read before"),
+        (One, (A8, B8, when("b")), "without fields"),
         (One, (when_left("b", B8), A8), "must hold it, and be last"),
         (One, (A8, when_left("c", B8)), "must hold it, and be last"),
         (One, (A8, Count("b", Text16Z(1)), Items("b", U8)), "a number must have a fixed size"),  # type: ignore[arg-type]

@@ -1,0 +1,102 @@
+"""Broken bytes: either they decode and encode to themselves, or DecodeError comes out, and nothing else."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from wire_strategies import mutants
+
+from mqdssm.errors import DecodeError
+from mqdssm.wire.certificates import UserSignCerts
+from mqdssm.wire.dtyp import Ace, Acl, SecurityDescriptor, Sid
+from mqdssm.wire.keys import RSA_BLOB, PublicKeys
+
+FOLDER = Path(__file__).parents[1] / "vectors"
+VECTORS = [
+    *json.loads((FOLDER / "descriptors.json").read_text()),
+    *json.loads((FOLDER / "keys.json").read_text()),
+]
+SEED = 20_130_625
+MUTANTS = 20_000
+
+
+def attempt(decode, data):
+    """What is made of the data, or None for a refusal with all that it must have."""
+    try:
+        return decode(data)
+    except DecodeError as error:
+        refused = error
+    assert type(refused) is DecodeError
+    assert refused.section.startswith("[MS-")
+    assert refused.field
+    return None
+
+
+def seeds(kind):
+    return [bytes.fromhex(vector["hex"]) for vector in VECTORS if vector["kind"] == kind]
+
+
+DESCRIPTORS = seeds("descriptor")
+ACES = [
+    *seeds("ace"),
+    bytes.fromhex(
+        "050028000001000001000000" + "0232bd063edfd1119c86006008764d0e" + "010100000000000100000000"
+    ),
+    bytes.fromhex("09031c00ffff1f00" + "010100000000000100000000" + "6172747800000000"),
+]
+ACLS = [bytes(Acl.of(map(Ace.from_bytes, ACES))), bytes(Acl()), bytes.fromhex("0200600004000000") + bytes(88)]
+BLOBS = [key.blob for image in seeds("keys") for key in PublicKeys.from_bytes(image).keys]
+
+
+@pytest.mark.parametrize(
+    ("decode", "corpus", "share"),
+    [
+        pytest.param(SecurityDescriptor.from_bytes, DESCRIPTORS, 8, id="SecurityDescriptor"),
+        pytest.param(Acl.from_bytes, ACLS, 3, id="Acl"),
+        pytest.param(Ace.from_bytes, ACES, 2, id="Ace"),
+        pytest.param(Sid.from_bytes, seeds("sid"), 1, id="Sid"),
+        pytest.param(PublicKeys.from_bytes, seeds("keys"), 3, id="PublicKeys"),
+        pytest.param(RSA_BLOB.decode, BLOBS, 1, id="RsaBlob"),
+        pytest.param(UserSignCerts.from_bytes, seeds("certificates"), 2, id="UserSignCerts"),
+    ],
+)
+def test_mutants(decode, corpus, share):
+    accepted = 0
+    for mutant in mutants(Random(SEED), corpus, MUTANTS * share // 20):
+        made = attempt(decode, mutant)
+        if made is None:
+            continue
+        accepted += 1
+        if isinstance(made, SecurityDescriptor | Ace | Sid | PublicKeys | UserSignCerts):
+            assert bytes(made) == mutant
+        if isinstance(made, SecurityDescriptor):
+            text = made.to_sddl()
+            assert SecurityDescriptor.from_sddl(text).to_sddl() == text
+    assert accepted > 0, "a corpus that is never accepted proves little"
+
+
+def test_mutated_text():
+    """Whatever people type, ValueError is all that comes out."""
+    random = Random(SEED)
+    texts = [vector["sddl"] for vector in VECTORS if "sddl" in vector]
+    letters = "OGDS:();APRI0x19-#WDBASY\u0661 \n"
+    for _ in range(4000):
+        text = list(random.choice(texts))
+        for _ in range(random.randint(1, 4)):
+            at = random.randrange(len(text) + 1)
+            text[at : at + random.randint(0, 3)] = random.choices(letters, k=random.randint(0, 4))
+        try:
+            made = SecurityDescriptor.from_sddl("".join(text))
+        except ValueError:
+            continue
+        canonical = made.to_sddl()
+        assert SecurityDescriptor.from_sddl(canonical).to_sddl() == canonical
+
+
+@pytest.mark.parametrize("size", [0, 1, 19, 20, 4096, 200_000])
+def test_noise_is_refused_quickly(size):
+    noise = Random(SEED).randbytes(size)
+    for decode in (SecurityDescriptor.from_bytes, Acl.from_bytes, Ace.from_bytes, PublicKeys.from_bytes):
+        with pytest.raises(DecodeError):
+            decode(noise)
