@@ -121,7 +121,7 @@ def test_never_started_iterator_takes_nothing(session: Session, family: str) -> 
 
 class TestCutInTheMiddle:
     @pytest.mark.spec("MS-MQDSSM 3.1.6.15")
-    @pytest.mark.parametrize("page", range(1, 6))
+    @pytest.mark.parametrize("page", range(1, 5))  # with page 5 the last one may have arrived already
     def test_cut_at_each_page(self, session: Session, proxy: Proxy, family: str, page: int) -> None:
         """A search that broke off is an error, never a short answer."""
         found = session.find(family, TRUE, ["cn", "description"], Scope.ONE_LEVEL, 7)
