@@ -116,9 +116,7 @@ def _read_guid(ctx: Context, dn: DN) -> UUID:
 def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
     path = PathName.parse(queue.pathname or "")
     if path.subqueue is not None:
-        raise ValueError(
-            f"Pathname {queue.pathname!r}: a queue name has no ';', and subqueues are not stored"
-        )
+        raise ValueError(f"Pathname {queue.pathname!r}: subqueues are not stored, and a name has no ';'")
     if path.kind is not PathKind.PUBLIC:
         raise GenericDirectoryError(
             f"{queue.pathname!r} is no public queue: only these are stored in a directory (3.1.6.20.2)"
