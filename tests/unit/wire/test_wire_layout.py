@@ -5,240 +5,52 @@ The structures are those of the protocols that will use it: discovery, replicati
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 from wire_strategies import assert_length_is_law
+from wire_structures import (
+    CHANGE,
+    CHANGE_BY_GUID,
+    CHANGE_REQUEST,
+    EXAMPLES,
+    MESSAGE,
+    NUMBERS,
+    REPLY,
+    REQUEST,
+    TAIL,
+    A,
+    Change,
+    ChangeRequest,
+    Command,
+    Message,
+    Numbers,
+    Reply,
+    Request,
+    Tail,
+)
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.layout import (
-    BOOL16,
-    GUID,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
     U32,
-    U64,
-    U64BE,
-    Bytes,
-    ByteSize,
-    Const,
     Count,
-    FieldError,
     Flag,
-    Ignored,
     Items,
     Layout,
     Nested,
-    Text16,
     Text16Z,
-    TotalSize,
     Value,
-    big_endian,
-    enum_of,
-    raw,
-    unless,
     when,
-    when_left,
 )
 
 PACKETS = {
     vector["id"]: vector
     for vector in json.loads((Path(__file__).parents[2] / "vectors" / "discovery.json").read_text())
 }
-A, B = UUID("e6eaba62-d1c6-11db-baac-0003ff4e2d22"), UUID("e6eaba60-d1c6-11db-baac-0003ff4e2d22")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    correlation_id: UUID
-    networks: tuple[UUID, ...]
-    network_mask: int = 0
-    site: UUID | None = None
-    servers: str = ""
-
-
-REPLY = Layout(
-    Reply,
-    "[MS-MQSD] 2.2.3",
-    Ignored("Version", U8),
-    Const("Type", U8, 2),
-    Ignored("Reserved", U16),
-    Value("correlation_id", GUID, "CorrelationID"),
-    Count("networks", U32, "ConnectedNetworkCount", low=1, high=32),
-    Value("network_mask", U32, "ConnectedNetworkMask"),
-    ByteSize("servers", U32, "DirectoryServiceServerSize", high=1024),
-    Items("networks", GUID, "ConnectedNetworkArray"),
-    when(
-        "servers",
-        Value("site", GUID, "RespondingSiteID"),
-        Text16("servers", "DirectoryServiceServerArray"),
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    enterprise: UUID
-    request: UUID
-    site: UUID
-    ipx_networks: tuple[int, ...] = ()
-
-
-REQUEST = Layout(
-    Request,
-    "[MS-MQSD] 2.2.2",
-    Ignored("Version", U8),
-    Const("Type", U8, 1),
-    Ignored("Reserved", U16),
-    Value("enterprise", GUID, "EnterpriseID"),
-    Value("request", GUID, "RequestID"),
-    Value("site", GUID, "SiteID"),
-    when_left(
-        "ipx_networks",
-        Count("ipx_networks", U32, "IPXNetworkCount", low=1, high=32),
-        Items("ipx_networks", U32, "IPXNetworkNumberArray"),
-    ),
-)
-
-
-class Command(IntEnum):
-    CREATE = 0
-    UPDATE = 1
-    DELETE = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    command: Command
-    path: str = ""
-    guid: UUID | None = None
-    previous: int = 0
-    sequence: int = 1
-    tags: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.previous >= self.sequence:
-            raise FieldError("sequence", f"{self.sequence} does not follow {self.previous}")
-
-
-CHANGE = Layout(
-    Change,
-    "[MC-MQDSRP] 2.2.4",
-    Value("command", enum_of(U8, Command), "Command"),
-    Flag("guid", U8, "UseGuid"),
-    unless("guid", Value("path", Text16Z(64), "PathName")),
-    when("guid", Value("guid", GUID, "GuidIdentifier")),
-    Value("previous", U64BE, "PreviousSeqNumber"),
-    Value("sequence", U64BE, "SeqNumber"),
-    Count("tags", U8, "NumberOfProperties"),
-    Items("tags", Text16Z(16), "PropertyValue"),
-)
-
-
-def name_units(message: Any) -> int:
-    return len(message.requester) + 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRequest:
-    requester: str
-    psc: str | None = None
-    change: Change
-
-
-CHANGE_REQUEST = Layout(
-    ChangeRequest,
-    "[MC-MQDSRP] 2.2.6.2",
-    Const("Version", U8, 0),
-    Flag("psc", U32, "PSCNameOffset", yes=name_units),
-    Value("requester", Text16Z(16), "RequesterName"),
-    when("psc", Value("psc", Text16Z(16), "PSCName")),
-    Value("change", Nested(CHANGE), "DirectoryChange"),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    kind: int = 7
-    big: int = 0
-    flag: bool = False
-    numbers: tuple[int, ...] = (0, 0, 0, 0)
-    key: bytes = b"abc"
-    machine: str = ""
-    changes: tuple[Change, ...] = ()
-    note: str = ""
-    rest: bytes = b""
-
-    def __post_init__(self) -> None:
-        if self.kind == 99:
-            raise ValueError("nobody sends 99")
-
-
-MESSAGE = Layout(
-    Message,
-    "[MS-TEST] 1",
-    Const("Magic", raw(4), b"RSA1"),
-    TotalSize("Length", U32),
-    Value("kind", enum_of(U16, Command, keep_unknown=True), "Kind"),
-    Value("big", big_endian(3), "Big", low=0, high=0xFFFF),
-    Value("flag", BOOL16, "Flag"),
-    Count("numbers", I8, "NumberCount", high=4),
-    Items("numbers", I64, "Numbers"),
-    Value("key", raw(3), "Key"),
-    Count("changes", I16, "Count", high=3),
-    when(
-        "changes",
-        Value("machine", Text16Z(8), "MachineName"),
-        Items("changes", Nested(CHANGE), "Changes"),
-    ),
-    ByteSize("note", U64, "NoteSize", high=20),
-    Text16("note", "Note", terminated=False),
-    Ignored("Reserved", I32, send=-1),
-    Bytes("rest", "Rest", high=6),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
-    items: tuple[str, ...] = ()
-
-
-TAIL = Layout(Tail, "[MS-TEST] 2", Items("items", Text16Z(4), "Items", high=3))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    numbers: tuple[int, ...] = ()
-
-
-NUMBERS = Layout(Numbers, "[MS-TEST] 3", Items("numbers", U16, "Numbers", high=3))
-
-CHANGE_BY_GUID = Change(command=Command.DELETE, guid=A, previous=1, sequence=2**63, tags=("a", ""))
-CHANGE_BY_PATH = Change(command=Command.CREATE, path="web01\\q\ud800", sequence=5)
-EXAMPLES: list[tuple[Layout[Any], Any]] = [
-    (REPLY, Reply(correlation_id=A, networks=(B,))),
-    (REPLY, Reply(correlation_id=A, networks=(A, B), network_mask=3, site=B, servers="10nt4pec,01x")),
-    (REQUEST, Request(enterprise=A, request=B, site=A)),
-    (REQUEST, Request(enterprise=A, request=B, site=A, ipx_networks=(1, 2**32 - 1))),
-    (CHANGE, CHANGE_BY_GUID),
-    (CHANGE, CHANGE_BY_PATH),
-    (CHANGE_REQUEST, ChangeRequest(requester="web01", psc="", change=CHANGE_BY_GUID)),
-    (CHANGE_REQUEST, ChangeRequest(requester="", change=CHANGE_BY_PATH)),
-    (MESSAGE, Message()),
-    (MESSAGE, Message(kind=Command.UPDATE, big=0xFFFF, flag=True, numbers=(), note="n\0te", rest=b"123456")),
-    (MESSAGE, Message(numbers=(-1, 2**63 - 1), machine="pec", changes=(CHANGE_BY_GUID, CHANGE_BY_PATH))),
-    (TAIL, Tail()),
-    (TAIL, Tail(items=("a", "", "abcd"))),
-    (NUMBERS, Numbers(numbers=(1, 2, 3))),
-]
 NAMED = [
     pytest.param(layout, made, id=f"{made.__class__.__name__}{n}")
     for n, (layout, made) in enumerate(EXAMPLES)
@@ -502,57 +314,6 @@ def test_an_object_of_another_class():
     for encode in (REPLY.encode, REPLY.encode_interpreted):
         with pytest.raises(TypeError, match="is no Reply"):
             encode(CHANGE_BY_GUID)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class One:
-    a: Any = 0
-    b: Any = field(default_factory=tuple)
-
-
-@dataclass(frozen=True)
-class Bare:
-    a: Any
-    b: Any = None
-
-
-A8, B8 = Value("a", U8), Value("b", U8)
-
-
-@pytest.mark.parametrize(
-    ("cls", "declared", "problem"),
-    [
-        (int, (A8,), "int is no dataclass"),
-        (One, (A8,), r"One has \['a', 'b'\], laid out are \['a'\]"),
-        (One, (A8, B8, A8), "laid out are"),
-        (One, (A8, B8, Value("c", U8)), "laid out are"),
-        (One, (TotalSize("x", U8), TotalSize("y", U8), A8, B8), "two fields hold the size"),
-        (One, (when("b", TotalSize("x", U8)), A8, B8), "needs a Count"),
-        (One, (A8, Count("b", U8), when("b", TotalSize("x", U8), Items("b", U8))), "x must not be optional"),
-        (One, (A8, Items("b", U8), Count("b", U8)), "b must stand before b"),
-        (One, (A8, Count("b", U8), Count("b", U8), Items("b", U8)), "two numbers announce b"),
-        (One, (A8, Count("b", U8), Bytes("b")), "b announces b, which it cannot"),
-        (One, (A8, ByteSize("b", U8), Items("b", U8)), "which it cannot"),
-        (One, (A8, B8, Count("c", U8)), "c announces c, which it cannot"),
-        (One, (A8, Flag("b", U8), B8), "has a Flag and must be in when"),
-        (One, (A8, Flag("b", U8), unless("b", B8)), "cannot be there unless"),
-        (One, (A8, Flag("b", U8), when("b", B8)), "the default of b must be None"),
-        (Bare, (Flag("b", U8), when("b", A8, B8)), "a is optional and has no default"),
-        (One, (A8, Text16("b")), "b needs a ByteSize"),
-        (One, (Items("b", U8), A8), "it must be last and have a limit"),
-        (One, (A8, Items("b", U8)), "it must be last and have a limit"),
-        (One, (Bytes("b", high=1), A8), "it must be last and have a limit"),
-        (One, (A8, when("b", B8)), "needs a Count, ByteSize or Flag"),
-        (One, (when("b", A8), Count("b", U8), Items("b", U8)), "always read before"),
-        (One, (A8, B8, when("b")), "without fields"),
-        (One, (when_left("b", B8), A8), "must hold it, and be last"),
-        (One, (A8, when_left("c", B8)), "must hold it, and be last"),
-        (One, (A8, Count("b", Text16Z(1)), Items("b", U8)), "a number must have a fixed size"),  # type: ignore[arg-type]
-    ],
-)
-def test_declarations_are_proven_at_import(cls, declared, problem):
-    with pytest.raises(TypeError, match=problem):
-        Layout(cls, "[MS-TEST] 9", *declared)
 
 
 def test_source_can_be_read():
