@@ -9,12 +9,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self, cast, get_args
+from typing import TYPE_CHECKING, Final, Self, cast, get_args
 from urllib.parse import urlsplit
 
+import mqdssm
 from mqdssm.directory.options import TlsMode
 from mqdssm.errors import ConfigError
 from mqdssm.spark.columns import Column, columns_of, element_of
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
 
 NAMES: Final = (
     "object",
@@ -126,6 +130,25 @@ class SourceOptions:
                 )
             return secret
         return None
+
+    def connect(self) -> "Directory":
+        """Connect as the options say, only to read; the password is read now and not kept.
+
+        Raises:
+            ConfigError: settings that cannot be, or a password that is not there.
+            DirectoryNotConnected: no server could be reached, or none lets us in.
+        """
+        return mqdssm.connect(
+            self.urls,
+            user=self.user,
+            password=self.password(),
+            tls=self.tls,
+            ca_file=self.cafile,
+            profile=self.profile,
+            read_only=True,
+            naming_context=self.namingcontext,
+            allow_clear_text=self.allowcleartext,
+        )
 
 
 def _refuse_others(given: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ import site
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,8 @@ SHOWN_LINES_MAX: Final = 2  # of an error of Spark's, whose first lines say what
 DRIVER_MEMORY_MIN_MIB: Final = 1024  # Spark's own default
 DRIVER_MEMORY_MAX_MIB: Final = 8192  # more was never needed: nothing is cached
 _DRIVER_MEMORY_SHARE: Final = 4  # a quarter of the machine
+
+_KEPT: Final[set[Path]] = set()  # folders whose log somebody will want to read
 
 # may be set on any session, also on one that somebody else started
 _SQL_CONF: Final[Mapping[str, str]] = {
@@ -62,7 +65,8 @@ def spark_session(
         cores: how many cores to use; None is all.
         memory: heap of the JVM, as ``1g``; None is a quarter of the machine, 1 to 8 GiB.
         brief: little work is to come: the JVM compiles quickly rather than well, which halves the time of
-            small jobs and makes large ones slower.
+            small jobs and makes large ones slower. Like ``memory`` it counts for the first session of a
+            process only, whose JVM stays.
         conf: further settings of Spark, which win.
 
     Yields:
@@ -78,24 +82,21 @@ def spark_session(
 
     active = SparkSession.getActiveSession()
     if active is not None:
-        with _translated("its log is where that session's is"):
+        ours = _folder.cache_info().currsize
+        hint = _log_hint() if ours else "see the log of the session that was there already"
+        with _translated(hint):
             yield _joined(active, conf or {})
         return
-    folder = Path(tempfile.mkdtemp(prefix="mqdssm-spark-"))
     quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"} if brief else {}
-    session = _start(folder, _configuration(app, folder, cores, memory, {**quick, **(conf or {})}))
-    needed = False
+    session = _start(_configuration(app, cores, memory, {**quick, **(conf or {})}))
     try:
-        with _translated(f"Spark's own log: {folder / LOG_NAME}"):
+        with _translated(_log_hint()):
             yield session
     except SparkFailed:
-        needed = True
+        _KEPT.add(_folder())
         raise
     finally:
         session.stop()
-        if not needed:
-            # the JVM ends a little later than stop() and still writes to its log
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def check_spark() -> None:
@@ -134,8 +135,25 @@ def _joined(active: "SparkSession", conf: Mapping[str, str]) -> "SparkSession":
     return joined
 
 
+@cache
+def _folder() -> Path:
+    """The place of the log and of what Spark spills: one for a process, whose first JVM stays."""
+    folder = Path(tempfile.mkdtemp(prefix="mqdssm-spark-"))
+    atexit.register(_remove, folder)
+    return folder
+
+
+def _log_hint() -> str:
+    return f"Spark's own log: {_folder() / LOG_NAME}"
+
+
+def _remove(folder: Path) -> None:
+    if folder not in _KEPT:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _configuration(
-    app: str, folder: Path, cores: int | None, memory: str | None, conf: Mapping[str, str]
+    app: str, cores: int | None, memory: str | None, conf: Mapping[str, str]
 ) -> dict[str, str]:
     count = cores or os.cpu_count() or 1
     return {
@@ -143,8 +161,8 @@ def _configuration(
         "spark.master": f"local[{cores or '*'}]",
         "spark.driver.memory": memory or _driver_memory(),
         "spark.sql.shuffle.partitions": str(2 * count),
-        "spark.local.dir": str(folder),
-        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.local.dir": str(_folder()),
+        "spark.sql.warehouse.dir": (_folder() / "warehouse").as_uri(),
         **_STATIC_CONF,
         **_SQL_CONF,
         **conf,
@@ -160,19 +178,20 @@ def _driver_memory() -> str:
     return f"{bounded}m"
 
 
-def _start(folder: Path, conf: Mapping[str, str]) -> "SparkSession":
+def _start(conf: Mapping[str, str]) -> "SparkSession":
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
     for key, value in conf.items():
         builder = builder.config(key, value)
-    log = folder / LOG_NAME
+    log = _folder() / LOG_NAME
     with _environment(), _errors_to(log):
         try:
             return builder.getOrCreate()
         except PySparkRuntimeError as error:
-            raise ConfigError(f"Java did not start Spark: {error}; Spark's own log: {log}") from error
+            _KEPT.add(_folder())
+            raise ConfigError(f"Java did not start Spark: {error}; {_log_hint()}") from error
 
 
 @contextlib.contextmanager

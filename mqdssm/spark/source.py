@@ -10,14 +10,13 @@ of a small machine busy; batches are bounded, so memory does not grow with the d
 
 import gc
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from mqdssm.errors import MqdssmError
-from mqdssm.model.base import DirectoryObject
+from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.spark.arrow import arrow_schema, batches
 from mqdssm.spark.columns import Column, columns_of, element_of
 from mqdssm.spark.failures import pack
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from mqdssm.events.facade import Directory
-
-FORMAT = "mqdssm"
+FORMAT: Final = "mqdssm"
 
 
 class MqdssmDataSource(DataSource):
@@ -51,10 +48,10 @@ class MqdssmDataSource(DataSource):
             return MqdssmReader(options, options.columns)
         try:
             columns = columns_of(element_of(options.object), schema.names)
-            if schema != spark_schema(columns):
-                raise ValueError(f"the schema given has other types than {options.object}: leave it out")  # noqa: TRY301  # one place packs
         except ValueError as error:
-            raise pack(error) from None
+            raise pack(ConfigError(str(error))) from None
+        if schema != spark_schema(columns):
+            raise pack(ConfigError(f"the schema given has other types than {options.object}: leave it out"))
         return MqdssmReader(options, columns)
 
     def _checked(self) -> SourceOptions:
@@ -83,9 +80,13 @@ class MqdssmReader(DataSourceReader):
         """
         del partition
         gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
+        element = element_of(self._options.object)
+        names = [column.name for column in self._columns]
         try:
-            with open_directory(self._options) as directory:
-                yield from batches(_objects(directory, self._options, self._columns), self._columns)
+            with self._options.connect() as directory:
+                # a search leaves out what an object lacks or what is damaged, also when asked by name
+                # (decisions M26, M40 and M41): one object cannot stop an export
+                yield from batches(directory.search(element, attributes=names), self._columns)
         except MqdssmError as error:
             raise pack(error) from None
         finally:
@@ -95,23 +96,6 @@ class MqdssmReader(DataSourceReader):
 def spark_schema(columns: Sequence[Column]) -> StructType:
     """Give the Spark schema of some columns."""
     return from_arrow_schema(arrow_schema(columns))
-
-
-def open_directory(options: SourceOptions) -> "Directory":
-    """Connect as the options say; the password is read now and not kept."""
-    import mqdssm
-
-    return mqdssm.connect(
-        options.urls,
-        user=options.user,
-        password=options.password(),
-        tls=options.tls,
-        ca_file=options.cafile,
-        profile=options.profile,
-        read_only=True,
-        naming_context=options.namingcontext,
-        allow_clear_text=options.allowcleartext,
-    )
 
 
 def read(
@@ -134,10 +118,3 @@ def read(
     SourceOptions.parse(given)  # here, where the error keeps its class
     spark.dataSource.register(MqdssmDataSource)
     return spark.read.format(FORMAT).options(**cast("dict[str, Any]", given)).load()
-
-
-def _objects(
-    directory: "Directory", options: SourceOptions, columns: Sequence[Column]
-) -> Iterator[DirectoryObject]:
-    # a search leaves out what an object lacks or what is damaged, also when asked by name (M26, M40, M41)
-    return directory.search(element_of(options.object), attributes=[column.name for column in columns])

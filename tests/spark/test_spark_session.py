@@ -1,0 +1,111 @@
+"""The session: quiet, joined where there is one, and nothing left behind."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqdssm.errors import ConfigError, ObjectNotFound
+from mqdssm.spark.failures import SparkFailed, pack
+from mqdssm.spark.session import spark_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+PROGRAM = """
+import sys
+from mqdssm.spark.export import export
+from mqdssm.spark.validate import validate
+
+manifest = export(sys.argv[1], ["queue"], sys.argv[2])
+result = validate(sys.argv[2])
+print(manifest.types["queue"].rows, len(result.findings), manifest.started.tzname())
+"""
+
+
+def test_a_session_of_somebody_elses_is_joined_and_neither_changed_nor_stopped(spark) -> None:
+    key = "spark.sql.session.timeZone"
+    spark.conf.set(key, "Asia/Tokyo")
+    try:
+        with spark_session("other", conf={"spark.sql.shuffle.partitions": "3"}) as joined:
+            assert joined.sparkContext is spark.sparkContext
+            assert joined.conf.get(key) == "UTC"
+            assert joined.conf.get("spark.sql.shuffle.partitions") == "3"
+            assert joined.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MICROS"
+        assert spark.conf.get(key) == "Asia/Tokyo"
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+        assert SparkSession.getActiveSession() is spark
+        assert spark.range(3).count() == 3
+    finally:
+        spark.conf.set(key, "UTC")
+
+
+def test_settings_of_the_session_that_we_start(spark) -> None:
+    conf = dict(spark.sparkContext.getConf().getAll())
+    assert conf["spark.master"] == "local[2]"
+    assert conf["spark.ui.enabled"] == "false"
+    assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
+    assert spark.sparkContext.uiWebUrl is None
+
+
+def test_the_environment_is_as_it_was(spark) -> None:
+    assert "PYSPARK_PYTHON" not in os.environ
+    assert "SPARK_LOCAL_IP" not in os.environ
+
+
+def test_workers_run_our_python_and_find_our_modules(spark) -> None:
+    def look(batches):
+        import sys
+
+        import pyarrow as pa
+
+        import mqdssm
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable], "ours": [mqdssm.__file__]})
+
+    import mqdssm
+
+    found = spark.range(1).mapInArrow(look, "python string, ours string").collect()
+    assert [tuple(row) for row in found] == [(sys.executable, mqdssm.__file__)]
+
+
+def test_errors_of_our_workers_come_back_as_they_were(spark) -> None:
+    def fail(batches):
+        raise pack(ObjectNotFound("gone", dn="CN=q"))
+
+    with pytest.raises(ObjectNotFound, match="gone; object: CN=q"), spark_session() as joined:
+        joined.range(1).mapInArrow(fail, "id long").collect()
+
+
+def test_other_errors_of_sparks_are_one_of_ours(spark) -> None:
+    with pytest.raises(SparkFailed, match=r"Spark failed: .*no_such_table"), spark_session() as joined:
+        joined.sql("select * from no_such_table")
+    with pytest.raises(SparkFailed, match=r"Spark failed: .*division by zero"), spark_session() as joined:
+        joined.range(1).mapInArrow(lambda batches: iter([1 / 0]), "id long").collect()
+
+
+def test_errors_of_ours_are_left_alone(spark) -> None:
+    with pytest.raises(ConfigError, match="mine"), spark_session():
+        raise ConfigError("mine")
+
+
+@pytest.mark.server
+def test_a_program_of_its_own_is_quiet_and_leaves_nothing(enterprise, tmp_path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, enterprise.server.ldapi_url, str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ
+        | {"TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[2]), "TZ": "Asia/Tokyo"},
+    )
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("3 0 UTC\n", "", 0)
+    assert not list(temporary.iterdir())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "password", "tmp"]
