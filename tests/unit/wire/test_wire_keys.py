@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from wire_strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
-from mqdssm.wire.keys import PROV_RSA_AES, RSA_BLOB, KeyAlgorithm, PublicKey, PublicKeys, RsaBlob
+from mqdssm.wire.keys import PROV_RSA_AES, PUBLIC_KEYS, RSA_BLOB, KeyAlgorithm, PublicKey, PublicKeys, RsaBlob
 
 VECTORS = [
     pytest.param(vector, id=vector["id"])
@@ -81,6 +81,13 @@ def test_refusals_name_the_field():
         RSA_BLOB.decode(bytes.fromhex("0602000000a4000052534131" + "10000000" + "01000100" + "ff"))
     with pytest.raises(DecodeError, match="magic at offset 8: is b'RSA2', must be b'RSA1'"):
         RSA_BLOB.decode(bytes.fromhex("0602000000a4000052534132" + "08000000" + "01000100" + "ff"))
+
+
+def test_a_size_of_the_whole_is_law_inside_other_structures_too():
+    image = bytes.fromhex("0900000000000000") + b"\0"
+    with pytest.raises(DecodeError, match="end at offset 8: 1 bytes left over"):
+        PUBLIC_KEYS.read(image, 0, len(image))
+    assert PUBLIC_KEYS.read(bytes.fromhex("0800000000000000") + b"\0", 0, 9) == (PublicKeys(), 8)
 
 
 def test_what_cannot_be_encoded():
