@@ -30,7 +30,7 @@ test: setup ## all tests but the long ones
 	$(PYTEST) -m "not soak" -n $(WORKERS) --dist loadgroup $(ARGS)
 
 test-fast: python ## the tests that need no server, in under 30 seconds
-	$(PYTEST) -m "not server and not spark and not soak and not container" $(ARGS)
+	$(PYTEST) -m "not server and not spark and not soak and not container" -n $(WORKERS) --dist loadgroup $(ARGS)
 
 soak: setup ## the tests that take long
 	MQDSSM_TEST_PROFILE=soak $(PYTEST) -m soak --timeout 1800 $(ARGS)
