@@ -12,7 +12,8 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import MappingError
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN, first_values
-from mqdssm.tables import compute
+from mqdssm.model.elements import QueueManager, Site
+from mqdssm.tables import TABLES, compute
 from mqdssm.tables.row import Computed, Holder, Row
 from mqdssm.tables.syntax import BOOLEAN, UINT32
 
@@ -26,6 +27,14 @@ UNSET: Final = object()
 
 COMPUTER_ABOVE: Final[Mapping[str, int]] = MappingProxyType({"QueueManager": 1, "Queue": 2})
 """How many RDNs above the element its computer is ([MS-MQDSSM] 2.2.1)."""
+
+REFERRED_CLASSES: Final[Mapping[Computed, str]] = MappingProxyType(
+    {
+        Computed.QUEUE_MANAGERS: TABLES[QueueManager].ldap_class,
+        Computed.SITE: TABLES[Site].ldap_class,
+    }
+)
+"""What the DNs behind an attribute must name: anything else there is as good as nothing."""
 
 
 @dataclass(slots=True)
@@ -159,7 +168,8 @@ def _remote_access_server(_: Row, source: Source) -> bool:
 
 def _queue_managers(row: Row, source: Source) -> tuple[UUID, ...]:
     # gates and routing servers that are gone are skipped (3.1.6.11.1.3, decision M40)
-    found = (source.references.identifier_of(text_of(raw)) for raw in source.all(row.ldap[0]))
+    of_class = REFERRED_CLASSES[Computed.QUEUE_MANAGERS]
+    found = (source.references.identifier_of(text_of(raw), of_class) for raw in source.all(row.ldap[0]))
     return tuple(guid for guid in found if guid is not None)
 
 
@@ -167,7 +177,7 @@ def _site(row: Row, source: Source) -> Any:
     raw = source.first(row.ldap[0])
     if raw is None:
         return UNSET
-    identifier = source.references.identifier_of(text_of(raw))
+    identifier = source.references.identifier_of(text_of(raw), REFERRED_CLASSES[Computed.SITE])
     if identifier is None:
         raise MappingError(f"{row.ldap[0]} names {text_of(raw)!r}, where no site is")
     return identifier

@@ -6,9 +6,10 @@ The filter follows the abstract model ([MS-MQDMPR] 3.1.7.1.20): an unset LDAP at
 """
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from mqdssm.directory.filters import (
     FALSE,
@@ -27,9 +28,11 @@ from mqdssm.directory.session import Session
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import normalize
 from mqdssm.model.filters import Filter
+from mqdssm.model.queuenames import lower_each
+from mqdssm.tables.compute import dn_of_directory_path
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access, Computed, Missing, Row
-from mqdssm.tables.syntax import INT32, Kind
+from mqdssm.tables.syntax import INT32, INT32_MAX, TIME_SECONDS_MAX, UINT32, Kind
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "==": operator.eq,
@@ -60,14 +63,20 @@ def checked_value(table: ElementTable, row: Row, value: object) -> Any:
     Raises:
         ValueError: no value that the attribute can have.
     """
-    if row.multi and not isinstance(value, (list, tuple, set, frozenset)):
-        value = (value,)
+    if row.multi:
+        value = tuple(value) if _is_list(value) else (value,)
     probe = table.element()
     setattr(probe, row.field, value)
     checked = getattr(probe, row.field)
     if checked is None:
         raise ValueError(f"{table.name}.{row.adm} cannot be compared with nothing")
+    if row.computed is Computed.DIRECTORY_PATH:
+        dn_of_directory_path(checked)
     return checked
+
+
+def _is_list(value: object) -> TypeGuard[Collection[Any]]:
+    return isinstance(value, (list, tuple, set, frozenset))
 
 
 def to_residual(table: ElementTable, expression: Filter) -> Residual:
@@ -79,7 +88,7 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
     row = table.row(expression.attribute)
     wanted = checked_value(table, row, expression.value)
     compare = _COMPARE[expression.operator]
-    membership = row.multi and not isinstance(expression.value, (list, tuple, set, frozenset))
+    membership = row.multi and not _is_list(expression.value)
 
     def holds(obj: DirectoryObject) -> bool:
         if not obj.is_populated(row.adm):
@@ -97,7 +106,9 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
 def to_ldap(
     table: ElementTable, expression: Filter, session: Session, *, site_dn: str | None = None
 ) -> LdapFilter | None:
-    """The expression as an LDAP filter, or None where LDAP cannot say exactly that.
+    """The expression as an LDAP filter, or None where LDAP can say nothing of it.
+
+    Every object that satisfies the expression matches the filter; what else does, `is_exact` says.
 
     Args:
         table: of the element.
@@ -119,10 +130,31 @@ def to_ldap(
     if row.computed is not None or row.adm == "Security":
         return None
     if expression.operator in {"==", "!="}:
+        if expression.operator == "!=" and (_is_one_of_several(row) or len(value if row.multi else ()) > 1):
+            return None
         return _equality(row, expression.operator, list(row.encode(value)), session, value=value)
     if row.syntax is INT32:
         return _ordered(row, expression.operator, row.encode(value)[0], value)
     return None
+
+
+def is_exact(table: ElementTable, expression: Filter) -> bool:
+    """Whether the filter of `to_ldap` says all of the expression; else the results are tested, too (M17)."""
+    row = table.row(expression.attribute)
+    if row.computed is Computed.SITE:
+        return expression.operator == "=="  # != also finds links whose site is gone
+    if row.multi:
+        return not (_is_list(expression.value) and expression.value)  # LDAP knows "has", not "is"
+    if _is_one_of_several(row):
+        return False
+    if row.syntax is UINT32:
+        return expression.operator == "==" or checked_value(table, row, expression.value) <= INT32_MAX
+    return True
+
+
+def _is_one_of_several(row: Row) -> bool:
+    """Whether the entry may hold more values than the one that the attribute has (M10)."""
+    return row.one_of_set or row.ldap == ("cn",)
 
 
 def sort_key(row: Row, value: Any) -> tuple[bool, Any]:
@@ -138,15 +170,24 @@ def _key(row: Row, value: Any) -> Any:
 
 
 def _item_key(row: Row, value: Any) -> Any:
+    if row.computed is Computed.DIRECTORY_PATH:
+        return dn_of_directory_path(value).normalized  # written in three ways (M15)
     match row.kind:
         case Kind.TEXT:
-            return str(value).casefold()
+            return _text_key(value)
         case Kind.DN:
             return normalize(value)
         case Kind.GUID:
             return value.bytes
         case _:
             return value
+
+
+def _text_key(value: str) -> str:
+    """Text as caseIgnoreMatch compares it: neither case nor the number of blanks counts ([RFC4518])."""
+    text = value if value.isascii() else unicodedata.normalize("NFKC", value)
+    text = lower_each(text)
+    return " ".join(text.split()) if " " in text else text
 
 
 def _equality(
@@ -156,16 +197,25 @@ def _equality(
     if row.adm == "Identifier":
         matches: LdapFilter = session.profile.guid_target(session.naming, value).filter
     else:
-        matches = all_of(*(Equal(attribute, raw) for raw in raws)) if raws else Not(Present(attribute))
+        matches = all_of(*(_equal(row, raw, value) for raw in raws)) if raws else Not(Present(attribute))
     if row.missing is not Missing.DEFAULT:
-        return matches if sign == "==" else Not(matches)
+        # what an object does not have is not different from anything: it is not known
+        return matches if sign == "==" else And((Present(attribute), Not(matches)))
     is_default = value == row.default
     if sign == "==":
         return any_of(matches, Not(Present(attribute))) if is_default and raws else matches
     # an unset attribute has the default: it differs from every other value, and from that alone it does not
     if is_default:
-        return And((Present(attribute), Not(matches))) if raws else Present(attribute)
-    return Not(matches)
+        return And((Present(attribute), Not(Equal(attribute, raws[0])))) if raws else Present(attribute)
+    return Not(matches if row.syntax is not UINT32 else Equal(attribute, raws[0]))
+
+
+def _equal(row: Row, raw: bytes, value: Any) -> LdapFilter:
+    test = Equal(row.ldap[0], raw)
+    if row.syntax is UINT32 and value > INT32_MAX:
+        # a server without the 32-bit limit also holds what other programs wrote unsigned (M11)
+        return Or((test, Equal(row.ldap[0], b"%d" % value)))
+    return test
 
 
 def _ordered(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
@@ -180,7 +230,6 @@ def _ordered(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
 
 def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
     """Compare a time; the profile says which attributes hold it, the first that is there counts (M35)."""
-    raw = row.syntax.dump(value)
     attributes = (
         session.profile.create_time_attributes
         if row.ldap == ("whenCreated",)
@@ -188,22 +237,30 @@ def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
     )
     result: LdapFilter = FALSE
     for attribute in reversed(attributes):
-        test = _time_test(attribute, sign, raw)
+        test = _time_test(row, attribute, sign, value)
         result = test if result is FALSE else Or((test, And((Not(Present(attribute)), result))))
     return result
 
 
-def _time_test(attribute: str, sign: str, raw: bytes) -> LdapFilter:
+def _time_test(row: Row, attribute: str, sign: str, value: int) -> LdapFilter:
+    """Compare one attribute: the abstract value is a whole second, the stored one may have a fraction."""
+
+    def at_least(seconds: int) -> LdapFilter:
+        if seconds > TIME_SECONDS_MAX:
+            return FALSE
+        return GreaterOrEqual(attribute, row.syntax.dump(seconds))
+
+    there, before, after = Present(attribute), Not(at_least(value)), at_least(value + 1)
     match sign:
         case "==":
-            return Equal(attribute, raw)
+            return And((at_least(value), Not(after)))
         case "!=":
-            return And((Present(attribute), Not(Equal(attribute, raw))))
+            return And((there, Or((before, after))))
         case "<":
-            return And((LessOrEqual(attribute, raw), Not(Equal(attribute, raw))))
-        case ">":
-            return And((GreaterOrEqual(attribute, raw), Not(Equal(attribute, raw))))
+            return And((there, before))
         case "<=":
-            return LessOrEqual(attribute, raw)
+            return And((there, Not(after)))
+        case ">":
+            return after
         case _:
-            return GreaterOrEqual(attribute, raw)
+            return at_least(value)

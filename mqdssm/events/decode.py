@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
 from mqdssm.events.computed import (
     COMPUTER_ABOVE,
+    REFERRED_CLASSES,
     UNSET,
     Maker,
     Source,
@@ -19,11 +20,9 @@ from mqdssm.events.computed import (
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.row import Computed, Holder, Missing, Row
+from mqdssm.tables.row import Holder, Missing, Row
 
 log = logging.getLogger(__name__)
-
-_OF_OTHERS: Final = (Computed.QUEUE_MANAGERS, Computed.SITE)
 
 
 class ElementDecoder:
@@ -56,7 +55,7 @@ class ElementDecoder:
         self._plain: list[tuple[Row, int]] = []
         self._made: list[tuple[Row, Maker]] = []
         self._multi: set[str] = set()
-        self._others: list[str] = []
+        self._others: list[tuple[str, str]] = []  # LDAP attribute, class of what its DNs name
         self._of_computer: dict[str, None] = {}
         for name in names:
             self._add(table.row(name))
@@ -67,8 +66,9 @@ class ElementDecoder:
         if row.holder is Holder.COMPUTER:
             self._of_computer.update(dict.fromkeys(row.ldap))
         self._of_computer.update(dict.fromkeys(row.computer_ldap))
-        if row.computed in _OF_OTHERS:
-            self._others.append(row.ldap[0])
+        referred = None if row.computed is None else REFERRED_CLASSES.get(row.computed)
+        if referred is not None:
+            self._others.append((row.ldap[0], referred))
         if row.multi or row.one_of_set:
             self._multi.update(attributes)
         if maker is None:
@@ -86,22 +86,19 @@ class ElementDecoder:
         """Those of the columns whose values come as lists."""
         return frozenset(self._multi)
 
-    @property
-    def reference_attributes(self) -> tuple[str, ...]:
-        """Those of the columns that hold DNs of other objects."""
-        return tuple(self._others)
-
     def references(self) -> References:
         """A memory of references for one operation."""
         return References(self._session, tuple(self._of_computer))
 
     def prefetch(self, entries: Sequence[tuple[str, Sequence[Value]]], references: References) -> None:
         """Resolve what a batch of entries refers to, in few round trips (decision M29)."""
-        for name in self._others:
-            column = self._columns[name]
-            references.fetch_identifiers(
-                raw.decode(errors="replace") for _, values in entries for raw in _as_list(values[column])
-            )
+        wanted: dict[str, dict[str, None]] = {}
+        for name, of_class in self._others:
+            column, dns = self._columns[name], wanted.setdefault(of_class, {})
+            for _, values in entries:
+                dns.update((raw.decode(errors="replace"), None) for raw in _as_list(values[column]))
+        for of_class, dns in wanted.items():
+            references.fetch_identifiers(dns, of_class)
         if self._of_computer:
             references.fetch_computers(dict.fromkeys(computer_of(dn, self._above) for dn, _ in entries))
 

@@ -5,7 +5,7 @@ from itertools import chain, count
 from threading import Lock
 from typing import Final, NewType
 
-from mqdssm.errors import EndOfData, GenericDirectoryError
+from mqdssm.errors import DirectoryError, EndOfData, GenericDirectoryError
 from mqdssm.model.base import DirectoryObject
 
 Handle = NewType("Handle", int)
@@ -88,9 +88,16 @@ class _Closing(Iterator[DirectoryObject]):
     def __init__(self, objects: Iterator[DirectoryObject], source: Iterator[DirectoryObject]) -> None:
         self._objects = objects
         self._source = source
+        self._failure: DirectoryError | None = None
 
     def __next__(self) -> DirectoryObject:
-        return next(self._objects)
+        if self._failure is not None:
+            raise self._failure  # what broke off never looks like an end
+        try:
+            return next(self._objects)
+        except DirectoryError as error:
+            self._failure = error
+            raise
 
     def close(self) -> None:
         close(self._source)

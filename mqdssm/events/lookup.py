@@ -1,7 +1,7 @@
 """Looking up objects: filters, sort orders, streams ([MS-MQDSSM] 3.1.6.4, 3.1.6.15)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -12,10 +12,10 @@ from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events.attributes import check_names, names_to_read, read_with
 from mqdssm.events.computed import Value
 from mqdssm.events.context import Context
-from mqdssm.events.criteria import Residual, checked_value, sort_key, to_ldap, to_residual
+from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
 from mqdssm.events.decode import ElementDecoder
 from mqdssm.events.references import batched
-from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
+from mqdssm.events.targets import class_filter, entry_at, public_path, queue_at, queue_manager_at
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Site
 from mqdssm.model.filters import Filter, SortKey
@@ -50,10 +50,21 @@ def search(
     filters: Sequence[Filter],
     attributes: Sequence[str] | None,
     sort: Sequence[SortKey] = (),
+    *,
+    strict: bool = False,
 ) -> Iterator[DirectoryObject]:
     """The objects that satisfy all filters, streamed; in memory only where a sort needs it.
 
     Filters and names are checked at once; the search begins with the first object that is asked for.
+
+    Args:
+        ctx: of the directory.
+        table: of the element.
+        filters: all must hold.
+        attributes: to set; None: all.
+        sort: see `SortKey`.
+        strict: a value that is missing or damaged is an error, not a gap and a warning (M40); of the objects
+            that satisfy the filters, not of the others that have to be looked at.
 
     Raises:
         GenericDirectoryError: a name that cannot be asked for, a site that does not exist (3.1.6.4.5.4).
@@ -67,9 +78,11 @@ def search(
     needed.update(dict.fromkeys(residual.attribute for residual in criteria.residuals))
     for name in tuple(needed):
         needed.update(dict.fromkeys(read_with(table, name)))
-    decoder = ElementDecoder(table, needed, ctx.session, asked=frozenset(attributes or ()), strict=False)
+    asked = frozenset(attributes or ())
+    decoder = ElementDecoder(table, needed, ctx.session, asked=asked, strict=False)
+    severe = ElementDecoder(table, needed, ctx.session, asked=asked, strict=True) if strict else None
     extra = tuple(name for name in needed if name not in names)
-    found = _matching(_elements(ctx, table, criteria, decoder), criteria.residuals)
+    found = _elements(ctx, table, criteria, decoder, severe)
     if keys:
         found = iter(_sorted(table, found, keys))
     return _without(found, extra)
@@ -79,7 +92,7 @@ def find_one(
     ctx: Context, table: ElementTable, filters: Sequence[Filter], attributes: Sequence[str] | None
 ) -> DirectoryObject | None:
     """The first object that satisfies all filters ([MS-MQDSSM] 3.1.6.3.1); the search is ended (M18)."""
-    found = search(ctx, table, filters, attributes)
+    found = search(ctx, table, filters, attributes, strict=True)
     try:
         return next(found, None)
     finally:
@@ -95,14 +108,14 @@ def _criteria(ctx: Context, table: ElementTable, filters: Sequence[Filter]) -> C
     check_names(table, [expression.attribute for expression in filters])
     for expression in filters:
         if place is None and _names_a_place(table, expression):
-            place = expression
+            place = _checked_place(table, expression)
             continue
         site = _site_of(ctx, table, expression)
         term = to_ldap(table, expression, ctx.session, site_dn=site)
-        if term is None:
-            residuals.append(to_residual(table, expression))
-        else:
+        if term is not None:
             terms.append(term)
+        if term is None or not is_exact(table, expression):
+            residuals.append(to_residual(table, expression))
     return Criteria(all_of(*terms), place, tuple(residuals))
 
 
@@ -113,6 +126,19 @@ _PLACES: Final = frozenset(
 
 def _names_a_place(table: ElementTable, expression: Filter) -> bool:
     return expression.operator == "==" and table.row(expression.attribute).computed in _PLACES
+
+
+def _checked_place(table: ElementTable, expression: Filter) -> Filter:
+    """The expression with a value that names a place.
+
+    Raises:
+        ValueError: it names none.
+    """
+    row = table.row(expression.attribute)
+    value = checked_value(table, row, expression.value)
+    if row.computed is Computed.PATHNAME:
+        public_path(value)
+    return replace(expression, value=value)
 
 
 def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | None:
@@ -128,14 +154,20 @@ def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | Non
 
 
 def _elements(
-    ctx: Context, table: ElementTable, criteria: Criteria, decoder: ElementDecoder
+    ctx: Context,
+    table: ElementTable,
+    criteria: Criteria,
+    decoder: ElementDecoder,
+    severe: ElementDecoder | None,
 ) -> Iterator[DirectoryObject]:
     references = decoder.references()
     size = min(BATCH_ENTRIES, ctx.session.options.page_size)
     for batch in batched(_entries(ctx, table, criteria, decoder), size):
         decoder.prefetch(batch, references)
         for dn, values in batch:
-            yield decoder.element(dn, values, references)
+            found = decoder.element(dn, values, references)
+            if all(residual.holds(found) for residual in criteria.residuals):
+                yield found if severe is None else severe.element(dn, values, references)
 
 
 def _entries(
@@ -167,14 +199,10 @@ def _entry_of(
             found = queue_at(ctx, table, value, columns)
         case _:
             found = queue_manager_at(ctx, table, value, columns)
+    if criteria.wanted == class_filter(ctx, table):
+        return found
     # the other filters are the server's to judge: ask it for the object once more, with all of them
     return ctx.session.get(found.dn, columns, object_filter=criteria.wanted)
-
-
-def _matching(found: Iterable[DirectoryObject], residuals: Sequence[Residual]) -> Iterator[DirectoryObject]:
-    for obj in found:
-        if all(residual.holds(obj) for residual in residuals):
-            yield obj
 
 
 def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:

@@ -36,20 +36,17 @@ class References:
     def __init__(self, session: Session, computer_attributes: Sequence[str] = ()) -> None:
         self._session = session
         self._computer_attributes = tuple(computer_attributes)
-        self._identifiers: dict[str, UUID | None] = {}
+        self._identifiers: dict[str, dict[str, UUID | None]] = {}  # by class
         self._computers: dict[str, Entry | None] = {}
         self._as_written: dict[str, Entry | None] = {}  # the same, by DNs as the server writes them
 
-    def learn(self, dn: str, identifier: UUID | None) -> None:
-        """Remember what a server told along with something else."""
-        self._identifiers[normalize(dn)] = identifier
-
-    def identifier_of(self, dn: str) -> UUID | None:
-        """ObjectGUID of the object at a DN; None where nothing is, or nothing that may be seen."""
+    def identifier_of(self, dn: str, ldap_class: str) -> UUID | None:
+        """ObjectGUID of the object of a class at a DN; None where none is, or none that may be seen."""
         key = normalize(dn)
-        if key not in self._identifiers:
-            self.fetch_identifiers([dn])
-        return self._identifiers.get(key)
+        known = self._identifiers.setdefault(ldap_class, {})
+        if key not in known:
+            self.fetch_identifiers([dn], ldap_class)
+        return known.get(key)
 
     def computer(self, dn: str) -> Entry | None:
         """The computer at a DN; None where none is."""
@@ -62,12 +59,14 @@ class References:
         found = self._as_written[dn] = self._computers.get(key)
         return found
 
-    def fetch_identifiers(self, dns: Iterable[str]) -> None:
-        """Look up the objectGUID of many objects at once."""
-        _bound(self._identifiers)
-        for key, entry in self._fetch(dns, self._identifiers, ["objectGUID"], None):
+    def fetch_identifiers(self, dns: Iterable[str], ldap_class: str) -> None:
+        """Look up the objectGUID of many objects of a class at once."""
+        known = self._identifiers.setdefault(ldap_class, {})
+        _bound(known)
+        of_class = self._session.profile.class_filter(ldap_class)
+        for key, entry in self._fetch(dns, known, ["objectGUID"], of_class):
             raw = None if entry is None else entry.first("objectGUID")
-            self._identifiers[key] = UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None
+            known[key] = UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None
 
     def fetch_computers(self, dns: Iterable[str]) -> None:
         """Look up many computers at once."""
@@ -96,15 +95,14 @@ class References:
         dns: Iterable[str],
         known: dict[str, UUID | None] | dict[str, Entry | None],
         attributes: Sequence[str],
-        of_class: LdapFilter | None,
+        of_class: LdapFilter,
     ) -> Iterator[tuple[str, Entry | None]]:
         """Yield each DN that is not known yet, normalised, with its entry."""
         unknown = {key: dn for dn in dns if (key := normalize(dn)) not in known}
         profile = self._session.profile
         for batch in batched(unknown.items(), BATCH_TERMS):
             missing = dict(batch)
-            any_dn = any_of(*(profile.dn_filter(dn) for dn in missing.values()))
-            wanted = any_dn if of_class is None else And((of_class, any_dn))
+            wanted = And((of_class, any_of(*(profile.dn_filter(dn) for dn in missing.values()))))
             for base in self._session.naming.guid_bases:
                 for entry in self._session.find(base, wanted, attributes):
                     key = normalize(entry.dn)
