@@ -1,0 +1,98 @@
+"""The one way to exit: which error gives which exit code, and how it is told."""
+
+import errno
+import json
+from enum import IntEnum
+from typing import Any, Final
+
+from mqdssm import errors
+
+INTERRUPTED: Final = 130
+"""As shells report a program that ended by SIGINT."""
+PIPE_CLOSED: Final = 141
+"""As shells report a program that ended by SIGPIPE: whoever read the output has seen enough."""
+
+
+class ExitCode(IntEnum):
+    """What the exit code of every command means."""
+
+    FINE = 0
+    FINDINGS = 1
+    USAGE = 2
+    NOT_CONNECTED = 3
+    NOT_FOUND = 4
+    EXISTS = 5
+    OTHER = 6
+
+
+class UsageProblem(errors.ConfigError):
+    """What was typed, or set in the environment or the profile file, cannot be."""
+
+
+_CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (  # the first that fits
+    (UsageProblem, ExitCode.USAGE),
+    (errors.DirectoryNotConnected, ExitCode.NOT_CONNECTED),
+    (errors.ObjectNotFound, ExitCode.NOT_FOUND),
+    (errors.AttributeNotFound, ExitCode.NOT_FOUND),
+    (errors.ObjectAlreadyExists, ExitCode.EXISTS),
+    (errors.MqdssmError, ExitCode.OTHER),  # stored bytes that are damaged are ValueErrors, too
+    (ValueError, ExitCode.USAGE),
+)
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code for an error."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if is_closed_pipe(error):
+        return PIPE_CLOSED
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.OTHER)
+
+
+def is_closed_pipe(error: BaseException) -> bool:
+    """Whether the reader of our output has gone."""
+    return isinstance(error, OSError) and error.errno in {errno.EPIPE, errno.ESHUTDOWN}
+
+
+def words_of(error: BaseException) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    problems = getattr(error, "errors", None)
+    if callable(problems) and isinstance(error, ValueError):  # pydantic's, whose text takes several lines
+        return visible("; ".join(str(one["msg"]) for one in problems(include_url=False)))
+    if isinstance(error, OSError) and error.strerror:
+        return visible(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    if isinstance(error, errors.MqdssmError | ValueError):
+        return visible(str(error)) or type(error).__name__
+    # nothing else is meant to get here: say so, and how to see where it comes from
+    return visible(f"unexpected {type(error).__name__}: {error}; --debug shows where")
+
+
+def as_json(error: BaseException, code: int) -> str:
+    """What an error says, as one line of JSON for programs."""
+    said: dict[str, Any] = {"error": type(error).__name__, "message": words_of(error), "exit_code": code}
+    if isinstance(error, errors.DirectoryError):
+        said["message"] = visible(error.message)
+        said["result"] = error.result.value
+        said["dn"] = error.dn
+        said["ldap_code"] = error.ldap_code
+        said["server_text"] = error.server_text
+        said["hint"] = error.hint
+    return json.dumps(said, ensure_ascii=True)
+
+
+def visible(text: str) -> str:
+    """A text in one line whose control characters are seen: a directory may hold what steers a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one == " " else _shown(one) for one in text)
+
+
+def _shown(character: str) -> str:
+    if character in "\r\n\t":
+        return {"\r": "\\r", "\n": "\\n", "\t": "\\t"}[character]
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"

@@ -1,0 +1,125 @@
+"""Attribute values as people read them: SDDL, names, times in UTC; JSON has its own forms."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.errors import DecodeError
+
+if TYPE_CHECKING:
+    from mqdssm.model.base import DirectoryObject
+    from mqdssm.tables.element_table import ElementTable
+    from mqdssm.tables.row import Row
+
+SHOWN_BYTES_MAX: Final = 48
+"""Bytes without a form for people that are shown whole, in base64."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+LIST_COLUMNS: Final = {
+    "Queue": ("Pathname", "Label", "Transactional", "Quota", "Identifier"),
+    "QueueManager": ("ComputerName", "OperatingSystemType", "RoutingServer", "DirectoryServer", "Identifier"),
+    "Enterprise": ("Name", "DefaultTimeToLive", "WeakenedSecurity", "Identifier"),
+    "Site": (
+        "Name",
+        "ForeignSite",
+        "MigratedFromMsmq10",
+        "InterSiteReplicationInterval",
+        "Identifier",
+    ),
+    "RoutingLink": ("Site1Identifier", "Site2Identifier", "ActualCost", "Description", "Identifier"),
+    "User": ("FullPath", "SecurityIdentifier", "Identifier"),
+}
+"""What a table of many objects shows when nobody says; the Identifier finds the rest."""
+
+
+def cells(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
+    """The values of some attributes; what is not populated is empty."""
+    populated = obj.model_fields_set
+    return [text_of(row, getattr(obj, row.field)) if row.field in populated else "" for row in rows]
+
+
+def pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterable[tuple[str, str]]:
+    """Names and values of what is populated, in the table's order."""
+    rows = [row for row in table.rows if row.field in obj.model_fields_set]
+    return zip((row.adm for row in rows), cells(obj, rows), strict=True)
+
+
+def text_of(row: "Row", value: Any) -> str:
+    """A value of an attribute."""
+    if value is None:
+        return ""
+    if row.multi:
+        return ", ".join(_item(row, one) for one in value)
+    return _item(row, value)
+
+
+def _item(row: "Row", value: Any) -> str:
+    from mqdssm.tables.syntax import Kind
+
+    if isinstance(value, bytes):
+        return _bytes(row.adm, value)
+    if row.kind is Kind.TIME:
+        return time_of(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Enum):
+        from mqdssm.model.fieldtypes import spec_name
+
+        return spec_name(value)
+    return str(value)
+
+
+def time_of(seconds: int) -> str:
+    """A time in UTC as ISO 8601 writes it."""
+    try:
+        return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except OverflowError:
+        return str(seconds)
+
+
+def _bytes(adm: str, value: bytes) -> str:
+    if not value:
+        return ""
+    try:
+        match adm:
+            case "Security":
+                return _sddl(value)
+            case "PublicEncryptionKeyList":
+                return _keys(value)
+            case "PublicSigningKeyList" | "Certificates":
+                return _certificates(value)
+            case "CertificateDigestList":
+                return value.hex()
+    except DecodeError as error:
+        return f"{len(value)} bytes, damaged: {error}"
+    return _raw(value)
+
+
+def _raw(value: bytes) -> str:
+    from base64 import b64encode
+
+    if len(value) > SHOWN_BYTES_MAX:
+        return f"{len(value)} bytes"
+    return b64encode(value).decode()
+
+
+def _sddl(value: bytes) -> str:
+    from mqdssm.wire.dtyp import SecurityDescriptor
+    from mqdssm.wire.sddl import Rights
+
+    return SecurityDescriptor.from_bytes(value).to_sddl(rights=Rights.HEX)  # MSMQ's own masks
+
+
+def _keys(value: bytes) -> str:
+    from mqdssm.wire.keys import PublicKeys
+
+    keys = PublicKeys.from_bytes(value).keys
+    return "; ".join(f"{key.provider_name}, {len(key.blob)} bytes" for key in keys) or "no keys"
+
+
+def _certificates(value: bytes) -> str:
+    from mqdssm.wire.certificates import UserSignCerts
+
+    certificates = UserSignCerts.from_bytes(value).certificates
+    return "; ".join(f"{one.digest.hex()}, {len(one.der)} bytes" for one in certificates) or "no certificates"

@@ -1,0 +1,37 @@
+"""Which object ``write`` and ``delete`` mean: by one attribute that identifies it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.objects import ObjectType
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
+    from mqdssm.model.base import DirectoryObject
+
+
+def split(
+    kind: ObjectType, given: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """What says which object is meant, and the rest.
+
+    Raises:
+        UsageProblem: nothing says it, or more than one attribute does.
+    """
+    from mqdssm.events.attributes import KEYS
+
+    known = KEYS[kind.element_name]
+    keys = {name: texts for name, texts in given.items() if name in known}
+    rest = {name: texts for name, texts in given.items() if name not in known}
+    if len(keys) > 1:
+        raise UsageProblem(f"{' and '.join(keys)} both say which {kind.value} is meant: give one of them")
+    if not keys and kind is not ObjectType.ENTERPRISE:
+        raise UsageProblem(f"which {kind.value}? give one of {', '.join(sorted(known))}, as Identifier=5f7c…")
+    return keys, rest
+
+
+def identify(directory: "Directory", kind: ObjectType, obj: "DirectoryObject") -> None:
+    """The enterprise need not be named: there is one."""
+    if kind is ObjectType.ENTERPRISE and not obj.is_populated("Identifier"):
+        obj.identifier = directory.read(kind.element, [], attributes=["Identifier"]).identifier

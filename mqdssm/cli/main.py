@@ -1,0 +1,174 @@
+"""The program ``mqdssm``: its commands, each in a module that is imported when it is used."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+import mqdssm
+from mqdssm.cli import exits
+from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Given
+from mqdssm.cli.run import report, silence
+
+MODULES: Final = {
+    "demo": "mqdssm.cli.demo",
+    "sandbox": "mqdssm.cli.sandbox",
+    "schema": "mqdssm.cli.schema",
+    "doctor": "mqdssm.cli.doctor",
+    "create": "mqdssm.cli.create",
+    "read": "mqdssm.cli.read",
+    "list": "mqdssm.cli.listing",
+    "write": "mqdssm.cli.write",
+    "delete": "mqdssm.cli.delete",
+    "resolve": "mqdssm.cli.resolve",
+    "export": "mqdssm.cli.export",
+    "validate": "mqdssm.cli.validate",
+    "support-bundle": "mqdssm.cli.support_bundle",
+}
+"""Commands in the order of the help text, and where each is; a module offers it as ``app``."""
+
+EXIT_CODES: Final = (
+    "[b]Exit codes[/]: 0 fine, 1 findings, 2 usage, 3 not connected, 4 not found, 5 exists already, "
+    "6 any other failure"
+)
+_START: Final = "[b]Start with[/]: mqdssm demo · mqdssm sandbox start DIR · mqdssm doctor"
+
+
+class Commands(MutableMapping[str, Any]):
+    """The commands by name, each imported when it is asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            module = importlib.import_module(MODULES[name])
+            command = typer.main.get_command(module.app)
+            command.name = name
+            self._loaded[name] = command
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+class Root(TyperGroup):
+    """The group of all commands, and the one place where usage errors are told."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": None})
+        self.commands = Commands()
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command line, and exit."""
+        del standalone_mode
+        try:
+            code = super().main(
+                args,
+                prog_name=prog_name or "mqdssm",
+                complete_var=complete_var,
+                standalone_mode=False,
+                windows_expand_args=windows_expand_args,
+                **extra,
+            )
+            sys.stdout.flush()
+        except typer.Abort:
+            code = exits.INTERRUPTED
+        except Exception as error:  # noqa: BLE001  the last place: nobody above would tell it better
+            code = _usage(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Exception) -> int:
+    """Tell what was wrong with the command line, in one line."""
+    words = getattr(error, "format_message", None)
+    if words is None:
+        return report(error, Given())
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(words(), file=sys.stderr, end="")  # noqa: T201  nothing was asked for: here is what there is
+        return exits.ExitCode.USAGE
+    path = context.command_path if context is not None else "mqdssm"
+    message = exits.visible(words()).rstrip(".")
+    sys.stderr.write(f"error: {message} (see '{path} --help')\n")
+    return int(getattr(error, "exit_code", exits.ExitCode.USAGE))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"mqdssm {mqdssm.__version__}")  # noqa: T201  the whole answer
+        raise typer.Exit
+
+
+def _shared(ctx: typer.Context, **values: Any) -> None:
+    """Read and change the objects of MSMQ in a directory ([MS-MQDSSM]): queues, machines, sites, links.
+
+    The options below may also stand behind a command.
+    """
+    values.pop("version")
+    ctx.obj = Given(**values)
+
+
+def _declare_shared() -> None:
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    version = Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ]
+    options = {**CONNECTION, **GENERAL, "version": version}
+    parameters = [
+        inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
+        *(
+            inspect.Parameter(name, keyword, default=DEFAULTS.get(name, False), annotation=kind)
+            for name, kind in options.items()
+        ),
+    ]
+    _shared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer looks at
+    _shared.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+
+
+_declare_shared()
+app = typer.Typer(
+    cls=Root,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog=f"{_START}\n\n{EXIT_CODES}",
+)
+app.callback()(_shared)
+
+
+def run() -> None:
+    """Run the command line: the entry point of the program."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(exits.INTERRUPTED)
+    except BrokenPipeError:
+        silence(sys.stdout)
+        sys.exit(exits.PIPE_CLOSED)
+
+
+if __name__ == "__main__":
+    run()

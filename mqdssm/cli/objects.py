@@ -1,0 +1,313 @@
+"""Types of objects and their attributes as they are typed: names, completion, values, filters, sorting."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+
+import typer
+
+from mqdssm.cli.exits import UsageProblem, words_of
+
+if TYPE_CHECKING:
+    from mqdssm.model.base import DirectoryObject
+    from mqdssm.model.filters import Filter, Operator, SortKey
+    from mqdssm.tables.element_table import ElementTable
+    from mqdssm.tables.row import Row
+
+FILE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""More behind an @ is a file named by mistake: no attribute holds more than 1 MiB."""
+
+_ASSIGNMENT: Final = re.compile(r"(?P<name>[^=<>!]*)=(?P<value>.*)", re.DOTALL)
+# blanks around the operator belong to nobody; without one before it, one behind it is part of the value
+_FILTER: Final = re.compile(
+    r"\s*(?P<name>\w+)(?: +(?P<spaced>==|!=|<=|>=|<|>) ?|(?P<tight>==|!=|<=|>=|<|>))(?P<value>.*)", re.DOTALL
+)
+_SDDL: Final = re.compile(r"\s*[OGDS]:")
+
+
+class ObjectType(StrEnum):
+    """A type of objects, as on the command line."""
+
+    QUEUE = "queue"
+    QUEUE_MANAGER = "queue-manager"
+    ENTERPRISE = "enterprise"
+    SITE = "site"
+    ROUTING_LINK = "routing-link"
+    USER = "user"
+
+    @property
+    def element_name(self) -> str:
+        """The specification's name of the element."""
+        return "".join(part.capitalize() for part in self.value.split("-"))
+
+    @property
+    def element(self) -> "type[DirectoryObject]":
+        """The class of the element."""
+        from mqdssm.model.elements import element_of
+
+        return element_of(self.element_name)
+
+    @property
+    def table(self) -> "ElementTable":
+        """Where its attributes are kept."""
+        from mqdssm.tables import table_of
+
+        return table_of(self.element_name)
+
+
+def attribute_names(kind: ObjectType) -> tuple[str, ...]:
+    """The specification's names of the attributes of a type."""
+    return tuple(row.adm for row in kind.table.rows)
+
+
+# -- parameters -------------------------------------------------------------------------------------
+
+
+def _type_in(ctx: typer.Context) -> ObjectType | None:
+    value = ctx.params.get("kind")
+    try:
+        return ObjectType(value) if value else None
+    except ValueError:
+        return None
+
+
+def _complete_names(ctx: typer.Context, incomplete: str, end: str) -> list[str]:
+    kind = _type_in(ctx)
+    names = attribute_names(kind) if kind is not None else ()
+    return [f"{name}{end}" for name in names if name.lower().startswith(incomplete.lower())]
+
+
+def complete_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Completions of ``Attribute=Value``."""
+    name, equals, value = incomplete.partition("=")
+    kind = _type_in(ctx)
+    if not equals or kind is None:
+        return _complete_names(ctx, incomplete, "=")
+    row = kind.table.by_adm.get(name)
+    return [f"{name}={one}" for one in _known_values(row) if one.lower().startswith(value.lower())]
+
+
+def complete_filter(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Completions of ``--filter``."""
+    return _complete_names(ctx, incomplete, "==")
+
+
+def complete_list(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Completions of ``--attributes A,B`` and ``--sort A,-B``."""
+    before, comma, last = incomplete.rpartition(",")
+    minus = "-" if last.startswith("-") else ""
+    return [f"{before}{comma}{minus}{name}" for name in _complete_names(ctx, last.removeprefix("-"), "")]
+
+
+def _known_values(row: "Row | None") -> Sequence[str]:
+    from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
+    from mqdssm.model.fieldtypes import spec_name
+    from mqdssm.tables.syntax import Kind
+
+    if row is None or row.kind not in {Kind.BOOLEAN, Kind.ENUMERATION}:
+        return ()
+    if row.kind is Kind.BOOLEAN:
+        return ("true", "false")
+    enumerations = {one.__name__: one for one in (DirectoryServerType, OperatingSystemType, PrivacyLevel)}
+    return [spec_name(member) for member in enumerations[row.adm]]
+
+
+TypeArgument = Annotated[
+    ObjectType, typer.Argument(metavar="TYPE", help=", ".join(one.value for one in ObjectType))
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="Attribute=Value…",
+        help="Names are the specification's: [b]mqdssm schema show TYPE[/] has them. Lists: with commas, or "
+        "repeated; bytes: base64 or @FILE; Security also as SDDL.",
+        autocompletion=complete_assignment,
+        show_default=False,
+    ),
+]
+AttributesOption = Annotated[
+    str | None,
+    typer.Option("--attributes", "-a", metavar="A,B", help="What to read.", autocompletion=complete_list),
+]
+
+
+def names_of(kind: ObjectType, text: str | None) -> tuple[str, ...] | None:
+    """The names in ``A,B``; None for none.
+
+    Raises:
+        UsageProblem: an empty name.
+        GenericDirectoryError: a name that the directory does not keep ([MS-MQDSSM] 3.1.6.20).
+    """
+    from mqdssm.events.attributes import check_names
+
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise UsageProblem(f"{text!r} is no list of attributes: separate their names by commas")
+    check_names(kind.table, names)
+    return names
+
+
+# -- values -----------------------------------------------------------------------------------------
+
+
+def assignments_of(kind: ObjectType, texts: Iterable[str] | None) -> dict[str, tuple[str, ...]]:
+    """``Attribute=Value`` texts by attribute, each with the values it was given.
+
+    Raises:
+        UsageProblem: a text that is no assignment.
+        GenericDirectoryError: an attribute that no directory keeps.
+        ValueError: the type has no such attribute.
+    """
+    from mqdssm.events.attributes import check_names
+
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts or ():
+        match = _ASSIGNMENT.fullmatch(text)
+        if match is None or not match["name"].strip():
+            raise UsageProblem(f"{text!r} is no Attribute=Value")
+        name = match["name"].strip()
+        if name not in kind.table.unsupported:
+            kind.element.field_name(name)
+        check_names(kind.table, [name])
+        found[name] = (*found.get(name, ()), match["value"])
+    return found
+
+
+def object_of(kind: ObjectType, given: Mapping[str, tuple[str, ...]]) -> "DirectoryObject":
+    """The element with these values.
+
+    Raises:
+        UsageProblem: a value is given twice, a file cannot be read.
+        ValueError: a value that its attribute does not accept.
+    """
+    values: dict[str, Any] = {}
+    for name, texts in given.items():
+        row = kind.table.row(name)
+        if row.multi:
+            values[name] = [_item(row, part) for text in texts for part in _parts(text)]
+        elif len(texts) > 1:
+            raise UsageProblem(f"{name} is given {len(texts)} times: it has one value")
+        else:
+            values[name] = _item(row, texts[0])
+    return kind.element(**values)
+
+
+def _parts(text: str) -> list[str]:
+    if text.startswith("@") or not text:
+        return [text] if text else []
+    return [part.strip() for part in text.split(",")]
+
+
+def _item(row: "Row", text: str) -> Any:
+    """One value, as far as the model does not understand the text itself."""
+    from mqdssm.tables.syntax import Kind
+
+    if row.kind is Kind.BYTES:
+        return _descriptor(text) if row.adm == "Security" else _bytes(text)
+    if row.kind is Kind.TIME:
+        return _time(row.adm, text)
+    return text
+
+
+def _bytes(text: str) -> bytes | str:
+    return _file(text[1:]) if text.startswith("@") else text
+
+
+def _file(name: str) -> bytes:
+    with Path(name).expanduser().open("rb") as file:
+        data = file.read(FILE_BYTES_MAX + 1)
+    if len(data) > FILE_BYTES_MAX:
+        raise UsageProblem(f"{name} is longer than {FILE_BYTES_MAX} bytes: no attribute holds that")
+    return data
+
+
+def _descriptor(text: str) -> bytes:
+    """A security descriptor: SDDL, base64 of its bytes, or a file of either."""
+    from base64 import b64decode
+
+    from mqdssm.wire.dtyp import SecurityDescriptor
+
+    data: bytes | None = None
+    if text.startswith("@"):
+        data = _file(text[1:])
+        if _SDDL.match(data[:16].decode("ascii", errors="replace")):
+            text, data = data.decode("ascii", errors="replace").strip(), None
+    try:
+        if data is None and _SDDL.match(text):
+            return bytes(SecurityDescriptor.from_sddl(text))
+        return bytes(SecurityDescriptor.from_bytes(b64decode(text, validate=True) if data is None else data))
+    except ValueError as error:
+        raise UsageProblem(f"Security is neither SDDL nor a security descriptor: {words_of(error)}") from None
+
+
+def _time(name: str, text: str) -> Any:
+    """A time: seconds since 1970, or as ISO 8601 writes it; UTC where it names no zone."""
+    if re.fullmatch(r"-?\d+", text):
+        return text
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageProblem(
+            f"{name} {text!r} is no time: write 2026-01-31T12:00:00Z, or seconds since 1970"
+        ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+# -- filters and sort orders ------------------------------------------------------------------------
+
+
+def filter_of(kind: ObjectType, text: str) -> "Filter":
+    """A filter expression as ``Label==Orders``.
+
+    Raises:
+        UsageProblem: it is none.
+        GenericDirectoryError: an attribute that cannot be filtered by.
+        ValueError: a value that the attribute cannot have.
+    """
+    match = _FILTER.fullmatch(text)
+    if match is None:
+        hint = f": did you mean {text.replace('=', '==', 1)!r}?" if "=" in text else ""
+        raise UsageProblem(f"{text!r} is no filter, as Label==Orders with one of == != < <= > >={hint}")
+    return _filter(kind, match["name"], match["spaced"] or match["tight"], match["value"])
+
+
+def equal_filters(kind: ObjectType, given: Mapping[str, tuple[str, ...]]) -> list["Filter"]:
+    """Filters that ask for the values that were given."""
+    return [_filter(kind, name, "==", text) for name, texts in given.items() for text in texts]
+
+
+def _filter(kind: ObjectType, name: str, operator: str, text: str) -> "Filter":
+    from mqdssm.events.attributes import check_names
+    from mqdssm.events.criteria import checked_value
+    from mqdssm.model.filters import Filter
+
+    check_names(kind.table, [name])
+    row = kind.table.row(name)
+    value: Any = _item(row, text)
+    if row.multi and ("," in text or not text):
+        value = tuple(_item(row, part) for part in _parts(text))
+    checked_value(kind.table, row, value)  # what cannot be is refused before anybody connects
+    return Filter(name, cast("Operator", operator), value)
+
+
+def sort_of(kind: ObjectType, text: str | None) -> tuple["SortKey", ...]:
+    """The sort order ``Quota,-Label``: the first decides first, a minus puts the largest first.
+
+    Raises:
+        UsageProblem: an empty name.
+        GenericDirectoryError: an attribute that cannot be asked for.
+    """
+    from mqdssm.model.filters import SortKey
+
+    parts = text.split(",") if text is not None else []
+    names = names_of(kind, ",".join(part.strip().removeprefix("-") for part in parts)) if parts else ()
+    count = len(parts)
+    return tuple(
+        SortKey(name, priority=count - n, ascending=not part.strip().startswith("-"))
+        for n, (name, part) in enumerate(zip(names or (), parts, strict=True))
+    )

@@ -1,0 +1,121 @@
+"""The options that every command shares: before the command's name or behind it, the latter win."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+_CONNECTION: Final = "Connection"
+_GENERAL: Final = "General"
+
+
+class Format(StrEnum):
+    """For whom the answer is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Tls(StrEnum):
+    """How a connection is secured."""
+
+    LDAPS = "ldaps"
+    STARTTLS = "starttls"
+    NONE = "none"
+
+
+def _option(
+    name: str, help_text: str, metavar: str | None = None, *more: str, panel: str = _CONNECTION
+) -> Any:
+    return typer.Option(
+        name, *more, help=help_text, metavar=metavar, rich_help_panel=panel, show_default=False
+    )
+
+
+_OUTPUT: Final = _option(
+    "--output", "[b]table[/] for people (default), [b]json[/] for programs.", None, "-o", panel=_GENERAL
+)
+_CONFIG: Final = _option("--config", "The profile file, TOML. MQDSSM_CONFIG.", "FILE", panel=_GENERAL)
+_DEBUG: Final = _option("--debug", "Log to the terminal; a traceback for errors.", panel=_GENERAL)
+_URL: Final = _option("--url", "ldap://, ldaps:// or ldapi://; several are tried in turn. MQDSSM_URL.", "URL")
+_USER: Final = _option("--user", "Who logs in. MQDSSM_USER.", "DN")
+_PASSWORD_FILE: Final = _option(
+    "--password-file",
+    "Holds the password; else it is asked for. MQDSSM_PASSWORD_FILE, MQDSSM_PASSWORD.",
+    "FILE",
+)
+_TLS: Final = _option("--tls", "Else as the URL says; for ldap:// StartTLS. MQDSSM_TLS.")
+_CA_FILE: Final = _option("--ca-file", "Authorities to trust, PEM. MQDSSM_CA_FILE.", "FILE")
+_PROFILE: Final = _option("--profile", "Kind of server: auto, openldap. MQDSSM_PROFILE.", "NAME")
+_CONTEXT: Final = _option("--naming-context", "Where computers are, if not below the root.", "DN")
+_CONNECTION_NAME: Final = _option("--connection", "One of the connections in the profile file.", "NAME")
+_READ_ONLY: Final = _option("--read-only", "Refuse every change before it is sent. MQDSSM_READ_ONLY.")
+_CLEAR_TEXT: Final = _option("--allow-clear-text", "Let the password go in clear text to another machine.")
+
+GENERAL: Final[Mapping[str, Any]] = {
+    "output": Annotated[Format | None, _OUTPUT],
+    "config": Annotated[Path | None, _CONFIG],
+    "debug": Annotated[bool, _DEBUG],
+}
+"""Options of every command: name -> annotated type."""
+
+CONNECTION: Final[Mapping[str, Any]] = {
+    "url": Annotated[list[str] | None, _URL],
+    "user": Annotated[str | None, _USER],
+    "password_file": Annotated[Path | None, _PASSWORD_FILE],
+    "tls": Annotated[Tls | None, _TLS],
+    "ca_file": Annotated[Path | None, _CA_FILE],
+    "profile": Annotated[str | None, _PROFILE],
+    "naming_context": Annotated[str | None, _CONTEXT],
+    "connection": Annotated[str | None, _CONNECTION_NAME],
+    "read_only": Annotated[bool, _READ_ONLY],
+    "allow_clear_text": Annotated[bool, _CLEAR_TEXT],
+}
+"""Options of the commands that connect: name -> annotated type."""
+
+DEFAULTS: Final[Mapping[str, Any]] = {
+    name: False if name in {"debug", "read_only", "allow_clear_text"} else None
+    for name in (*CONNECTION, *GENERAL)
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What was typed of the shared options; None, False and the empty list are "not given"."""
+
+    output: Format | None = None
+    config: Path | None = None
+    debug: bool = False
+    url: list[str] | None = None
+    user: str | None = None
+    password_file: Path | None = None
+    tls: Tls | None = None
+    ca_file: Path | None = None
+    profile: str | None = None
+    naming_context: str | None = None
+    connection: str | None = None
+    read_only: bool = False
+    allow_clear_text: bool = False
+
+    def overridden(self, later: "Given") -> "Given":
+        """Both, of which the later one counts where it says something."""
+        return Given(
+            **{one.name: getattr(later, one.name) or getattr(self, one.name) for one in fields(Given)}
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The options that are settings; those that were not given are None."""
+        return {
+            "url": tuple(self.url) if self.url else None,
+            "user": self.user,
+            "password_file": self.password_file,
+            "tls": None if self.tls is None else self.tls.value,
+            "ca_file": self.ca_file,
+            "profile": self.profile,
+            "naming_context": self.naming_context,
+            "read_only": self.read_only or None,
+            "allow_clear_text": self.allow_clear_text or None,
+        }

@@ -1,0 +1,206 @@
+"""The one way to print: tables for people, JSON for programs, and nothing else on the standard output.
+
+On a terminal tables are rich's. In a pipe or a file they are plain columns: a line for each row, nothing cut
+off, nothing coloured. What is said besides the answer (progress, counts, warnings, errors) goes to the
+standard error output.
+"""
+
+import contextlib
+import io
+import itertools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from mqdssm.cli.exits import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+CHUNK_ROWS: Final = 500
+"""Rows of a long table that are measured and printed together."""
+PIPE_COLUMNS: Final = 110
+"""Width of what rich renders where no terminal has one (plain tables have none)."""
+GAP: Final = "  "
+
+Row = Sequence[str]
+
+
+class Output:
+    """Where a command's answer goes.
+
+    Attributes:
+        is_json: programs read it.
+    """
+
+    def __init__(self, *, is_json: bool = False) -> None:
+        self.is_json = is_json
+        self._console: Console | None = None
+        prepare(sys.stdout, utf8=is_json)
+        prepare(sys.stderr)
+
+    @property
+    def console(self) -> "Console":
+        """Rich's console on the standard output."""
+        if self._console is None:
+            self._console = console_on(sys.stdout)
+        return self._console
+
+    # -- answers
+
+    def document(self, data: Any) -> None:
+        """Print a JSON document."""
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+    def line(self, text: str) -> None:
+        """Print a line for people."""
+        sys.stdout.write(visible(text) + "\n")
+
+    def raw(self, text: str) -> None:
+        """Print a text as it is, as for a file."""
+        sys.stdout.write(text)
+
+    def show(self, shown: "RenderableType") -> None:
+        """Print what rich renders; a plain string is no markup."""
+        self.console.print(plain(shown) if isinstance(shown, str) else shown)
+
+    def json_array(self, items: Iterable[str]) -> int:
+        """Print JSON texts as one array, element by element: memory does not grow, `json.load` reads it.
+
+        If the items break off by an error the array stays open: half an answer is no JSON document.
+
+        Returns:
+            How many there were.
+        """
+        count = 0
+        sys.stdout.write("[")
+        for item in items:
+            sys.stdout.write(("\n" if count == 0 else ",\n") + item)
+            count += 1
+        sys.stdout.write("\n]\n" if count else "]\n")
+        return count
+
+    def rows(self, columns: Row, rows: Iterable[Row]) -> int:
+        """Print a table that may be long: in pieces, of which the first decides how wide columns are.
+
+        Returns:
+            How many rows there were.
+        """
+        count = 0
+        widths: list[int] = []
+        remaining = iter(rows)
+        while chunk := [[visible(cell) for cell in row] for row in itertools.islice(remaining, CHUNK_ROWS)]:
+            if not widths:
+                widths = [max(map(len, column)) for column in zip(columns, *chunk, strict=True)]
+            if sys.stdout.isatty():
+                fits = sum(widths) + 3 * len(widths) <= self.console.width
+                self.show(_rich_table(columns, chunk, widths if fits else None, head=count == 0))
+            else:
+                _plain_table(columns, chunk, widths, head=count == 0)
+            count += len(chunk)
+        return count
+
+    def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Print names and values, one below the other."""
+        known = [(name, visible(value)) for name, value in pairs]
+        width = max((len(name) for name, _ in known), default=0)
+        if sys.stdout.isatty():
+            self.show(_rich_pairs(known))
+            return
+        for name, value in known:
+            sys.stdout.write(f"{name:{width}}{GAP}{value}".rstrip() + "\n")
+
+    # -- what is said besides
+
+    def note(self, text: str) -> None:
+        """Say something to people, beside the answer."""
+        if not self.is_json:
+            say(text)
+
+    @contextlib.contextmanager
+    def progress(self, doing: str) -> Iterator[Callable[[int], None]]:
+        """Show that something goes on, with a count: only to a person at a terminal.
+
+        Yields:
+            To be called with how many more were done.
+        """
+        if self.is_json or not sys.stderr.isatty():
+            yield lambda _: None
+            return
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TextColumn("{task.completed:,.0f}"),
+            TimeElapsedColumn(),
+        )
+        shown = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
+        with shown:
+            task = shown.add_task(doing, total=None)
+            yield lambda more: shown.advance(task, more)
+
+
+def say(text: str) -> None:
+    """Write a line to the standard error output."""
+    sys.stderr.write(visible(text) + "\n")
+    sys.stderr.flush()
+
+
+def prepare(stream: TextIO, *, utf8: bool = False) -> None:
+    """Make sure that nothing a directory holds can make printing fail."""
+    if isinstance(stream, io.TextIOWrapper):
+        if utf8 and not stream.isatty():
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # JSON is UTF-8 (RFC 8259)
+        else:
+            stream.reconfigure(errors="backslashreplace")
+
+
+def console_on(stream: TextIO) -> "Console":
+    """A console of rich's that takes texts as they are."""
+    from rich.console import Console
+
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def plain(text: str, style: str = "") -> "Text":
+    """A text that rich prints as it is."""
+    from rich.text import Text
+
+    return Text(text, style=style)
+
+
+def _plain_table(columns: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool) -> None:
+    for row in (columns, *rows) if head else rows:
+        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write(GAP.join(cells).rstrip() + "\n")
+
+
+def _rich_table(
+    columns: Row, rows: Iterable[Row], widths: Sequence[int] | None, *, head: bool
+) -> "RenderableType":
+    from rich import box
+    from rich.table import Table
+
+    made = Table(*columns, box=box.SIMPLE_HEAD, show_header=head, show_edge=False, pad_edge=False)
+    for number, column in enumerate(made.columns):
+        column.overflow = "fold"
+        column.min_width = widths[number] if widths else None  # all pieces of a long table alike
+    for row in rows:
+        made.add_row(*map(plain, row))
+    return made
+
+
+def _rich_pairs(pairs: Iterable[tuple[str, str]]) -> "RenderableType":
+    from rich.table import Table
+
+    made = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    made.add_column(style="bold", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in pairs:
+        made.add_row(plain(name), plain(value))
+    return made

@@ -1,0 +1,239 @@
+"""One run of one command: settings, output and connection, and how commands are declared."""
+
+import contextlib
+import inspect
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from mqdssm.cli import exits, logs
+from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Format, Given
+from mqdssm.cli.output import Output, say
+
+if TYPE_CHECKING:
+    from mqdssm.cli.settings import Loaded
+    from mqdssm.directory.options import ConnectionOptions
+    from mqdssm.events.facade import Directory
+
+log: Final = logging.getLogger(__name__)
+
+Command = Callable[..., int | None]
+
+
+class Run:
+    """What a command works with.
+
+    Attributes:
+        given: the shared options.
+        output: where its answer goes.
+    """
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        self.output = Output(is_json=given.output is Format.JSON)
+        self._loaded: Loaded | None = None
+        self._password: str | None = None
+
+    @property
+    def loaded(self) -> "Loaded":
+        """The settings and where they come from, read when they are first needed.
+
+        Raises:
+            UsageProblem: a setting that cannot be.
+        """
+        if self._loaded is None:
+            from mqdssm.cli.settings import load
+
+            given = self.given
+            self._loaded = load(given.settings(), config=given.config, connection=given.connection)
+            logs.to_file(self._loaded.settings.log_file)
+        return self._loaded
+
+    def password(self) -> str | None:
+        """The password of the user: stored, or asked for at a terminal; None if nobody logs in with one.
+
+        Raises:
+            UsageProblem: there is none, and nobody to ask.
+        """
+        settings = self.loaded.settings
+        if settings.user is None:
+            # over ldapi: the server knows who we are; elsewhere a password without a user is refused later
+            local = all(url.lower().startswith("ldapi:") for url in settings.url)
+            return None if local else self.loaded.stored_password()
+        if self._password is None:
+            self._password = self.loaded.stored_password() or _asked(settings.user)
+        return self._password
+
+    def connection_options(self, **more: Any) -> "ConnectionOptions":
+        """The settings as a session takes them.
+
+        Raises:
+            UsageProblem: settings that cannot be.
+        """
+        from mqdssm.directory.options import ConnectionOptions
+
+        with usage_problems():
+            return ConnectionOptions.of(**(self.access() | self._limits() | more))
+
+    @contextlib.contextmanager
+    def connect(self) -> "Iterator[Directory]":
+        """Connect to the directory of the settings.
+
+        Raises:
+            UsageProblem: settings that cannot be.
+            DirectoryError: as `mqdssm.connect`.
+        """
+        import mqdssm
+
+        access = self.access()
+        urls = access.pop("urls")
+        with usage_problems():
+            directory = mqdssm.connect(urls, **access, **self._limits())
+        with directory:
+            session = directory.session
+            log.info(
+                "connected to %s, %s, root %s", session.server_url, session.profile.name, session.naming.root
+            )
+            yield directory
+
+    def access(self) -> dict[str, Any]:
+        """Where and how to log in, as `mqdssm.connect` and the pipeline take it.
+
+        Raises:
+            UsageProblem: no server was named, or a setting that cannot be.
+        """
+        settings = self.loaded.settings
+        if not settings.url:
+            raise exits.UsageProblem(
+                "no server was named: give --url, set MQDSSM_URL, or write a profile file (see --config)"
+            )
+        return {
+            "urls": settings.url,
+            "user": settings.user,
+            "password": self.password(),
+            "tls": settings.tls,
+            "ca_file": None if settings.ca_file is None else str(settings.ca_file),
+            "profile": settings.profile,
+            "naming_context": settings.naming_context,
+            "allow_clear_text": settings.allow_clear_text,
+        }
+
+    def _limits(self) -> dict[str, Any]:
+        return {"read_only": self.loaded.settings.read_only}
+
+
+@contextlib.contextmanager
+def usage_problems() -> Iterator[None]:
+    """Settings that a lower layer refuses are the user's to mend: exit code 2."""
+    from mqdssm.errors import ConfigError
+
+    try:
+        yield
+    except ConfigError as error:
+        raise exits.UsageProblem(str(error)) from error
+
+
+def add_command(
+    app: typer.Typer, name: str, function: Command, *, connects: bool = True, examples: tuple[str, ...] = ()
+) -> None:
+    """Declare a command: its own parameters, and the shared options.
+
+    Args:
+        app: of the module.
+        name: of the command.
+        function: takes the `Run` and what typer makes of its parameters; returns an exit code, None is 0. Its
+            docstring is the help text.
+        connects: it takes the options of a connection.
+        examples: command lines for the end of its help.
+    """
+    options = {**(CONNECTION if connects else {}), **GENERAL}
+
+    def command(ctx: typer.Context, **values: Any) -> None:
+        shared = Given(**{key: values.pop(key) for key in options})
+        given = ctx.obj if isinstance(ctx.obj, Given) else Given()
+        execute(ctx.command_path, given.overridden(shared), function, values)
+
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
+        *(parameter.replace(kind=keyword) for parameter in own),
+        *(
+            inspect.Parameter(key, keyword, default=DEFAULTS[key], annotation=kind)
+            for key, kind in options.items()
+        ),
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer looks at
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command.__doc__ = function.__doc__
+    app.command(name, epilog=epilog_of(examples))(command)
+
+
+def epilog_of(examples: tuple[str, ...]) -> str | None:
+    """Examples as the end of a help text."""
+    if not examples:
+        return None
+    shown = (example.replace("\\", "\\\\").replace("[", "\\[") for example in examples)
+    return "[b]Examples[/]\n\n" + "\n\n".join(f"  [cyan]{example}[/]" for example in shown)
+
+
+def execute(name: str, given: Given, function: Command, values: dict[str, Any]) -> None:
+    """Run a command, and exit with its code or the one of its error.
+
+    Raises:
+        typer.Exit: always, unless the code is 0.
+    """
+    started = time.monotonic()
+    with logs.recording(debug=given.debug):
+        try:
+            code = function(Run(given), **values) or exits.ExitCode.FINE
+            sys.stdout.flush()
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, typer.Exit | typer.Abort):
+                raise
+            code = report(error, given)
+        log.info("%s ended with %d after %.2f s", name, code, time.monotonic() - started)
+    if code:
+        raise typer.Exit(int(code))
+
+
+def report(error: BaseException, given: Given) -> int:
+    """Tell what went wrong, in one line, and give the exit code."""
+    code = exits.code_of(error)
+    if code == exits.PIPE_CLOSED:
+        silence(sys.stdout)
+        return code
+    log.error("%s: %s", type(error).__name__, exits.words_of(error))
+    if given.debug:
+        traceback.print_exception(error)
+    with contextlib.suppress(OSError):  # what was printed so far comes before the error
+        sys.stdout.flush()
+    is_json = given.output is Format.JSON
+    say(exits.as_json(error, code) if is_json else f"error: {exits.words_of(error)}")
+    return code
+
+
+def silence(stream: Any) -> None:
+    """Keep Python from complaining, when it ends, that a pipe was closed."""
+    import os
+
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _asked(user: str) -> str:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise exits.UsageProblem(
+            f"user {user!r} needs a password, and there is no terminal to ask at: name a file with "
+            "--password-file or MQDSSM_PASSWORD_FILE, or set MQDSSM_PASSWORD"
+        )
+    import getpass
+
+    return getpass.getpass(f"Password of {exits.visible(user)}: ", sys.stderr)

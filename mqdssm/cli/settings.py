@@ -1,0 +1,239 @@
+"""Where settings come from: options win over the environment, the environment over the profile file.
+
+The profile file is TOML: settings at its top, or several connections by name::
+
+    default = "lab"
+
+    [connections.lab]
+    url = "ldap://ldap.example.com"
+    user = "cn=admin,dc=example,dc=com"
+    password_file = "lab.password"      # relative to this file
+    ca_file = "ca.pem"
+    read_only = true
+
+A password is neither an option nor in this file: both are read by too many.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, SettingsConfigDict
+from pydantic_settings.sources import PydanticBaseSettingsSource
+
+from mqdssm.cli.exits import UsageProblem
+
+ENVIRONMENT_PREFIX: Final = "MQDSSM_"
+FILE_NAME: Final = "config.toml"
+PASSWORD_BYTES_MAX: Final = 64 * 1024
+"""More in a password file is another file, named by mistake."""
+
+_PATHS: Final = frozenset({"password_file", "ca_file", "log_file"})
+_NO_PASSWORD: Final = "put the password into a file of its own and name that with password_file"  # noqa: S105  no password
+
+
+class Settings(BaseSettings):
+    """The settings of a run, each from the place of the highest rank that has it.
+
+    Attributes:
+        url: LDAP servers, tried in this order.
+        user: who logs in; None: nobody, or over ``ldapi:`` the user of the process.
+        password: from ``MQDSSM_PASSWORD``; never shown.
+        password_file: a file that holds the password.
+        tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
+        ca_file: PEM file of the authorities to trust; None: those of the system.
+        profile: kind of server, or ``auto``.
+        read_only: nothing is ever written.
+        naming_context: where computers, queues and users are, if not below the root (decision M8).
+        allow_clear_text: let the password go in clear text to another machine.
+        log_file: a file for the log; None: it stays in memory.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        validate_default=False,
+    )
+
+    url: Annotated[tuple[str, ...], NoDecode] = ()
+    user: str | None = None
+    password: SecretStr | None = Field(default=None, repr=False)
+    password_file: Path | None = None
+    tls: Literal["ldaps", "starttls", "none"] | None = None
+    ca_file: Path | None = None
+    profile: str = "auto"
+    read_only: bool = False
+    naming_context: str | None = None
+    allow_clear_text: bool = False
+    log_file: Path | None = None
+
+    @field_validator("url", mode="before")
+    @classmethod
+    def _several_urls(cls, value: Any) -> Any:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+    @field_validator("password_file", "ca_file", "log_file", mode="after")
+    @classmethod
+    def _home(cls, value: Path | None) -> Path | None:
+        return None if value is None else value.expanduser()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and where each comes from.
+
+    Attributes:
+        settings: the settings.
+        sources: name of a setting -> ``--option``, variable or file; those that nobody set are not there.
+    """
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+    def needs_password(self) -> bool:
+        """Whether somebody logs in with a password."""
+        return self.settings.user is not None
+
+    def stored_password(self) -> str | None:
+        """The password, if environment or file hold it.
+
+        Raises:
+            UsageProblem: the file cannot be used, or both are set at the same place.
+        """
+        settings = self.settings
+        if settings.password is None:
+            return None if settings.password_file is None else read_password(settings.password_file)
+        if settings.password_file is None:
+            return settings.password.get_secret_value()
+        if self.sources["password_file"].startswith(ENVIRONMENT_PREFIX):
+            raise UsageProblem("MQDSSM_PASSWORD and MQDSSM_PASSWORD_FILE exclude each other: set one of them")
+        if self.sources["password_file"].startswith("--"):
+            return read_password(settings.password_file)
+        return settings.password.get_secret_value()
+
+
+def load(options: Mapping[str, Any], *, config: Path | None = None, connection: str | None = None) -> Loaded:
+    """Gather the settings.
+
+    Args:
+        options: from the command line; None is not given.
+        config: the profile file; None: ``MQDSSM_CONFIG``, or the usual place if there is one.
+        connection: one of its connections; None: ``MQDSSM_CONNECTION``, or the file's ``default``.
+
+    Raises:
+        UsageProblem: a setting that cannot be, a file that cannot be used.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    file, profile = _profile(config, connection)
+
+    class _Sourced(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            del dotenv_settings, file_secret_settings
+            return init_settings, env_settings, InitSettingsSource(settings_cls, dict(profile))
+
+    sources = {name: str(file) for name in profile}
+    variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields}
+    sources |= {name: variable for name, variable in variables.items() if os.environ.get(variable)}
+    sources |= {name: f"--{name.replace('_', '-')}" for name in given}
+    try:
+        found = _Sourced(**given)
+    except ValidationError as error:
+        problems = [
+            f"{sources.get(str(one['loc'][0]), one['loc'][0])}: {one['msg']}"
+            for one in error.errors(include_url=False, include_input=False)
+        ]
+        raise UsageProblem("; ".join(problems)) from None
+    return Loaded(found, sources)
+
+
+def default_file() -> Path:
+    """The usual place of the profile file on this kind of system."""
+    import typer
+
+    return Path(typer.get_app_dir("mqdssm")) / FILE_NAME
+
+
+def read_password(file: Path) -> str:
+    """Read a password, without the end of its line.
+
+    Raises:
+        UsageProblem: it cannot be read, or holds none.
+    """
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(PASSWORD_BYTES_MAX + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageProblem(f"the password file {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageProblem(f"the password file {file} holds no UTF-8 text") from None
+    text = text.removesuffix("\n").removesuffix("\r")
+    if not text or len(data) > PASSWORD_BYTES_MAX:
+        raise UsageProblem(f"the password file {file} {'is empty' if not text else 'is too long'}")
+    return text
+
+
+def _profile(config: Path | None, connection: str | None) -> tuple[Path, Mapping[str, Any]]:
+    """The profile file, and what it says of the connection that is meant."""
+    named = config or _from_environment("MQDSSM_CONFIG")
+    connection = connection or os.environ.get("MQDSSM_CONNECTION") or None
+    file = Path(named).expanduser() if named else default_file()
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if named:
+            raise UsageProblem(f"there is no profile file {file}") from None
+        if connection:
+            raise UsageProblem(f"connection {connection!r} needs a profile file, as {file}") from None
+        return file, {}
+    except OSError as error:
+        raise UsageProblem(f"the profile file {file} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageProblem(f"the profile file {file} is no TOML: {error}") from None
+    return file, _chosen(file, content, connection)
+
+
+def _from_environment(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value) if value else None
+
+
+def _chosen(file: Path, content: dict[str, Any], connection: str | None) -> Mapping[str, Any]:
+    connections: Any = content.pop("connections", {})
+    default: Any = content.pop("default", None)
+    wanted = connection or default
+    chosen: Any = content
+    if not isinstance(connections, dict):
+        raise UsageProblem(f"{file}: connections must be tables, as [connections.lab]")
+    if wanted is not None:
+        chosen = connections.get(wanted)
+        if not isinstance(chosen, dict):
+            raise UsageProblem(
+                f"{file} has no connection {wanted!r}; it has {', '.join(connections) or 'none'}"
+            )
+        # where to log is no matter of the connection; who logs in is: nothing else is handed down
+        chosen = {name: value for name, value in content.items() if name == "log_file"} | chosen
+    if "password" in chosen:
+        raise UsageProblem(f"{file} holds a password: {_NO_PASSWORD}")
+    return {name: _relative_to(file, name, value) for name, value in chosen.items()}
+
+
+def _relative_to(file: Path, name: str, value: Any) -> Any:
+    if name in _PATHS and isinstance(value, str):
+        return file.parent / Path(value).expanduser()
+    return value
