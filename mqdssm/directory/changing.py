@@ -15,7 +15,13 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.reading import Reading
 from mqdssm.directory.recovery import Fate, ReadBack, has_values
-from mqdssm.directory.responses import LdapResult
+from mqdssm.directory.responses import (
+    ADD_RESPONSE,
+    DELETE_RESPONSE,
+    MODIFY_DN_RESPONSE,
+    MODIFY_RESPONSE,
+    LdapResult,
+)
 from mqdssm.errors import (
     DirectoryNotConnected,
     GenericDirectoryError,
@@ -27,6 +33,13 @@ from mqdssm.model.dn import DN
 
 WRITE_ATTEMPTS: Final = 3
 """How often a change is tried while it cannot even be handed to a server; afterwards never again."""
+
+_RESULT_TAGS: Final = {
+    "add": ADD_RESPONSE,
+    "modify": MODIFY_RESPONSE,
+    "delete": DELETE_RESPONSE,
+    "rename": MODIFY_DN_RESPONSE,
+}
 
 Look = Callable[[float, str | None], bool]
 """Whether a change is there: gets a deadline and the only server to ask (None: any)."""
@@ -64,7 +77,7 @@ class Changing:
         """Hand a change to a server and see it through.
 
         Args:
-            operation: for messages, as ``"add"``.
+            operation: ``add``, ``modify``, ``delete`` or ``rename``.
             dn: the object.
             encoded: the request for a message id.
             look: whether the change is there.
@@ -92,7 +105,7 @@ class Changing:
                 number = channel.new_id()
                 request = encoded(number)
                 try:
-                    return channel.request(number, request, deadline)
+                    return channel.request(number, request, _RESULT_TAGS[operation], deadline)
                 except ConnectionBroken as broken:
                     lost, url = broken, channel.url
             if lost.timed_out:

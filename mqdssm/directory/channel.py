@@ -13,6 +13,7 @@ from mqdssm.directory.requests import MESSAGE_ID_MAX, encode_unbind
 from mqdssm.directory.responses import (
     INTERMEDIATE_RESPONSE,
     RESULT_TAGS,
+    SEARCH_DONE,
     SEARCH_ENTRY,
     SEARCH_REFERENCE,
     LdapResult,
@@ -135,29 +136,34 @@ class Channel:
             raise
         self._counter.add()
 
-    def receive(self, message_id: int, deadline: float) -> Page:
+    def receive(self, message_id: int, deadline: float, expected: int = SEARCH_DONE) -> Page:
         """Wait for the whole answer to a request.
+
+        Args:
+            message_id: of the request.
+            deadline: when to give up.
+            expected: tag of the result that ends the answer.
 
         Raises:
             ConnectionBroken: the connection ended, or the time was up; of a search some entries may
                 have come, which counts for nothing without the result at its end.
         """
         try:
-            return self._receive(message_id, deadline)
+            return self._receive(message_id, deadline, expected)
         except BaseException:
             self.broken = True
             raise
 
-    def request(self, message_id: int, request: bytes, deadline: float) -> LdapResult:
-        """Send a request that is no search, and wait for its result.
+    def request(self, message_id: int, request: bytes, expected: int, deadline: float) -> LdapResult:
+        """Send a request that is no search, and wait for its result, of which `expected` is the tag.
 
         Raises:
             ConnectionBroken: as `send` and `receive`.
         """
         self.send(request, deadline)
-        return self.receive(message_id, deadline).result
+        return self.receive(message_id, deadline, expected).result
 
-    def _receive(self, message_id: int, deadline: float) -> Page:
+    def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
         parts: list[tuple[bytes, list[Message]]] = []
         try:
             while True:
@@ -169,7 +175,7 @@ class Channel:
                 if entries:
                     parts.append((buffer, entries))
                 if len(entries) != len(messages):
-                    result = self._look_at_others(buffer, messages, message_id)
+                    result = self._look_at_others(buffer, messages, message_id, expected)
                     if result is not None:
                         return Page(parts, self._finished(result, last, message_id))
                 if last.id not in {message_id, 0}:
@@ -177,7 +183,9 @@ class Channel:
         except DecodeError as error:
             raise self._confused(str(error)) from error
 
-    def _look_at_others(self, buffer: bytes, messages: list[Message], message_id: int) -> LdapResult | None:
+    def _look_at_others(
+        self, buffer: bytes, messages: list[Message], message_id: int, expected: int
+    ) -> LdapResult | None:
         result: LdapResult | None = None
         for message in messages:
             if message.tag == SEARCH_ENTRY or message.tag in {SEARCH_REFERENCE, INTERMEDIATE_RESPONSE}:
@@ -189,6 +197,8 @@ class Channel:
                 raise self._said_goodbye(found)
             if message.id != message_id:
                 raise self._confused(f"an answer to message {message.id}, not to {message_id}")
+            if message.tag != expected:
+                raise self._confused(f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}")
             if result is not None:
                 raise self._confused("two results to one request")
             result = found

@@ -174,9 +174,12 @@ def _open(attempt: Attempt, address: _Address, counter: Counter) -> Channel:
     except LDAPOperationResult as error:
         _abandon(connection)
         raise failures.refused(endpoint, attempt.options, error) from error
-    except (LDAPException, OSError, ValueError) as error:
+    except (LDAPException, OSError) as error:
         _abandon(connection)
         raise failures.cannot_connect(endpoint, tls.failure or error) from error
+    except Exception as error:
+        _abandon(connection)  # ldap3's decoder lets KeyError, IndexError and more out of odd answers
+        raise failures.not_understood(endpoint, error) from error
     except BaseException:
         _abandon(connection)
         raise

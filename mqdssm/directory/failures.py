@@ -163,6 +163,14 @@ def cannot_connect(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnec
     )
 
 
+def not_understood(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
+    """The answer to StartTLS or the bind is none, or a referral, which nobody follows."""
+    return DirectoryNotConnected(
+        f"{endpoint.url}: its answer to the log-in cannot be read ({type(error).__name__}: {error})",
+        hint="is this an LDAP server, and one that answers itself instead of referring to another?",
+    )
+
+
 def _not_trusted(endpoint: "Endpoint", error: ssl.SSLCertVerificationError) -> DirectoryNotConnected:
     reason = getattr(error, "verify_message", "") or str(error)
     mismatch = "mismatch" in reason.lower()

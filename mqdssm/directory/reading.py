@@ -12,7 +12,7 @@ from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.requests import Scope
-from mqdssm.directory.responses import LdapResult
+from mqdssm.directory.responses import EXTENDED_RESPONSE, LdapResult
 from mqdssm.directory.searching import READ_ATTEMPTS, Search
 from mqdssm.errors import DecodeError, DirectoryNotConnected, GenericDirectoryError
 from mqdssm.model.dn import DN
@@ -107,8 +107,8 @@ class Reading:
             found += self._search_once(search, target_name(target), limit, url)
         return found
 
-    def request(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
-        """Send a request that changes nothing, and return its result, whatever it is.
+    def extended(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
+        """Send an extended request that changes nothing, and return its result, whatever it is.
 
         Raises:
             DirectoryNotConnected: no answer.
@@ -117,7 +117,7 @@ class Reading:
 
         def ask(channel: Channel) -> LdapResult:
             number = channel.new_id()
-            return channel.request(number, encoded(number), deadline)
+            return channel.request(number, encoded(number), EXTENDED_RESPONSE, deadline)
 
         return self._on_channel(operation, None, ask, deadline, None)
 

@@ -117,6 +117,7 @@ class PagedSearch:
         finished = False
         try:
             while True:
+                finished = page.result.code != 0
                 previous, cookie = cookie, self._cookie(page)
                 if not cookie:
                     finished = True

@@ -44,7 +44,7 @@ class TestAnswers:
     def test_result(self, wire: Wire) -> None:
         number = wire.channel.new_id()
         wire.server.sendall(answers.add_done(number, 68, matched="cn=x", text="words"))
-        found = wire.channel.request(number, encode_delete(number, "cn=a"), soon())
+        found = wire.channel.request(number, encode_delete(number, "cn=a"), ADD_RESPONSE, soon())
         assert (found.code, found.matched_dn, found.text) == (68, "cn=x", "words")
         assert wire.server.recv(1000) == encode_delete(number, "cn=a")
         assert not wire.channel.broken
@@ -87,6 +87,7 @@ class TestAnswers:
 BREAKS: dict[str, tuple[Callable[[int], bytes], str]] = {
     "another id": (lambda number: answers.add_done(number + 1), "not to 7"),
     "entry of another id": (lambda number: answers.entry(number + 1, "cn=a"), "not to 7"),
+    "result of a search": (answers.search_done, "0x65 instead of 0x69"),
     "two results": (lambda number: 2 * answers.add_done(number), "two results"),
     "more behind it": (
         lambda number: answers.add_done(number) + answers.entry(number, "cn=a"),
@@ -108,7 +109,7 @@ class TestBroken:
         number = sent(wire)
         wire.server.sendall(make(number))
         with pytest.raises(ConnectionBroken, match=words) as caught:
-            wire.channel.receive(number, soon())
+            wire.channel.receive(number, soon(), ADD_RESPONSE)
         assert caught.value.request_left
         assert not caught.value.timed_out
         assert wire.channel.broken
@@ -193,7 +194,7 @@ class TestIdle:
         assert wire.channel.is_usable()
         number = wire.channel.new_id()
         wire.server.sendall(answers.add_done(number))
-        assert wire.channel.request(number, encode_delete(number, "cn=a"), soon()).code == 0
+        assert wire.channel.request(number, encode_delete(number, "cn=a"), ADD_RESPONSE, soon()).code == 0
 
     @pytest.mark.parametrize("last_words", [b"", answers.notice_of_disconnection(), b"\x30"])
     def test_closed_or_talking_one_is_not(self, wire: Wire, last_words: bytes) -> None:
