@@ -5,7 +5,7 @@ import typer
 from mqdssm.cli.objects import Assignments, TypeArgument, assignments_of, object_of
 from mqdssm.cli.run import Run, add_command
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 def create(run: Run, *, kind: TypeArgument, values: Assignments = None) -> None:

@@ -9,7 +9,7 @@ from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import Assignments, TypeArgument, assignments_of, object_of
 from mqdssm.cli.run import Run, add_command
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 Recursive = Annotated[bool, typer.Option("--recursive", help="A queue manager: its queues, too.")]
 

@@ -21,7 +21,7 @@ from mqdssm.cli.run import Run, add_command
 if TYPE_CHECKING:
     from mqdssm.model.base import DirectoryObject
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 Filters = Annotated[
     list[str] | None,

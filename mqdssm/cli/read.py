@@ -17,7 +17,7 @@ from mqdssm.cli.objects import (
 )
 from mqdssm.cli.run import Run, add_command
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 def read(

@@ -7,7 +7,9 @@ import typer
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.run import Run, add_command
 
-app = typer.Typer(help="Show the queues behind an alias or a distribution list.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, help="Show the queues behind an alias or a distribution list.", no_args_is_help=True
+)
 
 
 def alias(

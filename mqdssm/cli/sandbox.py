@@ -1,0 +1,126 @@
+"""``mqdssm sandbox``: a private directory that is kept and runs in the background."""
+
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.run import Run, add_command
+
+if TYPE_CHECKING:
+    from mqdssm.testing.sandbox import SandboxState
+
+app = typer.Typer(
+    add_completion=False, help="A private OpenLDAP with the MSMQ schema that is kept.", no_args_is_help=True
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="All of it is in this folder.")]
+BaseDn = Annotated[
+    str | None,
+    typer.Option(
+        "--base-dn", metavar="DN", help="Root of a new directory.", show_default="dc=example,dc=com"
+    ),
+]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port for ldap:// (0: a free one).")]
+Computers = Annotated[
+    list[str] | None,
+    typer.Option("--computer", metavar="NAME", help="Add a computer, as joining a domain does; repeatable."),
+]
+
+
+def _sandboxes() -> ModuleType:
+    """The module that runs them; not on every system.
+
+    Raises:
+        ConfigError: this system cannot.
+    """
+    from mqdssm.errors import ConfigError
+
+    try:
+        from mqdssm.testing import sandbox
+    except ImportError as error:  # no fcntl on Windows
+        raise ConfigError(
+            f"private directories need Linux or another Unix ({error}); every other command works here"
+        ) from error
+    return sandbox
+
+
+def start(
+    run: Run, *, folder: Folder, base_dn: BaseDn = None, port: Port = 0, computer: Computers = None
+) -> None:
+    """Start it: a new one, or the one that the folder holds; prints how to reach it."""
+    from mqdssm.errors import ObjectAlreadyExists
+
+    sandboxes = _sandboxes()
+    options = None
+    if base_dn is not None or port:
+        from mqdssm.testing.openldap_config import DEFAULT_BASE_DN, OpenLdapOptions
+
+        options = OpenLdapOptions(base_dn=base_dn or DEFAULT_BASE_DN, port=port)
+    state: SandboxState = sandboxes.start_sandbox(folder, options)
+    accounts = state.accounts()
+    for name in computer or ():
+        try:
+            accounts.add_computer(name)
+        except ObjectAlreadyExists:
+            run.output.note(f"computer {name} is there already")
+    _show(run, state)
+    if not run.output.is_json:
+        run.output.line("")
+        run.output.line("To use it from here:")
+        run.output.line(f"  export MQDSSM_URL={state.url} MQDSSM_USER={state.user}")
+        run.output.line(f"  export MQDSSM_PASSWORD_FILE={state.password_file} MQDSSM_CA_FILE={state.ca_file}")
+        run.output.line(f"  mqdssm doctor; mqdssm sandbox stop {folder}")
+
+
+def stop(run: Run, *, folder: Folder) -> None:
+    """Stop it; its folder stays, so that it can be started again."""
+    was_running = _sandboxes().stop_sandbox(folder)
+    if run.output.is_json:
+        run.output.document({"folder": str(folder), "was_running": was_running})
+    else:
+        run.output.line(f"{folder}: {'stopped' if was_running else 'was not running'}")
+
+
+def status(run: Run, *, folder: Folder) -> int:
+    """Tell whether it runs and how to reach it; exit code 3 if it does not answer."""
+    state: SandboxState = _sandboxes().sandbox_status(folder)
+    _show(run, state)
+    return ExitCode.FINE if state.answers else ExitCode.NOT_CONNECTED
+
+
+def _show(run: Run, state: "SandboxState") -> None:
+    if run.output.is_json:
+        run.output.document(asdict(state))
+        return
+    running = f"yes, process {state.pid}" if state.running else "no"
+    run.output.pairs(
+        (
+            (
+                "running",
+                running if state.answers or not state.running else f"{running}, but it does not answer",
+            ),
+            ("URL", state.url),
+            ("LDAPS", state.ldaps_url),
+            ("local", f"{state.ldapi_url} (its owner needs no password)"),
+            ("user", state.user),
+            ("password", f"in {state.password_file}"),
+            ("CA file", state.ca_file),
+            ("root", state.base_dn),
+            ("folder", state.folder),
+        )
+    )
+
+
+add_command(
+    app,
+    "start",
+    start,
+    connects=False,
+    examples=("mqdssm sandbox start ~/msmq --computer web01 --computer web02",),
+)
+add_command(app, "stop", stop, connects=False, examples=("mqdssm sandbox stop ~/msmq",))
+add_command(app, "status", status, connects=False, examples=("mqdssm sandbox status ~/msmq -o json",))

@@ -1,0 +1,189 @@
+"""``mqdssm schema``: the table of the mapping, the schema for a server, and how a server's differs."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.objects import ObjectType
+from mqdssm.cli.run import Run, add_command
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+    from mqdssm.tables.row import Row
+    from mqdssm.tables.schema_compare import Difference
+
+app = typer.Typer(
+    add_completion=False, help="Where everything is kept; the schema for OpenLDAP.", no_args_is_help=True
+)
+
+_COLUMNS: Final = ("attribute", "LDAP", "value", "unset", "events", "PROPID")
+
+
+class SchemaFormat(StrEnum):
+    """What ``schema ldif`` prints."""
+
+    CONFIG = "config"
+    SCHEMA = "schema"
+    BASE_TREE = "base-tree"
+    ROOT_DSE = "root-dse"
+
+
+def show(
+    run: Run,
+    *,
+    kind: Annotated[
+        ObjectType | None, typer.Argument(metavar="[TYPE]", help="All, if none is named.", show_default=False)
+    ] = None,
+) -> None:
+    """Show where the attributes of a type are kept.
+
+    Events: R can be read, C stored by create, W changed by write, F filtered by the server, S sorted by,
+    N names the object.
+    """
+    kinds = tuple(ObjectType) if kind is None else (kind,)
+    tables = {one: [_described(row) for row in one.table.rows] for one in kinds}
+    if run.output.is_json:
+        run.output.document(
+            {
+                one.element_name: {"type": one.value, "ldap_class": one.table.ldap_class, "attributes": rows}
+                for one, rows in tables.items()
+            }
+        )
+        return
+    for number, (one, rows) in enumerate(tables.items()):
+        if number:
+            run.output.line("")
+        run.output.line(f"{one.element_name} ({one.value}), in entries of class {one.table.ldap_class}")
+        run.output.rows(_COLUMNS, (_cells(row) for row in rows))
+
+
+def _described(row: "Row") -> dict[str, Any]:
+    return {
+        "attribute": row.adm,
+        "ldap": list(row.ldap),
+        "holder": row.holder.value,
+        "value": f"list of {row.kind.value}" if row.multi else row.kind.value,
+        "unit": row.unit,
+        "computed": None if row.computed is None else row.computed.value,
+        "unset": _default(row) if row.has_default else row.missing.value,
+        "events": "".join(letter for letter in "RCWFSN" if _allows(row, letter)),
+        "propid": row.propid,
+        "sections": list(row.sections),
+    }
+
+
+def _allows(row: "Row", letter: str) -> bool:
+    from mqdssm.tables.row import Access
+
+    return any(flag in row.access for flag in Access if flag.name and flag.name[0] == letter)
+
+
+def _default(row: "Row") -> str:
+    from mqdssm.cli.human import text_of
+
+    return f"is {text_of(row, row.default) or 'empty'}"
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    ldap = ", ".join(row["ldap"]) + (" of the computer" if row["holder"] == "computer" else "")
+    value = row["value"] + (f" ({row['unit']})" if row["unit"] else "")
+    propid = "" if row["propid"] is None else str(row["propid"])
+    return (row["attribute"], ldap, value, row["unset"], row["events"], propid)
+
+
+def ldif(
+    run: Run,
+    *,
+    form: Annotated[
+        SchemaFormat,
+        typer.Option(
+            "--format",
+            help="[b]config[/]: an entry of cn=config; [b]schema[/]: a file for slapd.conf; [b]base-tree[/], "
+            "[b]root-dse[/]: what the events need below and about --root.",
+        ),
+    ] = SchemaFormat.CONFIG,
+    root: Annotated[
+        str, typer.Option("--root", metavar="DN", help="Root of the tree.")
+    ] = "DC=example,DC=com",
+) -> None:
+    """Print the schema for loading it into an OpenLDAP server (with Microsoft's own OIDs)."""
+    from mqdssm.model.dn import DN
+    from mqdssm.tables import ldif as text
+
+    match form:
+        case SchemaFormat.CONFIG:
+            made = text.openldap_config_ldif()
+        case SchemaFormat.SCHEMA:
+            made = text.openldap_schema_text()
+        case SchemaFormat.BASE_TREE:
+            made = text.base_tree_ldif(str(DN.parse(root)))
+        case SchemaFormat.ROOT_DSE:
+            made = text.root_dse_ldif(str(DN.parse(root)))
+    if run.output.is_json:
+        run.output.document({"format": form.value, "text": made})
+    else:
+        run.output.raw(made)
+
+
+def check(run: Run) -> int:
+    """Compare a server's schema with what is needed; exit code 1 if it differs."""
+    with run.connect() as directory:
+        differences = differences_of(directory.session)
+        url = directory.session.server_url or ""
+    if run.output.is_json:
+        run.output.document({"server": url, "differences": [asdict(one) for one in differences]})
+    elif not differences:
+        run.output.line(f"{url}: the schema is as it must be")
+    else:
+        run.output.rows(("", "what", "problem"), _difference_rows(differences))
+        run.output.note(f"{len(differences)} differences; 'mqdssm schema ldif' prints what is needed")
+    return ExitCode.FINDINGS if differences else ExitCode.FINE
+
+
+def _difference_rows(differences: "Iterable[Difference]") -> Iterable[tuple[str, str, str]]:
+    return (("error" if one.serious else "minor", one.subject, one.problem) for one in differences)
+
+
+def differences_of(session: "Session") -> "list[Difference]":
+    """How the schema of the server differs from ours.
+
+    Raises:
+        UsageProblem: the server does not show its schema.
+        DirectoryError: it cannot be read.
+    """
+    from mqdssm.tables.schema_compare import compare
+
+    place = session.root_dse.first("subschemaSubentry")
+    if place is None:
+        raise UsageProblem("the server does not say where its schema is (subschemaSubentry)")
+    entry = session.get(place.decode(), ["attributeTypes", "objectClasses"])
+    attributes = [value.decode(errors="replace") for value in entry.all("attributeTypes")]
+    classes = [value.decode(errors="replace") for value in entry.all("objectClasses")]
+    # a server that publishes no matching rule at all has them nevertheless
+    rules = any(" EQUALITY " in one for one in attributes)
+    return compare(attributes, classes, matching_rules=rules)
+
+
+add_command(
+    app,
+    "show",
+    show,
+    connects=False,
+    examples=("mqdssm schema show queue", "mqdssm schema show -o json"),
+)
+add_command(
+    app,
+    "ldif",
+    ldif,
+    connects=False,
+    examples=(
+        "mqdssm schema ldif | sudo ldapadd -Y EXTERNAL -H ldapi:///",
+        "mqdssm schema ldif --format schema > /etc/ldap/schema/msmq.schema",
+        "mqdssm schema ldif --format base-tree --root dc=example,dc=org | ldapadd -D cn=admin,… -W",
+    ),
+)
+add_command(app, "check", check, examples=("mqdssm schema check --url ldap://ldap.example.com",))
