@@ -163,7 +163,10 @@ def open_channel(attempt: Attempt, counter: Counter) -> Channel:
 def _open(attempt: Attempt, address: _Address, counter: Counter) -> Channel:
     endpoint, deadline = attempt.endpoint, attempt.deadline
     tls = _VerifiedTls(attempt.context, endpoint.host or "", deadline)
-    connection = _ldap3_connection(attempt, address, tls)
+    try:
+        connection = _ldap3_connection(attempt, address, tls)
+    except LDAPException as error:  # an address that ldap3 does not take for one
+        raise failures.cannot_connect(endpoint, error) from error
     try:
         connection.open(read_server_info=False)
         if endpoint.tls == "starttls":

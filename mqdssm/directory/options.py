@@ -1,6 +1,7 @@
 """What a connection needs to know, checked before anything is sent."""
 
 import ipaddress
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
@@ -75,6 +76,8 @@ class Endpoint:
     def _local(cls, url: str, netloc: str, tls: TlsMode | None) -> "Endpoint":
         if tls not in {None, "none"}:
             raise ConfigError(f"{url!r} is a local socket: it takes no TLS (tls={tls!r})")
+        if not hasattr(socket, "AF_UNIX"):
+            raise ConfigError(f"{url!r}: this system has no local sockets: use ldap:// or ldaps://")
         path = unquote(netloc)
         if not path.startswith("/"):
             raise ConfigError(f"{url!r}: write the socket's whole path with %2F for each slash")

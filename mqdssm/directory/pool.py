@@ -88,18 +88,20 @@ class Pool:
             raise
         try:
             yield channel
-        except BaseException:
-            # an answer may be outstanding only if the channel says so itself
-            self._give_back(endpoint, channel)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                channel.broken = True  # interrupted anywhere: an answer may be on its way
             raise
-        self._give_back(endpoint, channel)
+        finally:
+            self._give_back(endpoint, channel)
 
     def suspect(self, url: str) -> None:
-        """A server did not answer: use another one first, if there is one."""
+        """A server did not answer: use another one first, if there is one, and no idle connection to it."""
         with self._changed:
             for endpoint in self._options.endpoints:
                 if endpoint.url == url:
                     self._mark_failed(endpoint)
+        self._drop_idle_of_others()
 
     def close(self) -> None:
         """Close what is idle now, and what is in use when it comes back."""
@@ -168,6 +170,8 @@ class Pool:
         for endpoint in self._in_order():
             if only is not None and endpoint.url != only:
                 continue
+            if failures and time.monotonic() >= deadline:
+                break  # no time left is no fault of this server
             limit = min(deadline, time.monotonic() + self._options.connect_timeout_s)
             try:
                 channel = open_channel(Attempt(self._options, endpoint, self._context, limit), self.counter)
@@ -193,6 +197,15 @@ class Pool:
             self._known.add(endpoint)
             self._failed.pop(endpoint, None)
             self._current = endpoint
+        self._drop_idle_of_others()
+
+    def _drop_idle_of_others(self) -> None:
+        """Idle connections are all to the server in use: reads follow changes, also between replicas."""
+        with self._changed:
+            others = [one for one in self._idle if one[0] != self._current]
+            self._idle = [one for one in self._idle if one[0] == self._current]
+        for _, channel in others:
+            channel.close()
 
     def _in_order(self) -> list[Endpoint]:
         """The server in use, then the list, then what failed a short while ago."""

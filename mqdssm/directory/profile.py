@@ -193,9 +193,25 @@ def describe(root_dse: "Entry") -> str:
 
 
 def context(root_dse: "Entry", attribute: str) -> DN | None:
-    """A naming context of the root DSE."""
+    """A naming context of the root DSE.
+
+    Raises:
+        GenericDirectoryError: it is no distinguished name.
+    """
     value = root_dse.first(attribute)
-    return DN.parse(value.decode()) if value else None
+    return context_dn(value, attribute) if value else None
+
+
+def context_dn(value: bytes, attribute: str) -> DN:
+    """A naming context as a name.
+
+    Raises:
+        GenericDirectoryError: it is none.
+    """
+    try:
+        return DN.parse(value.decode())
+    except ValueError as error:
+        raise GenericDirectoryError(f"the root DSE's {attribute} is no distinguished name: {error}") from None
 
 
 def chosen_root(override: str | None, root: DN) -> DN:

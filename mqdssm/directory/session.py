@@ -133,7 +133,7 @@ class Session:
 
     @property
     def round_trips(self) -> int:
-        """Requests sent so far, without those of connecting."""
+        """Requests sent so far; of connecting only the look at the root DSE counts."""
         return self._pool.counter.value
 
     @property
@@ -282,6 +282,7 @@ class Session:
             DirectoryError: anything else; the object was not created.
         """
         name = str(dn)
+        self._changing.refuse_if_read_only("add", name)
         controls = self._known().profile.write_controls(attributes)
         self._changing.send(
             "add",
@@ -305,6 +306,7 @@ class Session:
         if not replacements:
             return
         name = str(dn)
+        self._changing.refuse_if_read_only("modify", name)
         controls = self._known().profile.write_controls(replacements)
         changes = [Change(ChangeType.REPLACE, key, values) for key, values in replacements.items()]
         self._changing.send(

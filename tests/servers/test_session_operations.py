@@ -7,9 +7,10 @@ import pytest
 from sessions import container, options_for, scratch
 
 from mqdssm.directory.filters import FALSE, TRUE, And, Equal, Present, any_of
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import Change, ChangeType, Scope, encode_modify
 from mqdssm.directory.session import Session
 from mqdssm.errors import (
+    AttributeNotFound,
     DirectoryError,
     GenericDirectoryError,
     ObjectAlreadyExists,
@@ -337,6 +338,29 @@ class TestModify:
         assert session.get(place, ["nTSecurityDescriptor"]).all("nTSecurityDescriptor") == [second]
         with pytest.raises(ObjectNotFound):
             session.modify(f"CN=nobody,{place}", {"nTSecurityDescriptor": [first]})
+
+
+class TestResultCodes:
+    @pytest.mark.spec("MS-MQDSSM 2.2.6")
+    def test_the_three_that_have_names_and_one_that_has_not(self, session: Session, place: str) -> None:
+        def remove(attribute: str) -> None:
+            """Remove a value that must be there: a replacement would not mind."""
+            change = Change(ChangeType.DELETE, attribute)
+            session._changing.send(
+                "modify", place, lambda number: encode_modify(number, place, [change]), lambda *_: False
+            )
+
+        session.add(f"CN=a,{place}", container(uuid4()))
+        for kind, code, call in (
+            (ObjectNotFound, 32, lambda: session.delete(f"CN=b,{place}")),
+            (AttributeNotFound, 16, lambda: remove("description")),
+            (ObjectAlreadyExists, 68, lambda: session.add(f"CN=a,{place}", container(uuid4()))),
+            (GenericDirectoryError, 66, lambda: session.delete(place)),
+        ):
+            with pytest.raises(kind) as caught:
+                call()
+            assert caught.value.ldap_code == code
+            assert caught.value.result is kind.default_result
 
 
 class TestRename:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from mqdssm.directory.failures import SCHEMA_HINT
 from mqdssm.directory.filters import And, Equal, LdapFilter, Not
-from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
+from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context, context_dn
 from mqdssm.directory.requests import DEREF_OID, Control, Scope, deref_control
 from mqdssm.errors import (
     DirectoryError,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 RDN_VALUE_BYTES_MAX: Final = 242
 """UTF-8 bytes in the value of an RDN: more is result 80 without a word (LMDB's key of 511 bytes)."""
 
-_NOT_OURS: Final = frozenset({"cn=log", "cn=config", "cn=monitor", "cn=accesslog"})
+_NOT_OURS: Final = frozenset({b"cn=log", b"cn=config", b"cn=monitor", b"cn=accesslog"})
 
 
 class OpenLdap(Profile):
@@ -139,9 +139,8 @@ class OpenLdap(Profile):
 
 def _first_context(contexts: "list[bytes]") -> DN:
     for value in contexts:
-        text = value.decode()
-        if text and text.lower() not in _NOT_OURS:
-            return DN.parse(text)
+        if value and value.lower() not in _NOT_OURS:
+            return context_dn(value, "namingContexts")
     raise GenericDirectoryError(
         "the server names no naming context that could hold MSMQ objects",
         hint='may this user read the root DSE? OpenLDAP needs: access to dn.base="" by * read',

@@ -74,6 +74,13 @@ def soon(seconds: float = 2.0) -> float:
     return time.monotonic() + seconds
 
 
+def test_interrupted_operation_leaves_no_connection_behind(pool: Pool, world: World) -> None:
+    with pytest.raises(KeyboardInterrupt), pool.lease(soon()):
+        raise KeyboardInterrupt
+    assert pool.references == 0
+    assert world.opened[0].closed
+
+
 @pytest.mark.spec("MS-MQDSSM 3.1.1.6")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.18")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.21")
@@ -140,6 +147,21 @@ class TestOrder:
         assert world.opened[0].closed  # not kept: it is not the server in use any more
         with pool.lease(soon()):
             assert pool.current_url == B
+
+    def test_idle_connections_to_a_silent_server_are_dropped(self, pool: Pool, world: World) -> None:
+        """They look healthy, but each would cost another time-out."""
+        with pool.lease(soon()), pool.lease(soon()):
+            pass
+        pool.suspect(A)
+        assert [channel.closed for channel in world.opened] == [True, True]
+
+    def test_one_server_at_a_time(self, pool: Pool, world: World) -> None:
+        with pool.lease(soon()):
+            pass
+        with pool.lease(soon(), only=B):
+            assert world.opened[0].closed
+        with pool.lease(soon()) as channel:
+            assert channel.url == B
 
     def test_only_one_server_will_do(self, pool: Pool, world: World) -> None:
         with pool.lease(soon()):

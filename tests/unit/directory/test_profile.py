@@ -79,6 +79,11 @@ class TestNaming:
             with pytest.raises(GenericDirectoryError, match="no naming context"):
                 OPENLDAP.naming(root_dse(namingContexts=contexts), None)
 
+    def test_naming_context_that_is_no_name(self) -> None:
+        for told in (root_dse(namingContexts=[b"nonsense"]), root_dse(rootDomainNamingContext=[b"dc=\xff"])):
+            with pytest.raises(GenericDirectoryError, match=r"(?i)namingContexts?"):
+                OPENLDAP.naming(told, None)
+
     def test_another_base(self) -> None:
         told = root_dse(namingContexts=[b"dc=r"])
         inside = OPENLDAP.naming(told, "OU=Elsewhere,DC=R")
