@@ -1,10 +1,12 @@
 """Elements out of LDAP values ([MS-MQDSSM] 3.1.6.11), many at a time or one."""
 
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
 
 from mqdssm.directory.entries import Entry
+from mqdssm.directory.responses import Dereferenced
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
 from mqdssm.events.computed import (
@@ -17,12 +19,17 @@ from mqdssm.events.computed import (
     computer_of,
     maker_of,
 )
-from mqdssm.events.references import References
+from mqdssm.events.references import BROUGHT, References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Holder, Missing, Row
 
 log = logging.getLogger(__name__)
+
+Brought: TypeAlias = Mapping[str, Sequence[Dereferenced]] | None
+"""What a server brought along of the objects an entry refers to; None: it was not asked, or cannot."""
+Found: TypeAlias = tuple[str, Sequence[Value], Brought]
+"""An entry: its DN, the values of the columns, and what it refers to."""
 
 
 class ElementDecoder:
@@ -86,21 +93,32 @@ class ElementDecoder:
         """Those of the columns whose values come as lists."""
         return frozenset(self._multi)
 
+    @property
+    def referring(self) -> Mapping[str, Sequence[str]]:
+        """Those of the columns that name other objects, with what is wanted of these."""
+        return {name: BROUGHT for name, _ in self._others}
+
     def references(self) -> References:
         """A memory of references for one operation."""
         return References(self._session, tuple(self._of_computer))
 
-    def prefetch(self, entries: Sequence[tuple[str, Sequence[Value]]], references: References) -> None:
-        """Resolve what a batch of entries refers to, in few round trips (decision M29)."""
+    def prefetch(self, entries: Sequence[Found], references: References) -> None:
+        """Resolve what a batch of entries refers to, in few round trips (decision M29).
+
+        What the server brought along is taken; all else is looked up.
+        """
+        references.make_room()
         wanted: dict[str, dict[str, None]] = {}
         for name, of_class in self._others:
             column, dns = self._columns[name], wanted.setdefault(of_class, {})
-            for _, values in entries:
+            told = (brought.get(name.lower(), ()) for *_, brought in entries if brought)
+            references.learn(chain.from_iterable(told), of_class)
+            for _, values, _ in entries:
                 dns.update((raw.decode(errors="replace"), None) for raw in _as_list(values[column]))
         for of_class, dns in wanted.items():
             references.fetch_identifiers(dns, of_class)
         if self._of_computer:
-            references.fetch_computers(dict.fromkeys(computer_of(dn, self._above) for dn, _ in entries))
+            references.fetch_computers(dict.fromkeys(computer_of(dn, self._above) for dn, *_ in entries))
 
     def from_entry(self, entry: Entry) -> DirectoryObject:
         """The element that one entry is, with what it refers to.
@@ -110,7 +128,7 @@ class ElementDecoder:
         """
         values = [entry.all(column) or None for column in self.columns]
         references = self.references()
-        self.prefetch([(entry.dn, values)], references)
+        self.prefetch([(entry.dn, values, None)], references)
         return self.element(entry.dn, values, references)
 
     def element(self, dn: str, values: Sequence[Value], references: References) -> DirectoryObject:

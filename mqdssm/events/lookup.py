@@ -10,10 +10,9 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import LdapFilter, all_of
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events.attributes import check_names, names_to_read, read_with
-from mqdssm.events.computed import Value
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
-from mqdssm.events.decode import ElementDecoder
+from mqdssm.events.decode import ElementDecoder, Found
 from mqdssm.events.references import batched
 from mqdssm.events.targets import class_filter, entry_at, public_path, queue_at, queue_manager_at
 from mqdssm.model.base import DirectoryObject
@@ -164,7 +163,7 @@ def _elements(
     size = min(BATCH_ENTRIES, ctx.session.options.page_size)
     for batch in batched(_entries(ctx, table, criteria, decoder), size):
         decoder.prefetch(batch, references)
-        for dn, values in batch:
+        for dn, values, _ in batch:
             found = decoder.element(dn, values, references)
             if all(residual.holds(found) for residual in criteria.residuals):
                 yield found if severe is None else severe.element(dn, values, references)
@@ -172,16 +171,19 @@ def _elements(
 
 def _entries(
     ctx: Context, table: ElementTable, criteria: Criteria, decoder: ElementDecoder
-) -> Iterator[tuple[str, Sequence[Value]]]:
+) -> Iterator[Found]:
     columns = decoder.columns
     try:
         if criteria.place is not None:
             entry = _entry_of(ctx, table, criteria, criteria.place, columns)
-            yield entry.dn, [entry.all(column) or None for column in columns]
+            yield entry.dn, [entry.all(column) or None for column in columns], None
             return
         base = search_base(table.ldap_class, ctx.root, ctx.configuration)
-        for dn, *values in ctx.session.rows(base, criteria.wanted, columns, multi=decoder.multi):
-            yield dn, values
+        rows = ctx.session.rows(
+            base, criteria.wanted, columns, multi=decoder.multi, references=decoder.referring
+        )
+        for dn, *values, brought in rows:
+            yield dn, values, brought
     except ObjectNotFound:
         return  # 3.1.6.4.x.2: nothing found is an empty list
 

@@ -2,20 +2,26 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
+from mqdssm.directory.responses import Dereferenced
 from mqdssm.directory.session import Session
 from mqdssm.model.dn import normalize
 
 T = TypeVar("T")
 
 BATCH_TERMS: Final = 100
-"""Terms of one OR: slapd tests each candidate against all of them, 500 cost ten times as much."""
+"""Terms of one OR: slapd tests each candidate against all of them, with 500 one costs twice as much."""
+DN_TERMS_MAX: Final = 500
+"""DNs in one OR: comparing these is so cheap that 500 together cost 1.2 times as much as five times 100."""
 REMEMBERED_MAX: Final = 50_000
 """Objects remembered in one operation: then the memory starts anew, so that long lists stay flat."""
+
+BROUGHT: Final = ("objectGUID", "objectClass")
+"""What a page brings along of each object that its entries refer to."""
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -59,19 +65,43 @@ class References:
         found = self._as_written[dn] = self._computers.get(key)
         return found
 
+    def make_room(self) -> None:
+        """Forget all where it has become too much; before a batch, never within one."""
+        memories: list[dict[str, Any]] = [*self._identifiers.values(), self._computers, self._as_written]
+        for memory in memories:
+            if len(memory) > REMEMBERED_MAX:
+                memory.clear()
+
+    def learn(self, brought: Iterable[Dereferenced], ldap_class: str) -> None:
+        """Remember what a page brought along of the objects of a class that its entries refer to.
+
+        What is there but does not plainly say that it is of the class is left to be looked up.
+
+        Args:
+            brought: with `BROUGHT` of each object.
+            ldap_class: what they have to be.
+        """
+        known = self._identifiers.setdefault(ldap_class, {})
+        wanted = ldap_class.lower().encode()
+        for one in brought:
+            key = normalize(one.dn)
+            if key in known:
+                continue
+            classes = one.attributes.get("objectclass", ())
+            if not one.attributes:  # nothing is there, or nothing that may be seen
+                known[key] = None
+            elif any(name.lower() == wanted for name in classes):
+                known[key] = _guid(next(iter(one.attributes.get("objectguid", ())), None))
+
     def fetch_identifiers(self, dns: Iterable[str], ldap_class: str) -> None:
         """Look up the objectGUID of many objects of a class at once."""
         known = self._identifiers.setdefault(ldap_class, {})
-        _bound(known)
         of_class = self._session.profile.class_filter(ldap_class)
         for key, entry in self._fetch(dns, known, ["objectGUID"], of_class):
-            raw = None if entry is None else entry.first("objectGUID")
-            known[key] = UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None
+            known[key] = None if entry is None else _guid(entry.first("objectGUID"))
 
     def fetch_computers(self, dns: Iterable[str]) -> None:
         """Look up many computers at once."""
-        _bound(self._computers)
-        _bound(self._as_written)
         of_class = self._session.profile.class_filter("computer")
         attributes = self._computer_attributes or ("objectClass",)
         for key, entry in self._fetch(dns, self._computers, attributes, of_class):
@@ -85,9 +115,9 @@ class References:
             wanted = And((of_class, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in batch))))
             for base in self._session.naming.guid_bases:
                 for entry in self._session.find(base, wanted, ["objectGUID"]):
-                    raw = entry.first("objectGUID")
-                    if raw is not None and len(raw) == 16:
-                        found[UUID(bytes_le=raw)] = entry.dn
+                    guid = _guid(entry.first("objectGUID"))
+                    if guid is not None:
+                        found[guid] = entry.dn
         return found
 
     def _fetch(
@@ -100,7 +130,7 @@ class References:
         """Yield each DN that is not known yet, normalised, with its entry."""
         unknown = {key: dn for dn in dns if (key := normalize(dn)) not in known}
         profile = self._session.profile
-        for batch in batched(unknown.items(), BATCH_TERMS):
+        for batch in batched(unknown.items(), DN_TERMS_MAX):
             missing = dict(batch)
             wanted = And((of_class, any_of(*(profile.dn_filter(dn) for dn in missing.values()))))
             for base in self._session.naming.guid_bases:
@@ -112,6 +142,5 @@ class References:
                 yield key, None
 
 
-def _bound(memory: dict[str, UUID | None] | dict[str, Entry | None]) -> None:
-    if len(memory) > REMEMBERED_MAX:
-        memory.clear()
+def _guid(raw: bytes | None) -> UUID | None:
+    return UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None
