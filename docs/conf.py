@@ -27,6 +27,7 @@ apidoc_modules = [
         "separate_modules": True,
         "module_first": True,
         "include_private": False,
+        "exclude_patterns": ["**/cli/*"],  # its docstrings are help texts; docs/commands.md is its page
     }
 ]
 autodoc_default_options = {
