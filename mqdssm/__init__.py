@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from mqdssm.errors import OutcomeUnknown as OutcomeUnknown
     from mqdssm.events.facade import Directory as Directory
     from mqdssm.events.facade import connect as connect
+    from mqdssm.model.base import DirectoryObject as DirectoryObject
     from mqdssm.model.elements import ConnectedNetwork as ConnectedNetwork
-    from mqdssm.model.elements import DirectoryObject as DirectoryObject
     from mqdssm.model.elements import Enterprise as Enterprise
     from mqdssm.model.elements import Queue as Queue
     from mqdssm.model.elements import QueueManager as QueueManager
@@ -59,9 +59,9 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
         "OutcomeUnknown",
     ),
     "mqdssm.events.facade": ("Directory", "connect"),
+    "mqdssm.model.base": ("DirectoryObject",),
     "mqdssm.model.elements": (
         "ConnectedNetwork",
-        "DirectoryObject",
         "Enterprise",
         "Queue",
         "QueueManager",

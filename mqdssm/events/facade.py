@@ -217,6 +217,7 @@ def connect(
     allow_clear_text: bool = False,
     naming_context: str | None = None,
     create_server_objects: bool = True,
+    check_msmq: bool = True,
 ) -> Directory:
     """Connect to a directory ([MS-MQDSSM] 3.1.3, 3.1.6.18). Certificates are always verified.
 
@@ -234,10 +235,13 @@ def connect(
         allow_clear_text: let the password go in clear text to another machine.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
         create_server_objects: make the ``server`` objects that mSMQSettings needs (decision M6).
+        check_msmq: make sure that this is a directory of MSMQ: another one would answer every search with
+            nothing.
 
     Raises:
         DirectoryNotConnected: no server could be reached, or none let us in.
-        GenericDirectoryError: an unknown kind of server.
+        GenericDirectoryError: an unknown kind of server, one without the MSMQ schema, or without its
+            enterprise object.
         ConfigError: settings that cannot be.
     """
     options = ConnectionOptions.of(
@@ -254,7 +258,14 @@ def connect(
         allow_clear_text=allow_clear_text,
         naming_context=naming_context,
     )
-    return Directory(Session.open(options), create_server_objects=create_server_objects)
+    session = Session.open(options)
+    try:
+        if check_msmq:
+            session.check_msmq()
+    except BaseException:
+        session.close()
+        raise
+    return Directory(session, create_server_objects=create_server_objects)
 
 
 def _table(kind: type[DirectoryObject]) -> ElementTable:

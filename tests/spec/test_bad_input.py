@@ -271,9 +271,9 @@ def test_a_server_that_is_no_msmq_directory(world) -> None:
     services = world.ldap.entry(world.services_dn)
     world.ldap.delete(world.services_dn)
     try:
-        with mqdssm.connect(world.server.ldapi_url) as directory:
-            with pytest.raises(mqdssm.GenericDirectoryError, match="no MSMQ directory"):
-                directory.session.check_msmq()
+        with pytest.raises(mqdssm.GenericDirectoryError, match="no MSMQ directory"):
+            mqdssm.connect(world.server.ldapi_url)
+        with mqdssm.connect(world.server.ldapi_url, check_msmq=False) as directory:
             assert not list(directory.search(mqdssm.RoutingLink))
             with pytest.raises(mqdssm.ObjectNotFound):
                 directory.read(mqdssm.Enterprise, ())
