@@ -1,5 +1,6 @@
 """How the attributes that are not simply copied are made out of LDAP values ([MS-MQDSSM] 3.1.6.11)."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,8 @@ from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.row import Computed, Holder, Row
 from mqdssm.tables.syntax import BOOLEAN, UINT32
+
+log = logging.getLogger(__name__)
 
 Value: TypeAlias = bytes | list[bytes] | None
 """What an entry has of one LDAP attribute: a value, several, or none."""
@@ -167,10 +170,16 @@ def _remote_access_server(_: Row, source: Source) -> bool:
 
 
 def _queue_managers(row: Row, source: Source) -> tuple[UUID, ...]:
-    # gates and routing servers that are gone are skipped (3.1.6.11.1.3, decision M40)
+    # gates and routing servers that are gone are skipped and logged (3.1.6.11.1.3, decision M40)
     of_class = REFERRED_CLASSES[Computed.QUEUE_MANAGERS]
-    found = (source.references.identifier_of(text_of(raw), of_class) for raw in source.all(row.ldap[0]))
-    return tuple(guid for guid in found if guid is not None)
+    found = []
+    for raw in source.all(row.ldap[0]):
+        guid = source.references.identifier_of(text_of(raw), of_class)
+        if guid is None:
+            log.warning("%s: %s names %s, where no queue manager is", source.dn, row.ldap[0], text_of(raw))
+        else:
+            found.append(guid)
+    return tuple(found)
 
 
 def _site(row: Row, source: Source) -> Any:
