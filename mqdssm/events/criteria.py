@@ -25,6 +25,7 @@ from mqdssm.directory.filters import (
     any_of,
 )
 from mqdssm.directory.session import Session
+from mqdssm.events.targets import public_path
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import normalize
 from mqdssm.model.filters import Filter
@@ -70,8 +71,11 @@ def checked_value(table: ElementTable, row: Row, value: object) -> Any:
     checked = getattr(probe, row.field)
     if checked is None:
         raise ValueError(f"{table.name}.{row.adm} cannot be compared with nothing")
-    if row.computed is Computed.DIRECTORY_PATH:
-        dn_of_directory_path(checked)
+    match row.computed:
+        case Computed.DIRECTORY_PATH:
+            dn_of_directory_path(checked)
+        case Computed.PATHNAME:
+            public_path(checked)
     return checked
 
 

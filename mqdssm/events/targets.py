@@ -1,4 +1,4 @@
-"""Which entry an element stands for: by GUID, by DN, or by the name that 2.2.1 makes a DN of."""
+"""Which entry an element stands for: by GUID, DN, or the name that [MS-MQDSSM] 2.2.1 makes a DN of."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
