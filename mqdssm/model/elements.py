@@ -18,6 +18,7 @@ from mqdssm.model.fieldtypes import (
     Blob,
     Boolean,
     CertificateBlob,
+    ComputerName,
     Cost,
     Description,
     Digests,
@@ -58,7 +59,7 @@ class QueueManager(DirectoryObject):
 
     unsupported_names: ClassVar[frozenset[str]] = frozenset({"ConnectedNetworkIdentifierList"})
 
-    computer_name: Name | None = Field(default=None, alias="ComputerName")
+    computer_name: ComputerName | None = Field(default=None, alias="ComputerName")
     queue_manager_version: Text = Field(default="", alias="QueueManagerVersion")
     operating_system_type: OperatingSystemTypeValue = Field(
         default=OperatingSystemType.OTHER, alias="OperatingSystemType"
