@@ -134,7 +134,7 @@ def to_ldap(
     if row.computed is not None or row.adm == "Security":
         return None
     if expression.operator in {"==", "!="}:
-        if expression.operator == "!=" and (_is_one_of_several(row) or len(value if row.multi else ()) > 1):
+        if expression.operator == "!=" and (_is_one_of_several(row) or _is_whole_list(row, expression)):
             return None
         return _equality(row, expression.operator, list(row.encode(value)), session, value=value)
     if row.syntax is INT32:
@@ -148,12 +148,17 @@ def is_exact(table: ElementTable, expression: Filter) -> bool:
     if row.computed is Computed.SITE:
         return expression.operator == "=="  # != also finds links whose site is gone
     if row.multi:
-        return not (_is_list(expression.value) and expression.value)  # LDAP knows "has", not "is"
+        return not _is_whole_list(row, expression)
     if _is_one_of_several(row):
         return False
     if row.syntax is UINT32:
         return expression.operator == "==" or checked_value(table, row, expression.value) <= INT32_MAX
     return True
+
+
+def _is_whole_list(row: Row, expression: Filter) -> bool:
+    """Whether a list is compared with a list: LDAP can say "has these", not "is these"."""
+    return row.multi and _is_list(expression.value) and len(expression.value) > 0
 
 
 def _is_one_of_several(row: Row) -> bool:
