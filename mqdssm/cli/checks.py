@@ -1,5 +1,6 @@
 """What a check of ``mqdssm doctor`` finds, and how a check is kept within its time."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from mqdssm.cli.settings import Loaded
     from mqdssm.directory.options import ConnectionOptions, Endpoint
     from mqdssm.directory.session import Session
+
+log: Final = logging.getLogger(__name__)
 
 CHECK_LIMIT_S: Final = 5.0
 """No check takes longer; one that would is itself a finding."""
@@ -121,7 +124,10 @@ def limited(
     thread.join(limit_s)
     if thread.is_alive():
         words = f"no answer within {limit_s:.0f} s"
+        log.info("doctor: %s: %s", name, words)
         yield replace(problem(name, words, "is the server busy, or the network slow?"), seconds=limit_s)
         return
     took = time.monotonic() - started
-    yield from (replace(one, seconds=took) for one in found)
+    for one in found:
+        log.info("doctor: %s: %s: %s", one.name, one.state.value, one.text)
+        yield replace(one, seconds=took)
