@@ -98,14 +98,6 @@ def text(units_max: int | None = None, *, units_min: int = 0) -> Callable[[Any],
     return check
 
 
-def computer_name(value: Any) -> str:
-    """A validator of computer names: text that can stand before the backslash of a path name."""
-    words = text(COMMON_NAME_UNITS_MAX, units_min=1)(value)
-    if "\\" in words:
-        raise _problem(f"{words!r} contains a backslash, which ends the computer's part of a path name")
-    return words
-
-
 def integer(lowest: int, highest: int) -> Callable[[Any], int]:
     """A validator of whole numbers, or their decimal or 0x text, within the limits."""
 
@@ -304,7 +296,6 @@ def _checked_by(check: Callable[[Any], object]) -> PlainValidator:
 Text = Annotated[str, _checked_by(text())]
 Label = Annotated[str, _checked_by(text(LABEL_UNITS_MAX))]
 Name = Annotated[str, _checked_by(text(COMMON_NAME_UNITS_MAX, units_min=1))]
-ComputerName = Annotated[str, _checked_by(computer_name)]
 Description = Annotated[str, _checked_by(text(DESCRIPTION_UNITS_MAX))]
 Path = Annotated[str, _checked_by(path_name)]
 QualifiedPath = Annotated[str, _checked_by(qualified_path_name)]
