@@ -248,9 +248,7 @@ def _delete(stage: Stage, directory: "Directory", made: enterprise.Made) -> None
         for path in gone:
             directory.delete(mqdssm.Queue(pathname=path))
         stage.result(f"{len(gone)} queues deleted")
-        stage.call(
-            'directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", guid))      # of one of them'
-        )
+        stage.call('directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", guid))      # of one')
         try:
             directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", made.queues[gone[0]]))
         except mqdssm.ObjectNotFound as error:

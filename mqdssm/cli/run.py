@@ -178,7 +178,7 @@ def epilog_of(examples: tuple[str, ...]) -> str | None:
     """Examples as the end of a help text."""
     if not examples:
         return None
-    shown = (example.replace("\\", "\\\\").replace("[", "\\[") for example in examples)
+    shown = (example.replace("[", "\\[") for example in examples)
     return "[b]Examples[/]\n\n" + "\n\n".join(f"  [cyan]{example}[/]" for example in shown)
 
 
