@@ -24,6 +24,7 @@ from mqdssm.testing.accounts import CALL_WAIT_S, Accounts, Connection
 from mqdssm.testing.openldap_config import START_SCRIPT, OpenLdapOptions
 from mqdssm.testing.openldap_start import PROBE, chosen_ports
 
+DEFAULT_ENGINE: Final = "unix:///var/run/docker.sock"
 IMAGE: Final = "mqdssm/openldap-msmq"
 START_WAIT_S: Final = 60.0
 STOP_WAIT_S: Final = 10
@@ -36,8 +37,12 @@ STATE_FOLDER: Final = "/var/lib/openldap-msmq"
 
 def why_no_engine() -> str:
     """Say why no container can be started here; empty when one can."""
+    where = os.environ.get("DOCKER_HOST") or DEFAULT_ENGINE
     try:
-        client = _docker().from_env(timeout=ENGINE_WAIT_S)
+        docker = _docker()
+        if where.startswith("unix://"):
+            _knock(where.removeprefix("unix://"))
+        client = docker.from_env(timeout=ENGINE_WAIT_S)
         try:
             client.ping()
         finally:
@@ -45,9 +50,15 @@ def why_no_engine() -> str:
     except ConfigError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  whatever stands in the way is the answer
-        where = os.environ.get("DOCKER_HOST", "/var/run/docker.sock")
         return f"no container engine answers at {where}: {error}"
     return ""
+
+
+def _knock(path: str) -> None:
+    """Connect to a socket: where nobody listens, docker's own attempt would leave one open."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(ENGINE_WAIT_S)
+        probe.connect(path)
 
 
 def build_context() -> dict[str, bytes]:
@@ -68,6 +79,9 @@ def ensure_image() -> str:
     Raises:
         ConfigError: no engine answers, or the build failed.
     """
+    reason = why_no_engine()
+    if reason:
+        raise ConfigError(reason)
     docker = _docker()
     context = build_context()
     digest = hashlib.sha256()
