@@ -86,7 +86,7 @@ def service_type(
     if bits is not None:
         written = 0
         for name in compute.SERVICE_BITS.keys() & set(names):
-            written |= compute.SERVICE_BITS[name]
+            written |= int(compute.SERVICE_BITS[name])  # the complement of a flag knows named bits alone
         value = (value & written) | (bits & ~written)
     return (UINT32.dump(value),)
 

@@ -132,7 +132,8 @@ def remove_all(ctx: Context, served: Served) -> None:
         except GenericDirectoryError as error:
             failed = failed or error
     if failed is not None:
-        failed.hint = failed.hint or "the queue manager is deleted, this settings object of it is left over"
+        left = "the queue manager is deleted, this settings object of it is left over"
+        failed.hint = f"{failed.hint}; {left}" if failed.hint else left
         raise failed
 
 
