@@ -7,6 +7,7 @@ from hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm import DirectoryServerType, OperatingSystemType
+from mqdssm.directory.profiles.openldap import OpenLdap
 
 QM = mqdssm.QueueManager
 
@@ -14,6 +15,13 @@ QM = mqdssm.QueueManager
 @pytest.fixture
 def made(world) -> HandMade:
     return HandMade(world.ldap, world.root)
+
+
+@pytest.fixture(params=[True, False], ids=["brought along", "looked up"])
+def references(request, monkeypatch) -> None:
+    """Both ways to follow references: the server brings them with a page (deref control), or cannot."""
+    if not request.param:
+        monkeypatch.setattr(OpenLdap, "references_control", lambda *_: ())
 
 
 def by_guid(guid) -> mqdssm.Filter:
@@ -24,6 +32,7 @@ def values_of(obj: mqdssm.DirectoryObject) -> dict[str, object]:
     return {adm: getattr(obj, obj.field_name(adm)) for adm in obj.populated}
 
 
+@pytest.mark.usefixtures("references")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.20.1")
@@ -244,12 +253,14 @@ def check_routing_servers(world, made, ldap_name: str, attribute: str, caplog) -
     assert gone.dn.lower() in caplog.text.lower()
 
 
+@pytest.mark.usefixtures("references")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.3")
 def test_out_routing_servers_that_are_gone_are_skipped(world, made, caplog) -> None:
     """Decision M40; an object that is no queue manager is no routing server either."""
     check_routing_servers(world, made, "mSMQOutRoutingServers", "OutRoutingServerIdentifierList", caplog)
 
 
+@pytest.mark.usefixtures("references")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.4")
 def test_in_routing_servers_that_are_gone_are_skipped(world, made, caplog) -> None:
     check_routing_servers(world, made, "mSMQInRoutingServers", "InRoutingServerIdentifierList", caplog)
@@ -300,6 +311,7 @@ def test_clustered(world, made, names, expected) -> None:
     assert world.directory.read(QM, by_guid(queue_manager.guid)).clustered is expected
 
 
+@pytest.mark.usefixtures("references")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1")
 def test_sixty_queue_managers_with_three_routing_servers_each_in_a_handful_of_requests(world, made) -> None:
     """Decision M29: round trips grow with pages, not with objects."""
