@@ -30,19 +30,22 @@ def run(*args: str, **more) -> subprocess.CompletedProcess[str]:
 
 def test_help_is_quick_because_it_imports_little():
     code = (
-        "import sys, mqdssm.cli.main as m\n"
-        "sys.argv = ['mqdssm', *sys.argv[1:]]\n"
-        "try: m.run()\n"
-        "finally: print(*(one for one in sys.argv and sys.modules), file=sys.stderr)\n"
+        "import sys\n"
+        "from mqdssm.cli.main import run\n"
+        "for command in ([], ['create'], ['doctor'], ['demo'], ['schema', 'check']):\n"
+        "    sys.argv = ['mqdssm', *command, '--help']\n"
+        "    try: run()\n"
+        "    except SystemExit as end: assert not end.code\n"
+        "print(*sys.modules, file=sys.stderr)\n"
     )
-    for args in (["--help"], ["create", "--help"], ["doctor", "--help"], ["demo", "--help"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        loaded = set(done.stderr.split())
-        assert not loaded.intersection(HEAVY), args
-        assert "mqdssm.cli.main" in loaded
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.split())
+    assert not loaded.intersection(HEAVY)
+    assert "mqdssm.cli.main" in loaded
+    assert done.stdout.count("Usage: mqdssm") == 5
 
 
 def test_the_installed_program_is_the_same():
@@ -52,11 +55,9 @@ def test_the_installed_program_is_the_same():
 
 
 def test_exit_codes_leave_the_process():
-    assert run("--help").returncode == 0
     done = run("read", "queue")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: which queue? give an Attribute=Value, or use 'mqdssm list queue'\n"
-    assert run("list", "queue", "--url", "ldap://127.0.0.1:1").returncode == 3
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
@@ -154,31 +155,3 @@ def test_on_a_terminal_tables_are_drawn_and_progress_is_cleared(openldap_server)
     code, screen = in_terminal(["list", "enterprise", "-o", "json"], {}, environment)
     assert json.loads(screen)[0]["Name"] == "dc=example,dc=com"
     assert "\x1b" not in screen
-
-
-@pytest.mark.parametrize(
-    ("line", "wanted"),
-    [
-        ("mqdssm supp", ["support-bundle"]),
-        ("mqdssm sandbox st", ["start", "stop", "status"]),
-        ("mqdssm create que", ["queue", "queue-manager"]),
-        ("mqdssm create queue Lab", ["Label="]),
-        ("mqdssm write queue Pathname=x PrivacyLevel=O", ["PrivacyLevel=Optional"]),
-        ("mqdssm create queue Journaling=", ["Journaling=true", "Journaling=false"]),
-        ("mqdssm list queue --filter Quo", ["Quota=="]),
-        ("mqdssm list queue --sort Label,-Quo", ["Label,-Quota"]),
-        ("mqdssm list site -a Nam", ["Name"]),
-        ("mqdssm list queue --tls s", ["starttls"]),
-        ("mqdssm list queue --password", ["--password-file"]),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_completion(line, wanted):
-    words = line.split(" ")
-    environment = {
-        **os.environ,
-        "_MQDSSM_COMPLETE": "complete_bash",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-    }
-    assert run(env=environment).stdout.split() == wanted

@@ -161,3 +161,26 @@ def test_without_fcntl_sandboxes_say_so(alone, monkeypatch, tmp_path):
 
     monkeypatch.setitem(sys.modules, "mqdssm.testing.sandbox", None)
     assert "private directories need Linux" in alone.error("sandbox", "status", str(tmp_path), code=6)
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("mqdssm supp", ["support-bundle"]),
+        ("mqdssm sandbox st", ["start", "stop", "status"]),
+        ("mqdssm create que", ["queue", "queue-manager"]),
+        ("mqdssm create queue Lab", ["Label="]),
+        ("mqdssm write queue Pathname=x PrivacyLevel=O", ["PrivacyLevel=Optional"]),
+        ("mqdssm create queue Journaling=", ["Journaling=true", "Journaling=false"]),
+        ("mqdssm list queue --filter Quo", ["Quota=="]),
+        ("mqdssm list queue --sort Label,-Quo", ["Label,-Quota"]),
+        ("mqdssm list site -a Nam", ["Name"]),
+        ("mqdssm list queue --tls s", ["starttls"]),
+        ("mqdssm list queue --password", ["--password-file"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_completion(alone, line, wanted):
+    cursor = str(len(line.split(" ")) - 1)
+    result = alone(_MQDSSM_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=cursor)
+    assert result.stdout.split() == wanted
