@@ -149,16 +149,17 @@ class ConnectionOptions:
         Raises:
             ConfigError: settings that cannot be, or a password that would travel in clear text.
         """
+        # first of all: tracebacks that show variables must not show it
+        password = Secret(password) if isinstance(password, str) else password
         if tls is not None and tls not in get_args(TlsMode):
             raise ConfigError(f"tls={tls!r}: use 'ldaps', 'starttls' or 'none'")
         listed = (urls,) if isinstance(urls, str) else tuple(urls)
         if not listed:
             raise ConfigError("no server was named: give one URL or several")
-        secret = Secret(password) if isinstance(password, str) else password
         options = cls(
             endpoints=tuple(Endpoint.parse(url.strip(), tls) for url in listed),
             user=user or None,
-            password=secret,
+            password=password,
             ca_file=ca_file,
             profile=profile,
             connect_timeout_s=connect_timeout_s,

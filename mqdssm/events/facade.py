@@ -246,6 +246,8 @@ def connect(
             enterprise object.
         ConfigError: settings that cannot be.
     """
+    # tracebacks that show variables must not show it
+    password = Secret(password) if isinstance(password, str) else password
     options = ConnectionOptions.of(
         url_or_urls,
         user=user,
