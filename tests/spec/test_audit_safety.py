@@ -1,7 +1,6 @@
 """Never the wrong object, never a value lost: what create, write and delete leave ([MS-MQDSSM] 3.1.6)."""
 
 import logging
-import threading
 from uuid import UUID, uuid4
 
 import pytest
@@ -9,7 +8,6 @@ from certificates_for_tests import registered
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager, Site
-from mqdssm.errors import DirectoryError
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 
@@ -396,124 +394,3 @@ def test_a_queue_manager_made_by_hand_without_guid_can_be_deleted(world) -> None
     world.directory.delete(QueueManager(computer_name=computer))
     assert not world.ldap.exists(dn)
     assert not world.ldap.exists(place)
-
-
-# -- other programs at the same time, and interruptions -----------------------------------------------
-
-
-@pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.3")
-def test_several_programs_create_one_queue_manager(world) -> None:
-    """Each gets the same GUID, and one settings object says what the entry says."""
-    site, computer = world.site(), world.computer()
-    start = threading.Barrier(4)
-    found: list[UUID | Exception] = []
-
-    def program() -> None:
-        manager = QueueManager(computer_name=computer, site_identifier_list=[site], routing_server=True)
-        with mqdssm.connect(world.server.ldapi_url) as directory:
-            start.wait(30)
-            for _ in range(10):
-                try:
-                    found.append(directory.create(manager.model_copy()))
-                except DirectoryError as error:
-                    found.append(error)
-
-    threads = [threading.Thread(target=program) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(found) == 40
-    assert len(set(found)) == 1
-    (place,) = settings(world).values()
-    assert place["mSMQQMID"] == [found[0].bytes_le]
-    assert place["mSMQRoutingService"] == [b"TRUE"]
-
-
-@pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.9")
-def test_settings_that_vanish_during_a_write_are_made_again(world, monkeypatch) -> None:
-    site = world.site()
-    guid = world.queue_manager(site_identifier_list=[site], routing_server=True)
-    place = world.settings_dn(world.site_name(site), world.computer_of(guid))
-    session = world.directory.session
-    plain = session.modify
-
-    def modify(dn: object, changes: object) -> None:
-        if "MSMQ Settings" in str(dn) and world.ldap.exists(place):
-            world.ldap.delete(place)
-        plain(dn, changes)
-
-    monkeypatch.setattr(session, "modify", modify)
-    world.directory.write(QueueManager(identifier=guid, supporting_server=True))
-    assert world.ldap.entry(place)["mSMQDependentClientService"] == [b"TRUE"]
-
-
-@pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.3")
-def test_a_create_that_was_interrupted_is_finished_by_the_next_one(world, monkeypatch) -> None:
-    """Ctrl-C between the entry and its settings: creating it again makes what is missing (M4)."""
-    site, computer = world.site(), world.computer()
-    manager = QueueManager(computer_name=computer, site_identifier_list=[site], routing_server=True)
-    session = world.directory.session
-    plain = session.add
-
-    def add(dn: object, attributes: object) -> None:
-        if "MSMQ Settings" in str(dn):
-            raise KeyboardInterrupt
-        plain(dn, attributes)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(session, "add", add)
-        with pytest.raises(KeyboardInterrupt):
-            world.directory.create(manager)
-    assert world.ldap.exists(f"CN=msmq,{world.computer_dn(computer)}")
-    assert not settings(world)
-    assert manager.assigned == manager.populated, "nothing counts as written"
-    guid = world.directory.create(manager)
-    (place,) = settings(world).values()
-    assert place["mSMQQMID"] == [guid.bytes_le]
-
-
-@pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.9")
-@pytest.mark.spec("MS-MQDSSM 3.1.6.2.1.3")
-def test_a_site_that_is_renamed_keeps_its_settings(world) -> None:
-    site = world.site()
-    guid = world.queue_manager(site_identifier_list=[site], routing_server=True)
-    manager = by_guid(world, QueueManager, guid)
-    new = world.name("renamed")
-    world.directory.session.rename(f"CN={world.site_name(site)},{world.sites_dn}", f"CN={new}")
-    manager.supporting_server = True
-    world.directory.write(manager)
-    ((dn, place),) = settings(world).items()
-    assert dn.lower() == world.settings_dn(new, world.computer_of(guid)).lower()
-    assert place["mSMQDependentClientService"] == [b"TRUE"]
-    world.directory.delete(manager)
-    assert not settings(world)
-
-
-# -- no more round trips than needed (M30) ------------------------------------------------------------
-
-
-@pytest.mark.spec("MS-MQDSSM 3.1.6.12")
-def test_round_trips_of_creates_and_writes(world) -> None:
-    session = world.directory.session
-    site = world.site()
-    session.bound_sid()
-
-    def trips(work) -> int:
-        before = session.round_trips
-        work()
-        return session.round_trips - before
-
-    names = [world.computer(), world.computer()]
-    managers = [QueueManager(computer_name=name, site_identifier_list=[site]) for name in names]
-    managers[1].routing_server = True
-    queue = Queue(pathname=f"{names[0]}\\q")
-    assert trips(lambda: world.directory.create(managers[0])) == 2  # the computer, the entry
-    # with its site, Servers, server and settings, and the try that shows that they are missing
-    assert trips(lambda: world.directory.create(managers[1])) <= 7
-    assert trips(lambda: world.directory.create(queue)) == 1
-    queue.label = "x"
-    assert trips(lambda: world.directory.write(queue)) == 2
-    assert trips(lambda: world.directory.delete(queue)) == 2
-    managers[1].journal_quota = 1
-    assert trips(lambda: world.directory.write(managers[1])) == 2
