@@ -34,6 +34,40 @@ def values_of(obj: mqdssm.DirectoryObject) -> dict[str, object]:
 
 
 @pytest.mark.usefixtures("references")
+STORED = {
+    "whenCreated": CREATED,
+    "mSMQComputerTypeEx": "Windows Büro 10.0",
+    "mSMQOSType": "1280",
+    "mSMQQuota": "1048575",
+    "mSMQJournalQuota": "-2",
+    "mSMQForeign": "TRUE",
+    "mSMQRoutingServices": "TRUE",
+    "mSMQDsServices": "TRUE",
+    "mSMQServiceType": "21",
+    "mSMQDependentClientServices": "TRUE",
+    "mSMQEncryptKey": b"\x01\x00\xffkeys",
+    "nTSecurityDescriptor": DESCRIPTOR,
+}
+EXPECTED = {
+    "QueueManagerVersion": "Windows Büro 10.0",
+    "OperatingSystemType": OperatingSystemType.WIN_ENT,
+    "CreateTime": CREATED_S,
+    "QueueManagerQuota": 1048575,
+    "JournalQuota": 0xFFFF_FFFE,
+    "ForeignSystem": True,
+    "RoutingServer": True,
+    "DirectoryServer": True,
+    "DirectoryServerType": DirectoryServerType.PRIMARY_SITE_CONTROLLER,
+    "RemoteAccessServer": True,
+    "SupportingServer": True,
+    "PublicEncryptionKeyList": b"\x01\x00\xffkeys",
+    "PublicSigningKeyList": b"\x00certificates\xff",
+    "Security": DESCRIPTOR,
+    "Clustered": True,
+    "OperatingSystemVersion": "10.0 (17763)",
+}
+
+
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.20.1")
@@ -44,48 +78,22 @@ def test_every_attribute_of_a_queue_manager_made_by_hand(world, made) -> None:
     queue_manager = made.queue_manager(
         name,
         {
-            "whenCreated": CREATED,
-            "mSMQComputerTypeEx": "Windows Büro 10.0",
-            "mSMQOSType": "1280",
-            "mSMQQuota": "1048575",
-            "mSMQJournalQuota": "-2",
-            "mSMQForeign": "TRUE",
+            **STORED,
             "mSMQSites": [site.bytes_le for site in sites],
             "mSMQOutRoutingServers": out.dn,
             "mSMQInRoutingServers": out.dn,
-            "mSMQRoutingServices": "TRUE",
-            "mSMQDsServices": "TRUE",
-            "mSMQServiceType": "21",
-            "mSMQDependentClientServices": "TRUE",
-            "mSMQEncryptKey": b"\x01\x00\xffkeys",
-            "nTSecurityDescriptor": DESCRIPTOR,
         },
         operatingSystemVersion="10.0 (17763)",
         servicePrincipalName=[f"HOST/{name}", f"MSClusterVirtualServer/{name}"],
         mSMQSignCertificates=b"\x00certificates\xff",
     )
     expected = {
+        **EXPECTED,
         "Identifier": queue_manager.guid,
         "ComputerName": name,
-        "QueueManagerVersion": "Windows Büro 10.0",
-        "OperatingSystemType": OperatingSystemType.WIN_ENT,
         "QualifiedComputerName": f"{name}.Example.COM",
-        "CreateTime": CREATED_S,
-        "QueueManagerQuota": 1048575,
-        "JournalQuota": 0xFFFF_FFFE,
-        "ForeignSystem": True,
         "OutRoutingServerIdentifierList": (out.guid,),
         "InRoutingServerIdentifierList": (out.guid,),
-        "RoutingServer": True,
-        "DirectoryServer": True,
-        "DirectoryServerType": DirectoryServerType.PRIMARY_SITE_CONTROLLER,
-        "RemoteAccessServer": True,
-        "SupportingServer": True,
-        "PublicEncryptionKeyList": b"\x01\x00\xffkeys",
-        "PublicSigningKeyList": b"\x00certificates\xff",
-        "Security": DESCRIPTOR,
-        "Clustered": True,
-        "OperatingSystemVersion": "10.0 (17763)",
     }
     handle = world.directory.read_begin(QM, by_guid(queue_manager.guid))
     for found in (
