@@ -33,7 +33,6 @@ def values_of(obj: mqdssm.DirectoryObject) -> dict[str, object]:
     return {adm: getattr(obj, obj.field_name(adm)) for adm in obj.populated}
 
 
-@pytest.mark.usefixtures("references")
 STORED = {
     "whenCreated": CREATED,
     "mSMQComputerTypeEx": "Windows Büro 10.0",
@@ -68,6 +67,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.usefixtures("references")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.20.1")
