@@ -169,6 +169,9 @@ def _open(attempt: Attempt, address: _Address, counter: Counter) -> Channel:
         raise failures.cannot_connect(endpoint, error) from error
     try:
         connection.open(read_server_info=False)
+        if not endpoint.is_local_socket:
+            # now, not after the bind: else each log-in over TLS waits 40 ms for a delayed acknowledgement
+            connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if endpoint.tls == "starttls":
             connection.socket = _HurriedSocket(connection.socket, deadline)
             connection.start_tls(read_server_info=False)
@@ -250,7 +253,6 @@ def _take_over(connection: ldap3.Connection, endpoint: Endpoint, counter: Counte
     connection.socket = None
     connection.closed = True
     if not endpoint.is_local_socket:
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return Channel(bound, endpoint.url, first_id, counter)
 
