@@ -30,8 +30,10 @@ def resolve_queue_alias(ctx: Context, full_path: str) -> str:
         AttributeNotFound: the object has no format name.
         ValueError: no DN.
     """
-    entry = ctx.session.get(DN.parse(full_path), [ALIAS_FORMAT_NAME])
-    return _format_name(entry)
+    dn = DN.parse(full_path)
+    if not dn:
+        raise ValueError("the distinguished name of the queue alias is empty")
+    return _format_name(ctx.session.get(dn, [ALIAS_FORMAT_NAME]))
 
 
 def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:

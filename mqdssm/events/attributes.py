@@ -139,11 +139,11 @@ def names_to_write(
 
 
 def left_by_create(table: ElementTable, obj: DirectoryObject, created: frozenset[str]) -> frozenset[str]:
-    """What the object has and a create did not store: a write without a list will send it (M45)."""
+    """What the object has and a create did not store: a write without a list will send it (M62)."""
     return (obj.populated - created).intersection(table.names(Access.WRITE))
 
 
 def left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
-    """What was assigned and is not written yet: a write without a list will send it (M45)."""
+    """What was assigned and is not written yet: a write without a list will send it (M62)."""
     left = obj.assigned - written
     return left if obj.was_read else left - KEYS[table.name]

@@ -29,7 +29,7 @@ def delete(ctx: Context, obj: DirectoryObject, *, recursive: bool = False) -> No
         ctx: the surroundings.
         obj: says by Identifier, FullPath or its name which object (in this order).
         recursive: take the queues of a queue manager along (an extension, M23). Nothing else: below a site
-            are the servers of its domain controllers.
+            are the servers of its domain controllers (M61).
 
     Raises:
         GenericDirectoryError: a kind that cannot be deleted (M44), an object that does not say which one it

@@ -65,7 +65,7 @@ def service_type(
     """The value of mSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
 
     Attributes that are not written keep what the directory holds: a write of one of the four must not
-    clear the bits of the others, nor bits that nobody has named (decision M46).
+    clear the bits of the others, nor bits that nobody has named (decisions M46, M63).
 
     Args:
         obj: the queue manager.

@@ -88,7 +88,7 @@ def _guid(entry: Entry, attribute: str) -> UUID | None:
 def make_all(ctx: Context, served: Served) -> None:
     """Make the settings objects of a new queue manager ([MS-MQDSSM] 3.1.6.1.1.3).
 
-    What an earlier queue manager of the computer left at their places is replaced.
+    What an earlier queue manager of the computer left at their places is replaced (M65).
 
     Raises:
         DirectoryError: one could not be made.
@@ -152,7 +152,7 @@ def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN
 def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, Entry]:
     """The settings objects there are: those that name the queue manager, and those at the likely places.
 
-    Those of another queue manager, of a computer of the same name elsewhere, are none of them.
+    Those of another queue manager, of a computer of the same name elsewhere, are none of them (M59).
     """
     session = ctx.session
     found: dict[DN, Entry] = {}

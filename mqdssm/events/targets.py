@@ -55,7 +55,7 @@ def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: 
         case Site(name=str(name)) if name:
             return entry_at(ctx, table, site_dn(ctx.forest_root, name), attributes)
         case Enterprise():
-            return entry_at(ctx, table, enterprise_dn(ctx.forest_root), attributes)
+            return entry_at(ctx, table, enterprise_dn(ctx.forest_root), attributes)  # decision M60
         case User(security_identifier=str(sid)) if sid:
             return user_of(ctx, table, sid, attributes)
     keys = ", ".join(sorted(KEYS[table.name]))

@@ -39,15 +39,14 @@ def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) 
     """
     table = element_table(type(obj), "written")
     names = names_to_write(table, obj, attributes)
-    match obj:
-        case QueueManager():
-            _write_queue_manager(ctx, table, obj, names)
-        case User():
-            values = _user_values(ctx, table, obj, names)
-            ctx.session.modify(locate(ctx, table, obj, NO_ATTRIBUTES).dn, values)
-        case _:
-            values = stored_values(ctx, table, obj, names, Access.WRITE)
-            ctx.session.modify(locate(ctx, table, obj, NO_ATTRIBUTES).dn, values)
+    if isinstance(obj, QueueManager):
+        _write_queue_manager(ctx, table, obj, names)
+    else:
+        values = stored_values(ctx, table, obj, names, Access.WRITE)
+        if isinstance(obj, User) and "Certificates" in names:
+            # digests that were not given come out of the certificates: they go together (M21, M56)
+            values = signing_values(obj.certificates) | values
+        ctx.session.modify(locate(ctx, table, obj, NO_ATTRIBUTES).dn, values)
     obj.mark_written(left_by_write(table, obj, names))
 
 
@@ -93,15 +92,3 @@ def _flag(entry: Entry, name: str) -> bool:
 
 def _lower(values: Values) -> dict[str, list[bytes]]:
     return {name.lower(): list(raws) for name, raws in values.items()}
-
-
-def _user_values(ctx: Context, table: ElementTable, user: User, names: frozenset[str]) -> Values:
-    """Certificates and digests go together: digests that were not given come out of the certificates.
-
-    Raises:
-        DecodeError: Certificates is no MQUSERSIGNCERTS.
-    """
-    values = stored_values(ctx, table, user, names, Access.WRITE)
-    if "Certificates" in names:
-        values = signing_values(user.certificates) | values
-    return values

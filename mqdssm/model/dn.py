@@ -262,7 +262,7 @@ def _normalized_value(value: str) -> str:
 def _lower(character: str) -> str:
     """The simple lower case of a letter; never a full case fold, which makes ß the same as ss.
 
-    A server may hold straße beside strasse: one key for both would lead to the wrong object.
+    A server may hold straße beside strasse: one key for both would lead to the wrong object (M64).
     """
     lower = character.lower() if _UNICODE.category(character) in _CASED else character
     return lower if len(lower) == 1 and _UNICODE.category(lower) != "Cn" else character

@@ -44,8 +44,9 @@ def test_aliases_that_lead_nowhere(world) -> None:
     with pytest.raises(mqdssm.AttributeNotFound) as failed:
         world.directory.resolve_queue_alias(alias(world, None))
     assert failed.value.result is mqdssm.DirectoryOperationResult.ATTRIBUTE_NOT_FOUND
-    with pytest.raises(ValueError, match="distinguished name"):
-        world.directory.resolve_queue_alias("no name at all")
+    for nothing in ("no name at all", ""):
+        with pytest.raises(ValueError, match="distinguished name"):
+            world.directory.resolve_queue_alias(nothing)
 
 
 @pytest.mark.spec("MS-MQDSSM 2.3")
