@@ -17,7 +17,7 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
 from mqdssm.model.names import PathKind, PathName
-from mqdssm.model.queuenames import check_new_name, rdn_of
+from mqdssm.model.queuenames import rdn_of
 from mqdssm.tables import TABLES, compute, places
 from mqdssm.tables.row import Access
 
@@ -114,7 +114,6 @@ def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
         raise GenericDirectoryError(
             f"{queue.pathname!r} is no public queue: only these are stored in a directory (3.1.6.20.2)"
         )
-    check_new_name(path.queue)
     table = TABLES[Queue]
     values = stored_values(ctx, table, queue, names, Access.CREATE)
     name = rdn_of(path.queue)
