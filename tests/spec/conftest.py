@@ -81,6 +81,13 @@ class World:
         return f"CN=MSMQ Settings,CN={computer},CN=Servers,CN={site},{self.sites_dn}"
 
 
+@pytest.fixture(scope="session")
+def openldap_server() -> Iterator[OpenLdapServer]:
+    """A server of these tests alone: other tests leave users and computers behind on theirs."""
+    with OpenLdapServer(durable=False) as server:
+        yield server
+
+
 @pytest.fixture
 def ldap(openldap_server: OpenLdapServer) -> PlainLdap:
     """The directory as OpenLDAP's own tools see it."""
