@@ -290,14 +290,16 @@ class OpenLdapServer:
     def _start_slapd(self) -> None:
         state = self._ask("start")
         deadline = time.monotonic() + START_WAIT_S
-        # the answer must be our own slapd's: another one may hold the folder, and ours is about to fail
-        while answering_process(self._made_folder.socket) not in {0, state["pid"]}:
-            state = self._ask("status")
+        while True:
             if state["pid"] is None:
                 raise failure(state["exit"], state["log"], self._made_folder.path)
+            # the answer must be our own slapd's: another one may hold the folder, and ours is about to fail
+            if answering_process(self._made_folder.socket) in {0, state["pid"]}:
+                return
             if time.monotonic() > deadline:
                 raise ConfigError(f"slapd did not answer within {START_WAIT_S:.0f} s: {state['log'].strip()}")
             time.sleep(POLL_S)
+            state = self._ask("status")
 
     def _ask(self, word: str) -> _State:
         with self._lock:

@@ -7,7 +7,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import textwrap
 import time
 import uuid
 from pathlib import Path
@@ -21,6 +20,7 @@ from ldap3.core.exceptions import (
     LDAPSocketOpenError,
     LDAPStrongerAuthRequiredResult,
 )
+from processes import GONE_WAIT_S, wait_until_gone
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing import OpenLdapServer, accounts, start_sandbox
@@ -28,7 +28,6 @@ from mqdssm.testing import openldap_config as config
 from mqdssm.testing.openldap_start import answers, failure, free_ports
 
 ROOT = "dc=example,dc=com"
-GONE_WAIT_S = 20
 
 
 @contextlib.contextmanager
@@ -65,26 +64,16 @@ def add_queue_like(connection, name):
     )
 
 
-def wait_until_gone(pid, folder=None):
-    deadline = time.monotonic() + GONE_WAIT_S
-    while time.monotonic() < deadline:
-        if not runs(pid) and (folder is None or not Path(folder).exists()):
-            return
-        time.sleep(0.02)
-    pytest.fail(f"process {pid} runs: {runs(pid)}, {folder} exists: {folder and Path(folder).exists()}")
-
-
-def runs(pid):
-    """Whether a process runs; a zombie that nobody has collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+@pytest.fixture(scope="module")
+def own_server():
+    """A server of this module's own: other tests count what is in the shared one."""
+    with OpenLdapServer(durable=False) as server:
+        yield server
 
 
 class TestWhatItServes:
-    def test_clear_text_tls_and_socket(self, openldap_server):
-        s = openldap_server
+    def test_clear_text_tls_and_socket(self, own_server):
+        s = own_server
         for way in (
             connect(s, s.user, s.password),
             connect(s, s.user, s.password, start_tls=True),
@@ -94,31 +83,31 @@ class TestWhatItServes:
             with way as connection:
                 assert connection.extend.standard.who_am_i() == f"dn:{s.user}"
 
-    def test_the_owner_needs_no_password_on_the_socket(self, openldap_server):
-        server = ldap3.Server(openldap_server.ldapi_url, get_info=ldap3.NONE)
+    def test_the_owner_needs_no_password_on_the_socket(self, own_server):
+        server = ldap3.Server(own_server.ldapi_url, get_info=ldap3.NONE)
         with ldap3.Connection(
             server, authentication=ldap3.SASL, sasl_mechanism="EXTERNAL", sasl_credentials=""
         ) as connection:
-            assert connection.extend.standard.who_am_i() == f"dn:{openldap_server.user}"
+            assert connection.extend.standard.who_am_i() == f"dn:{own_server.user}"
 
-    def test_another_authority_is_not_trusted(self, openldap_server, tmp_path):
+    def test_another_authority_is_not_trusted(self, own_server, tmp_path):
         config.make_certificates(tmp_path)
         other = str(tmp_path / "ca.pem")
         with (
             pytest.raises(LDAPSocketOpenError, match="CERTIFICATE_VERIFY_FAILED"),
-            connect(openldap_server, url=openldap_server.ldaps_url, ca_file=other),
+            connect(own_server, url=own_server.ldaps_url, ca_file=other),
         ):
             pass
 
-    def test_wrong_password(self, openldap_server):
+    def test_wrong_password(self, own_server):
         with (
             pytest.raises(LDAPInvalidCredentialsResult),
-            connect(openldap_server, openldap_server.user, "wrong"),
+            connect(own_server, own_server.user, "wrong"),
         ):
             pass
 
-    def test_root_dse_names_the_contexts(self, openldap_server):
-        with connect(openldap_server) as connection:
+    def test_root_dse_names_the_contexts(self, own_server):
+        with connect(own_server) as connection:
             connection.search("", "(objectClass=*)", ldap3.BASE, attributes=["*", "+"])
             found = connection.response[0]["attributes"]
         assert found["namingContexts"] == [ROOT]
@@ -130,17 +119,17 @@ class TestWhatItServes:
         assert {"1.3.6.1.4.1.4203.666.5.16", "1.3.6.1.4.1.4203.1.9.1.1"} <= set(found["supportedControl"])
 
     @pytest.mark.spec("MS-MQDSSM 2.2.1")
-    def test_base_tree(self, openldap_server):
+    def test_base_tree(self, own_server):
         assert {
             ROOT,
             f"cn=computers,{ROOT}",
             f"cn=users,{ROOT}",
             f"cn=sites,cn=configuration,{ROOT}",
             f"cn=msmqservices,cn=services,cn=configuration,{ROOT}",
-        } <= names_below(openldap_server)
+        } <= names_below(own_server)
 
-    def test_one_object_guid_once(self, openldap_server):
-        with as_admin(openldap_server) as connection:
+    def test_one_object_guid_once(self, own_server):
+        with as_admin(own_server) as connection:
             guid = uuid.uuid4().bytes_le
             dn = f"CN=guid-1,CN=Computers,{ROOT}"
             connection.add(dn, attributes={"objectClass": "computer", "objectGUID": guid})
@@ -151,8 +140,8 @@ class TestWhatItServes:
                 )
             connection.delete(dn)
 
-    def test_users_read_members_of_the_group_write_nobody_reads_passwords(self, openldap_server):
-        s = openldap_server
+    def test_users_read_members_of_the_group_write_nobody_reads_passwords(self, own_server):
+        s = own_server
         dn, password = s.add_user("reader")
         admin_dn, admin_password = s.add_user("member of admins")
         with as_admin(s) as connection:
@@ -252,8 +241,8 @@ class TestOptions:
                 f"ldaps://127.0.0.1:{ldaps_port}",
             )
 
-    def test_a_port_that_is_taken(self, openldap_server):
-        other = OpenLdapServer(port=openldap_server.port, ldaps_port=free_ports(1)[0])
+    def test_a_port_that_is_taken(self, own_server):
+        other = OpenLdapServer(port=own_server.port, ldaps_port=free_ports(1)[0])
         with pytest.raises(ConfigError, match="port of the LDAP server is taken"):
             other.start()
 
@@ -393,6 +382,20 @@ class TestStartAndStop:
             time.sleep(0.3)
             assert server.pid is None
 
+    def test_a_slapd_that_ended_before_anybody_looked_is_no_success(self, monkeypatch):
+        server = OpenLdapServer(base_dn="o=example")
+        ask = server._ask
+
+        def slowly(word):
+            state = ask(word)
+            while state["pid"] is not None:
+                state = ask("status")
+            return state
+
+        monkeypatch.setattr(server, "_ask", slowly)
+        with pytest.raises(ConfigError, match="MSMQ_LDAP_SUFFIX must be like"):
+            server.start()
+
     def test_exit_status_and_words_of_the_failure(self):
         assert "in use" in str(failure(75, "", Path("/x")))
         assert "status 1: bad" in str(failure(1, " bad\n", Path("/x")))
@@ -444,110 +447,3 @@ class TestOtherSystems:
             cwd=Path(__file__).parents[2],
         )
         assert "False" not in ran.stdout
-
-
-# A program of its own that starts a server, says where it is, and waits to be ended.
-OWNER = """
-import sys, time
-from mqdssm.testing import OpenLdapServer, accounts, start_sandbox
-with OpenLdapServer(durable=False) as server:
-    {then}
-    print(server.pid, server._supervisor.pid, server.folder, flush=True)
-    time.sleep(60)
-"""
-
-
-class TestNoOrphan:
-    @pytest.fixture
-    def owner(self):
-        started = []
-
-        def start(then="pass"):
-            process = subprocess.Popen(
-                [sys.executable, "-c", textwrap.dedent(OWNER).format(then=then)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                cwd=Path(__file__).parents[2],
-                start_new_session=True,
-            )
-            started.append(process)
-            slapd, supervisor, folder = process.stdout.readline().split()
-            assert runs(slapd)
-            return process, int(slapd), int(supervisor), Path(folder)
-
-        yield start
-        for process in started:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGINT)  # so that it deletes its folder
-            process.wait(GONE_WAIT_S)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.stdout.close()
-
-    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-    def test_when_the_owner_is_ended(self, owner, number):
-        process, slapd, supervisor, folder = owner()
-        process.send_signal(number)
-        process.wait()
-        wait_until_gone(slapd, folder)
-        wait_until_gone(supervisor)
-
-    def test_when_the_whole_terminal_is_interrupted(self, owner):
-        process, slapd, _, folder = owner()
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait()
-        wait_until_gone(slapd, folder)
-
-    def test_when_a_forked_child_holds_the_pipe_open(self, owner):
-        process, slapd, _, folder = owner("import os; os.fork() or time.sleep(60)")
-        process.kill()
-        process.wait()
-        wait_until_gone(slapd, folder)
-
-    def test_when_the_supervisor_is_killed(self, owner):
-        _, slapd, supervisor, _ = owner()
-        os.kill(supervisor, signal.SIGKILL)
-        wait_until_gone(slapd)
-
-    def test_when_slapd_is_paused(self):
-        with OpenLdapServer(durable=False) as server:
-            pid, folder = server.pid, server.folder
-            os.kill(pid, signal.SIGSTOP)
-        wait_until_gone(pid, folder)
-
-    def test_the_owner_learns_that_the_supervisor_is_gone(self):
-        server = OpenLdapServer(durable=False)
-        server.start()
-        slapd = server.pid
-        try:
-            server._supervisor.kill()
-            server._supervisor.wait()
-            with pytest.raises(ConfigError, match="supervisor of the LDAP server"):
-                server.stop()
-        finally:
-            server.close()
-        wait_until_gone(slapd)
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="the other tests run as an ordinary user already")
-def test_as_an_ordinary_user():
-    code = (
-        "from mqdssm.testing import OpenLdapServer\n"
-        "with OpenLdapServer() as server:\n"
-        "    print(server.add_computer('web01'), server.add_user('u')[0])\n"
-    )
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    if subprocess.run([*nobody, "test", "-x", sys.executable], check=False).returncode:
-        # the interpreter lies in root's own folder: let nobody look in, and nothing more
-        nobody += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-    ran = subprocess.run(
-        [*nobody, sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=Path(__file__).parents[2],
-        env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    assert ran.stdout == f"CN=web01,CN=Computers,{ROOT} CN=u,CN=Users,{ROOT}\n", ran.stderr

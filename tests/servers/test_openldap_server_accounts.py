@@ -21,6 +21,13 @@ ROOT = "dc=example,dc=com"
 NASTY_NAMES = ["a,b", "#x", " lead", "trail ", 'q"u', "a=b", "a+b", "<a>;", "back\\slash", "é€😀", "*)(cn=*"]
 
 
+@pytest.fixture(scope="module")
+def own_server():
+    """A server of this module's own: other tests count what is in the shared one."""
+    with OpenLdapServer(durable=False) as server:
+        yield server
+
+
 @contextlib.contextmanager
 def logged_in(server, dn, password):
     with accounts.bound(connect_over_tls(server.ldaps_url, dn, password, server.ca_file)) as connection:
@@ -34,10 +41,10 @@ def read(server, dn):
         return connection.response[0]["raw_attributes"]
 
 
-def test_a_computer_has_what_joining_a_domain_writes(openldap_server):
-    dn = openldap_server.add_computer("Web01")
+def test_a_computer_has_what_joining_a_domain_writes(own_server):
+    dn = own_server.add_computer("Web01")
     assert dn == f"CN=Web01,CN=Computers,{ROOT}"
-    found = read(openldap_server, dn)
+    found = read(own_server, dn)
     assert found["cn"] == [b"Web01"]
     assert found["objectClass"] == [b"top", b"user", b"computer"]
     assert found["sAMAccountName"] == [b"Web01$"]
@@ -48,10 +55,10 @@ def test_a_computer_has_what_joining_a_domain_writes(openldap_server):
     assert str(Sid.from_bytes(found["objectSid"][0])).startswith("S-1-5-21-")
 
 
-def test_a_user_can_log_in_and_the_password_is_stored_hashed(openldap_server):
-    dn, password = openldap_server.add_user("alice")
+def test_a_user_can_log_in_and_the_password_is_stored_hashed(own_server):
+    dn, password = own_server.add_user("alice")
     assert dn == f"CN=alice,CN=Users,{ROOT}"
-    found = read(openldap_server, dn)
+    found = read(own_server, dn)
     assert found["objectClass"] == [b"top", b"user"]
     assert found["sAMAccountName"] == [b"alice"]
     assert found["userAccountControl"] == [b"512"]
@@ -59,14 +66,14 @@ def test_a_user_can_log_in_and_the_password_is_stored_hashed(openldap_server):
     [stored] = found["userPassword"]
     raw = base64.b64decode(stored.removeprefix(b"{SSHA}"))
     assert hashlib.sha1(password.encode() + raw[20:]).digest() == raw[:20]
-    with logged_in(openldap_server, dn, password) as connection:
+    with logged_in(own_server, dn, password) as connection:
         assert connection.extend.standard.who_am_i().lower() == f"dn:{dn}".lower()
-    with pytest.raises(LDAPInvalidCredentialsResult), logged_in(openldap_server, dn, password + "x"):
+    with pytest.raises(LDAPInvalidCredentialsResult), logged_in(own_server, dn, password + "x"):
         pass
 
 
-def test_passwords_differ(openldap_server):
-    passwords = {openldap_server.add_user(f"p{number}")[1] for number in range(5)}
+def test_passwords_differ(own_server):
+    passwords = {own_server.add_user(f"p{number}")[1] for number in range(5)}
     assert len(passwords) == 5
     assert min(map(len, passwords)) >= 24
 
@@ -93,19 +100,19 @@ def test_a_kept_directory_goes_on_counting(tmp_path):
 
 
 @pytest.mark.parametrize("name", NASTY_NAMES)
-def test_names_are_values_and_never_dn_fragments(openldap_server, name):
-    dn, password = openldap_server.add_user(name)
+def test_names_are_values_and_never_dn_fragments(own_server, name):
+    dn, password = own_server.add_user(name)
     assert DN.parse(dn).parent == DN.parse(f"CN=Users,{ROOT}")
-    found = read(openldap_server, dn)
+    found = read(own_server, dn)
     assert found["cn"] == [name.encode()]
     assert found["sAMAccountName"] == [name.encode()]
-    with logged_in(openldap_server, dn, password) as connection:
+    with logged_in(own_server, dn, password) as connection:
         assert connection.bound
 
 
-def test_plain_ldapsearch_sees_the_same(openldap_server):
-    dn = openldap_server.add_computer("seen-by-ldapsearch")
-    command = ["ldapsearch", "-LLL", "-Q", "-Y", "EXTERNAL", "-H", openldap_server.ldapi_url]
+def test_plain_ldapsearch_sees_the_same(own_server):
+    dn = own_server.add_computer("seen-by-ldapsearch")
+    command = ["ldapsearch", "-LLL", "-Q", "-Y", "EXTERNAL", "-H", own_server.ldapi_url]
     ran = subprocess.run(
         [*command, "-b", dn, "-s", "base", "-o", "ldif-wrap=no", "dNSHostName", "sAMAccountName"],
         capture_output=True,
@@ -117,17 +124,17 @@ def test_plain_ldapsearch_sees_the_same(openldap_server):
     assert "sAMAccountName: seen-by-ldapsearch$\n" in ran.stdout
 
 
-def test_a_second_of_the_same_name_is_refused(openldap_server):
-    openldap_server.add_computer("twice")
+def test_a_second_of_the_same_name_is_refused(own_server):
+    own_server.add_computer("twice")
     with pytest.raises(ObjectAlreadyExists) as caught:
-        openldap_server.add_computer("TWICE")
+        own_server.add_computer("TWICE")
     assert caught.value.dn == f"CN=TWICE,CN=Computers,{ROOT}"
     assert caught.value.ldap_code == 68
 
 
-def test_a_name_that_the_server_cannot_hold(openldap_server):
+def test_a_name_that_the_server_cannot_hold(own_server):
     with pytest.raises(GenericDirectoryError):
-        openldap_server.add_computer("x" * 300)
+        own_server.add_computer("x" * 300)
 
 
 def test_threads_get_different_sids():
@@ -154,12 +161,12 @@ def test_a_server_that_is_down():
         assert server.add_computer("late")
 
 
-def test_the_certificate_is_verified(openldap_server, tmp_path):
+def test_the_certificate_is_verified(own_server, tmp_path):
     from mqdssm.testing.certificates import make_certificates
 
     make_certificates(tmp_path)
     connection = connect_over_tls(
-        openldap_server.ldaps_url, openldap_server.user, openldap_server.password, str(tmp_path / "ca.pem")
+        own_server.ldaps_url, own_server.user, own_server.password, str(tmp_path / "ca.pem")
     )
     assert connection.server.tls.validate == ssl.CERT_REQUIRED
     with pytest.raises(Exception, match="CERTIFICATE_VERIFY_FAILED"), accounts.bound(connection):
