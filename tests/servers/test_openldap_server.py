@@ -383,7 +383,7 @@ class TestStartAndStop:
             assert server.pid is None
 
     def test_a_slapd_that_ended_before_anybody_looked_is_no_success(self, monkeypatch):
-        server = OpenLdapServer(base_dn="o=example")
+        server = OpenLdapServer(base_dn="dc=a;b")
         ask = server._ask
 
         def slowly(word):
