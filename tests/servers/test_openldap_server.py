@@ -383,7 +383,7 @@ class TestStartAndStop:
             assert server.pid is None
 
     def test_a_slapd_that_ended_before_anybody_looked_is_no_success(self, monkeypatch):
-        server = OpenLdapServer(base_dn="dc=a;b")
+        server = OpenLdapServer(size_limit=-1)
         ask = server._ask
 
         def slowly(word):
@@ -393,7 +393,7 @@ class TestStartAndStop:
             return state
 
         monkeypatch.setattr(server, "_ask", slowly)
-        with pytest.raises(ConfigError, match="MSMQ_LDAP_SUFFIX must be like"):
+        with pytest.raises(ConfigError, match="MSMQ_LDAP_SIZE_LIMIT"):
             server.start()
 
     def test_exit_status_and_words_of_the_failure(self):
