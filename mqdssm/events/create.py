@@ -173,10 +173,9 @@ def _create_queue_manager(
             settings.reconcile(ctx, Served.of(there))
             return guid_of(there), names & {KEYS_NAME}
         ctx.session.modify(machine.dn, keys)
-        sites = manager.site_identifier_list if "SiteIdentifierList" in names else ()
         stored = {name: raws for name, raws in values.items() if raws}
         stored["objectGUID"] = (identifier.bytes_le,)
-        settings.make_all(ctx, Served(identifier, machine.dn.name, sites, stored))
+        settings.make_all(ctx, Served(identifier, machine.dn.name, manager.site_identifier_list, stored))
         return identifier, names
 
     return with_machine(ctx, manager.computer_name or "", below)

@@ -1,6 +1,7 @@
 """Other programs at the same time, interruptions, round trips ([MS-MQDSSM] 3.1.6)."""
 
 import threading
+import tracemalloc
 from uuid import UUID
 
 import pytest
@@ -243,3 +244,23 @@ def test_threads_share_one_directory(world, many) -> None:
     assert not problems
     assert len(world.ldap.dns(world.root, "(objectClass=mSMQQueue)")) == many
     assert world.directory.session.references == 0
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.5")
+def test_memory_does_not_grow_with_the_number_of_objects(world) -> None:
+    made = HandMade(world.ldap, world.root)
+    name = world.name("pc")
+    made.queue_manager(name)
+    made.add_many((f"CN=q{i},{made.machine_dn(name)}", "mSMQQueue", {}) for i in range(4000))
+    peaks = []
+    with mqdssm.connect(world.server.ldapi_url, page_size=200) as directory:
+        tracemalloc.start()
+        try:
+            for number, _ in enumerate(directory.search(Queue), 1):
+                if number % 1000 == 0:
+                    peaks.append(tracemalloc.get_traced_memory()[1])
+                    tracemalloc.reset_peak()
+        finally:
+            tracemalloc.stop()
+    assert len(peaks) == 4
+    assert peaks[-1] < 1.2 * peaks[0], "a page is held, not the list"
