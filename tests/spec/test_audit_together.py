@@ -68,6 +68,28 @@ def test_settings_that_vanish_during_a_write_are_made_again(world, monkeypatch) 
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.3")
+@pytest.mark.parametrize("before", ["CN=pc", "CN=MSMQ Settings"])
+def test_server_objects_that_others_remove_when_empty_are_made_again(world, monkeypatch, before) -> None:
+    """Decision M42: whoever deletes the last settings of a site takes `server` and `Servers` away."""
+    site, computer = world.site(), world.computer()
+    servers = f"CN=Servers,CN={world.site_name(site)},{world.sites_dn}"
+    session = world.directory.session
+    plain, once = session.add, iter([True])
+
+    def add(dn: object, attributes: object) -> None:
+        if str(dn).startswith(before) and world.ldap.exists(servers) and next(once, False):
+            for gone in (f"CN={computer},{servers}", servers):
+                if world.ldap.exists(gone):
+                    world.ldap.delete(gone)
+        plain(dn, attributes)
+
+    monkeypatch.setattr(session, "add", add)
+    world.queue_manager(computer, site_identifier_list=[site], routing_server=True)
+    assert next(once, None) is None, "they were removed once"
+    assert len(settings(world)) == 1
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.3")
 def test_a_create_that_was_interrupted_is_finished_by_the_next_one(world, monkeypatch) -> None:
     """Ctrl-C between the entry and its settings: creating it again makes what is missing (M4)."""
     site, computer = world.site(), world.computer()
