@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from mqdssm.directory.ber import ENUMERATED, SET, boolean, integer, octet_string, sequence, tlv
 from mqdssm.directory.requests import PAGED_RESULTS_OID
@@ -31,7 +32,7 @@ def bind_done(number: int, code: int = 0) -> bytes:
     return result(number, BIND_RESPONSE, code)
 
 
-def add_done(number: int, code: int = 0, **fields: str) -> bytes:
+def add_done(number: int, code: int = 0, **fields: Any) -> bytes:
     return result(number, ADD_RESPONSE, code, **fields)
 
 

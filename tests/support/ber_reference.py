@@ -10,8 +10,8 @@ def element(tag, content):
     size = len(content)
     if size < 128:
         return bytes([tag, size]) + content
-    octets = f"{size:x}"
-    octets = bytes.fromhex(octets if len(octets) % 2 == 0 else "0" + octets)
+    digits = f"{size:x}"
+    octets = bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
     return bytes([tag, 128 + len(octets)]) + octets + content
 
 

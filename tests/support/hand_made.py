@@ -50,7 +50,9 @@ class HandMade:
         self.ldap._run("ldapadd", ldif="\n".join(blocks))
         return made
 
-    def _entry(self, dn: str, ldap_class: str, attributes: Mapping[str, object]) -> tuple[Made, dict]:
+    def _entry(
+        self, dn: str, ldap_class: str, attributes: Mapping[str, object]
+    ) -> tuple[Made, dict[str, object]]:
         guid = uuid4()
         classes = ["top", "user", "computer"] if ldap_class == "computer" else ["top", ldap_class]
         values = {"objectClass": classes, "objectGUID": guid.bytes_le, **OPERATIONAL, **attributes}

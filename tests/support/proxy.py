@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Self
 
 
@@ -115,8 +116,8 @@ class Proxy:
             with self._lock:
                 self._open |= {client, server}
             ends = _Pair(client, server)
-            self._spawn(lambda ends=ends, recording=recording: self._pump(ends, recording, up=True))
-            self._spawn(lambda ends=ends, recording=recording: self._pump(ends, recording, up=False))
+            for up in (True, False):
+                self._spawn(partial(self._pump, ends, recording, up=up))
 
     def _pump(self, ends: "_Pair", recording: Recording, *, up: bool) -> None:
         source, sink = (ends.client, ends.server) if up else (ends.server, ends.client)

@@ -53,7 +53,7 @@ def satisfies(obj: mqdssm.DirectoryObject, expression: mqdssm.Filter) -> bool:
         if sign in {"==", "!="}:
             return (wanted in actual) is (sign == "==")
         wanted = (wanted,)
-    return OPERATORS[sign](key(name, actual), key(name, wanted))
+    return bool(OPERATORS[sign](key(name, actual), key(name, wanted)))
 
 
 def matching(
@@ -80,4 +80,5 @@ def ordered(
 
 def names(objects: Iterable[mqdssm.DirectoryObject]) -> list[UUID]:
     """Identifiers, which tell objects apart."""
-    return sorted((obj.identifier for obj in objects), key=lambda guid: guid.bytes)
+    found = (obj.identifier for obj in objects)
+    return sorted((guid for guid in found if guid is not None), key=lambda guid: guid.bytes)
