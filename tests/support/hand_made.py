@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 from plain_ldap import PlainLdap, _ldif
@@ -52,10 +53,15 @@ class HandMade:
 
     def _entry(
         self, dn: str, ldap_class: str, attributes: Mapping[str, object]
-    ) -> tuple[Made, dict[str, object]]:
+    ) -> tuple[Made, dict[str, Any]]:
         guid = uuid4()
         classes = ["top", "user", "computer"] if ldap_class == "computer" else ["top", ldap_class]
-        values = {"objectClass": classes, "objectGUID": guid.bytes_le, **OPERATIONAL, **attributes}
+        values: dict[str, Any] = {
+            "objectClass": classes,
+            "objectGUID": guid.bytes_le,
+            **OPERATIONAL,
+            **attributes,
+        }
         return Made(dn, guid), {name: value for name, value in values.items() if value is not None}
 
     def computer_dn(self, name: str) -> str:
