@@ -282,12 +282,13 @@ def _pattern(shape: _Shape) -> bytes:
     pattern = [rb"(\x04", _LENGTH, rb")", _up_to(list_header), rb"(0", _LENGTH, rb")"]
     for number, header in enumerate(headers, 1):
         pattern += [rb"(0", header, rb")"]
-        pattern.append(rb"(.*+)" if number == len(shape) else _up_to(beginnings[number]))
+        pattern.append(rb"(.*)" if number == len(shape) else _up_to(beginnings[number]))
     return b"".join(pattern)
 
 
 def _up_to(beginning: bytes) -> bytes:
-    return rb"([^0]*+(?:0(?!" + beginning + rb")[^0]*+)*+)"
+    # an atomic group: possessive quantifiers around groups never match in Python 3.11.2 (Debian 12)
+    return rb"((?>[^0]*(?:0(?!" + beginning + rb")[^0]*)*))"
 
 
 def _never(*_: object) -> None:
