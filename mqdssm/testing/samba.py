@@ -22,7 +22,14 @@ from mqdssm.testing.samba_config import (
     template,
     temporary_folder,
 )
-from mqdssm.testing.samba_start import POLL_S, START_WAIT_S, AddressTakenError, failure, free_address, taken_port
+from mqdssm.testing.samba_start import (
+    POLL_S,
+    START_WAIT_S,
+    AddressTakenError,
+    failure,
+    free_address,
+    taken_port,
+)
 from mqdssm.testing.supervised import ServerState, SupervisedServer
 
 START_ATTEMPTS: Final = 5  # another process may take an address between our look and the start
@@ -286,7 +293,9 @@ class SambaDomainController:
 
     def _accounts(self) -> DomainAccounts:
         url, user, password, ca_file = self.ldaps_url, self.user, self.password, self.ca_file
-        return DomainAccounts(lambda: connect_over_tls(url, user, password, ca_file), self.base_dn, self.realm)
+        return DomainAccounts(
+            lambda: connect_over_tls(url, user, password, ca_file), self.base_dn, self.realm
+        )
 
     # -- the supervisor
 

@@ -65,7 +65,9 @@ class DomainAccounts:
     def reset_password(self, dn: str) -> str:
         """Give an account a new random password, and return that."""
         password = new_password()
-        self._call(dn, "the password was not set", "modify", {"unicodePwd": [("MODIFY_REPLACE", [quoted(password)])]})
+        self._call(
+            dn, "the password was not set", "modify", {"unicodePwd": [("MODIFY_REPLACE", [quoted(password)])]}
+        )
         return password
 
     def _add(self, container: str, name: str, attributes: Mapping[str, Sequence[str | bytes]]) -> str:
@@ -74,7 +76,11 @@ class DomainAccounts:
         return dn
 
     def _call(self, dn: str, failed: str, operation: str, *arguments: Any) -> None:
-        from ldap3.core.exceptions import LDAPEntryAlreadyExistsResult, LDAPExceptionError, LDAPOperationResult
+        from ldap3.core.exceptions import (
+            LDAPEntryAlreadyExistsResult,
+            LDAPExceptionError,
+            LDAPOperationResult,
+        )
 
         try:
             with self._connect() as connection:
@@ -84,7 +90,9 @@ class DomainAccounts:
                 "there is an account of that name", dn=dn, ldap_code=error.result, server_text=error.message
             ) from error
         except LDAPOperationResult as error:
-            raise GenericDirectoryError(failed, dn=dn, ldap_code=error.result, server_text=error.message) from error
+            raise GenericDirectoryError(
+                failed, dn=dn, ldap_code=error.result, server_text=error.message
+            ) from error
         except LDAPExceptionError as error:
             raise DirectoryNotConnected(f"{failed}: {error}", dn=dn) from error
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ FOLDER_PATH_BYTES_MAX: Final = 75  # private/ldap_priv/ldapi must fit into sun_p
 MEMORY_FOLDER: Final = Path("/dev/shm")  # noqa: S108  a private folder is made in it, by mkdtemp
 MEMORY_BYTES_MIN: Final = 1024**3  # a fresh controller needs 35 MB; containers often have 64 MB in all
 PROVISION_WAIT_S: Final = 300.0  # 5 s on an idle machine
+UNUSED_S_MAX: Final = 60 * 24 * 3600.0  # a domain needs 32 MB in the cache folder
 LDAP_PORTS: Final = (389, 636, 3268, 3269)  # fixed in Samba
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,13}[A-Za-z0-9])?")
@@ -154,7 +156,8 @@ class ControllerFolder:
             for folder in (self.path, self.path / "tls", self.path / "etc"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_certificates(
-                self.path / "tls", (options.dns_name, options.realm.lower(), options.host, "localhost", address)
+                self.path / "tls",
+                (options.dns_name, options.realm.lower(), options.host, "localhost", address),
             )
             self.krb5_conf.write_text(_krb5_conf(options, address), encoding="ascii")
         except OSError as error:
@@ -194,7 +197,9 @@ def template(options: SambaOptions) -> Path:
     name = f"{_samba_version()}-{hashlib.sha256(made_by).hexdigest()[:12]}"
     place = cache_folder() / "samba" / name
     if (place / "done").exists():
+        os.utime(place / "done")  # used today
         return place
+    _forget_unused(place.parent)
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         ran = subprocess.run(
@@ -212,6 +217,13 @@ def template(options: SambaOptions) -> Path:
         said = ran.stdout.decode(errors="replace").strip()[-2000:]
         raise ConfigError(f"no domain was made in {place} (status {ran.returncode}): {said}")
     return place
+
+
+def _forget_unused(folder: Path) -> None:
+    """Delete domains of other versions that nobody has started a controller with for long."""
+    for done in folder.glob("*/done"):
+        if time.time() - done.stat().st_mtime > UNUSED_S_MAX:
+            shutil.rmtree(done.parent, ignore_errors=True)
 
 
 def cache_folder() -> Path:
@@ -239,7 +251,9 @@ def require_software() -> None:
     if not any(Path(place).is_dir() for place in _PLACES_OF_SETUP):
         missing.append("samba/setup")
     if missing:
-        raise ConfigError(f"Samba's domain controller is not installed ({', '.join(missing)} not found). {_INSTALL}")
+        raise ConfigError(
+            f"Samba's domain controller is not installed ({', '.join(missing)} not found). {_INSTALL}"
+        )
     if os.geteuid() != 0:
         raise ConfigError(
             "a Samba domain controller needs root: its LDAP ports (389, 636, 3268, 3269) are fixed, and its "

@@ -34,8 +34,8 @@ def free_address() -> str:
         if not taken:
             return address
     raise ConfigError(
-        f"port {taken} is taken on every loopback address that was tried: does an LDAP server of this machine "
-        "listen on all addresses?"
+        f"port {taken} is taken on every loopback address that was tried: "
+        "does an LDAP server of this machine listen on all addresses?"
     )
 
 

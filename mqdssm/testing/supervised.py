@@ -1,5 +1,6 @@
 """The owner's end of a supervisor: one server that ends with us, whatever happens to us."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -64,14 +65,12 @@ class SupervisedServer:
         """
         with self._lock:
             process = self._process
-            try:
-                if process.stdin is None or process.stdout is None:
-                    raise BrokenPipeError
-                process.stdin.write(word.encode() + b"\n")
-                process.stdin.flush()
-                line = process.stdout.readline()
-            except (BrokenPipeError, ValueError):  # ValueError: closed by us
-                line = b""
+            line = b""
+            if process.stdin is not None and process.stdout is not None and not process.stdin.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(word.encode() + b"\n")
+                    process.stdin.flush()
+                    line = process.stdout.readline()
             if not line:
                 raise ConfigError("the supervisor of the server is gone")
             state: ServerState = json.loads(line)
