@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from mqdssm.wire.acl import Ace, AceFlags, AceType
+from mqdssm.wire.acl import Ace, AceType
 from mqdssm.wire.control import Control
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import (
@@ -58,6 +58,14 @@ _GET_IN_AD: Final = int(AdRight.READ_PROPERTY | AdRight.LIST_CHILDREN | AdRight.
 _SET_IN_AD: Final = int(AdRight.WRITE_PROPERTY | AdRight.LIST_OBJECT)
 
 _ALLOW: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT})
+_REFUSALS: Final = frozenset(
+    {
+        AceType.ACCESS_DENIED,
+        AceType.ACCESS_DENIED_OBJECT,
+        AceType.ACCESS_DENIED_CALLBACK,
+        AceType.ACCESS_DENIED_CALLBACK_OBJECT,
+    }
+)
 _OBJECT_OF: Final[Mapping[int, AceType]] = MappingProxyType(
     {
         AceType.ACCESS_ALLOWED: AceType.ACCESS_ALLOWED_OBJECT,
@@ -232,7 +240,10 @@ def is_raw(ace: Ace, kind: AccessKind) -> bool:
 
     Such an entry grants there what nobody meant: writing to who was to read.
     """
-    return ace.type in _OBJECT_OF and ace.object_type is None and ace.mask in kind.raw
+    if ace.type not in _OBJECT_OF or ace.mask not in kind.raw:
+        return False
+    # a refusal of ours may look like the shortest of these masks: without listing, see `ace_to_directory`
+    return ace.type in _ALLOW or bool(ace.mask & ~(STANDARD_RIGHTS | _GET | _SET))
 
 
 def _rebuilt(
@@ -289,15 +300,13 @@ def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
     """
     made: list[Ace] = []
     joinable: dict[tuple[int, int, str], int] = {}
-    last_type: int | None = None
+    refusing = False
     for ace in aces:
-        if ace.inherited:
-            continue
-        found = ace_from_directory(ace, kind)
+        found = None if ace.inherited else ace_from_directory(ace, kind)
         if found is None:
             continue
-        if found.type != last_type:
-            joinable, last_type = {}, found.type
+        if refusing is not (found.type in _REFUSALS):
+            joinable, refusing = {}, not refusing
         if found.sid is None or found.type not in _OBJECT_OF or found.data:
             made.append(found)
             continue
@@ -356,6 +365,3 @@ def parts_present(descriptor: SecurityDescriptor) -> int:
     flags |= 4 if descriptor.control & Control.DACL_PRESENT else 0
     flags |= 8 if descriptor.control & Control.SACL_PRESENT else 0
     return flags
-
-
-INHERITED: Final = int(AceFlags.INHERITED)
