@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from mqdssm.errors import ConfigError
-from mqdssm.testing.containers import connect_over_tls
+from mqdssm.testing.accounts import connect_over_tls
 from mqdssm.testing.openldap_start import answers
 from mqdssm.testing.samba_accounts import DomainAccounts
 from mqdssm.testing.samba_config import (

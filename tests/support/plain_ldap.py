@@ -39,7 +39,7 @@ class PlainLdap:
         text = self._run(
             "ldapsearch", "-LLL", "-o", "ldif-wrap=no", "-b", base, "-s", scope, search_filter, *attributes
         )
-        return parse_ldif(text)
+        return _parse(text)
 
     def entry(self, dn: str, *attributes: str) -> Entry:
         """One entry; an AssertionError when it is not there."""
@@ -62,7 +62,7 @@ class PlainLdap:
 
     def add(self, dn: str, attributes: Mapping[str, Sequence[str | bytes] | str | bytes]) -> str:
         """Add an entry as a person with an LDIF file would."""
-        self._run("ldapadd", ldif=ldif_of(dn, attributes))
+        self._run("ldapadd", ldif=_ldif(dn, attributes))
         return dn
 
     def modify(self, dn: str, changes: str) -> None:
@@ -79,7 +79,7 @@ def _line(name: str, value: str | bytes) -> str:
     return f"{name}:: {base64.b64encode(raw).decode()}"
 
 
-def ldif_of(dn: str, attributes: Mapping[str, Sequence[str | bytes] | str | bytes]) -> str:
+def _ldif(dn: str, attributes: Mapping[str, Sequence[str | bytes] | str | bytes]) -> str:
     lines = [_line("dn", dn)]
     for name, values in attributes.items():
         many = [values] if isinstance(values, (str, bytes)) else values
@@ -87,7 +87,7 @@ def ldif_of(dn: str, attributes: Mapping[str, Sequence[str | bytes] | str | byte
     return "\n".join(lines) + "\n"
 
 
-def parse_ldif(text: str) -> dict[str, Entry]:
+def _parse(text: str) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
     for block in text.split("\n\n"):
         dn: str | None = None

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plain_ldap import Entry, ldif_of, parse_ldif
+from plain_ldap import Entry, _ldif, _parse
 
 from mqdssm.testing.samba import SambaDomainController
 
@@ -72,7 +72,7 @@ class SambaTools:
         text = self._ldb(
             "ldbsearch", "-b", where, f"--scope={scope}", search_filter, *attributes, controls=controls
         )
-        return parse_ldif(_unfolded(text))
+        return _parse(_unfolded(text))
 
     def entry(self, dn: str, *attributes: str, controls: Sequence[str] = ()) -> Entry:
         """One entry; an AssertionError when it is not there."""
@@ -87,7 +87,7 @@ class SambaTools:
         controls: Sequence[str] = (),
     ) -> str:
         """Add an entry below all rules of LDAP: with ``relax:0`` also with an objectGUID of its own."""
-        self._ldb("ldbadd", ldif=ldif_of(dn, attributes), controls=controls)
+        self._ldb("ldbadd", ldif=_ldif(dn, attributes), controls=controls)
         return dn
 
     def modify(self, dn: str, changes: str, controls: Sequence[str] = ()) -> None:
