@@ -4,12 +4,13 @@ This is on purpose not made with mqdssm's own directory layer: tests compare the
 """
 
 import base64
+import contextlib
 import hashlib
 import secrets
 import ssl
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists
@@ -81,7 +82,7 @@ class Accounts:
 
         text = str(dn)
         try:
-            with self._connect() as connection:
+            with bound(self._connect()) as connection:
                 own = {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
                 connection.add(text, attributes={**attributes, **own})
         except LDAPEntryAlreadyExistsResult as error:
@@ -119,6 +120,27 @@ class Accounts:
             connection.modify(root, {"objectSid": [("MODIFY_REPLACE", [domain])]})
         taken = [int.from_bytes(sid[-4:], "little") for sid in sids.values() if sid.startswith(domain[2:], 2)]
         self._domain_sid, self._next_rid = domain, max([*taken, FIRST_RID - 1]) + 1
+
+
+@contextlib.contextmanager
+def bound(connection: Connection, *, start_tls: bool = False) -> Iterator[Connection]:
+    """Open and bind an ldap3 connection; its socket is closed at the end, also when one of these failed.
+
+    ldap3 itself leaves the socket open when a connection or a bind is refused.
+    """
+    from ldap3.core.exceptions import LDAPExceptionError
+
+    try:
+        connection.open()
+        if start_tls:
+            connection.start_tls()
+        connection.bind()
+        yield connection
+    finally:
+        with contextlib.suppress(LDAPExceptionError):
+            connection.unbind()
+        if connection.socket is not None:
+            connection.socket.close()
 
 
 def new_domain_sid() -> bytes:

@@ -25,9 +25,10 @@ from mqdssm.testing.openldap_start import (
     POLL_S,
     START_WAIT_S,
     PortTakenError,
-    answers,
+    answering_process,
     chosen_ports,
     failure,
+    require_free,
 )
 
 START_ATTEMPTS: Final = 5  # another process may take a port between our look and the start
@@ -270,6 +271,7 @@ class OpenLdapServer:
         if self._folder is None:
             self._folder = temporary_folder()
         folder = self._folder
+        require_free(folder.path)
         self.password = folder.make(self.options)
         self._ports = chosen_ports(self.options)
         command = [sys.executable, "-I", "-S", str(SUPERVISOR), "--owned"]
@@ -288,7 +290,8 @@ class OpenLdapServer:
     def _start_slapd(self) -> None:
         state = self._ask("start")
         deadline = time.monotonic() + START_WAIT_S
-        while not answers(self._made_folder.socket):
+        # the answer must be our own slapd's: another one may hold the folder, and ours is about to fail
+        while answering_process(self._made_folder.socket) not in {0, state["pid"]}:
             state = self._ask("status")
             if state["pid"] is None:
                 raise failure(state["exit"], state["log"], self._made_folder.path)
@@ -316,6 +319,7 @@ class OpenLdapServer:
         process, self._supervisor = self._supervisor, None
         if process is not None:
             process.communicate()  # closes its standard input: it stops slapd and ends
+        self._ports = None
         if self._temporary and self._folder is not None:
             self._folder.remove()
             self._folder = None

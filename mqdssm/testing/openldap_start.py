@@ -1,8 +1,11 @@
 """Finding ports for a slapd, and telling whether it answers or why it does not."""
 
+import fcntl
 import os
 import random
 import socket
+import struct
+import time
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +13,8 @@ from mqdssm.errors import ConfigError
 from mqdssm.testing.openldap_config import OpenLdapOptions
 
 START_WAIT_S: Final = 30.0  # 0.1 s on an idle machine; others may be busy with theirs
+PROBE_WAIT_S: Final = 2.0  # for one question; it is asked again
+LOCK_WAIT_S: Final = 1.0  # a slapd that is just ending needs 0.1 s
 POLL_S: Final = 0.005
 EXIT_FOLDER_IN_USE: Final = 75  # of start.sh
 LOWEST_PORT: Final = 15000
@@ -45,14 +50,57 @@ def failure(status: int | None, log: str, folder: Path) -> Exception:
 
 def answers(path: Path) -> bool:
     """Tell whether the server behind an ldapi socket answers a search of its root DSE."""
+    return answering_process(path) is not None
+
+
+def answering_process(path: Path) -> int | None:
+    """Give the process that answers a search of the root DSE on an ldapi socket.
+
+    Returns:
+        Its id, 0 where the system does not tell, None when nobody answers.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(START_WAIT_S)
+        connection.settimeout(PROBE_WAIT_S)
         try:
             connection.connect(os.fspath(path))
             connection.sendall(PROBE)
-            return connection.recv(8)[:1] == b"\x30"
+            if connection.recv(8)[:1] != b"\x30":
+                return None
+            return _peer(connection)
         except OSError:
-            return False
+            return None
+
+
+def _peer(connection: socket.socket) -> int:
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return 0
+    size = struct.calcsize("3i")
+    pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, size))
+    return int(pid)
+
+
+def require_free(folder: Path) -> None:
+    """Refuse a folder whose lock a server holds; start.sh takes the lock, this only looks.
+
+    Raises:
+        ConfigError: another server serves the folder.
+    """
+    try:
+        lock = (folder / "lock").open("r+")
+    except OSError:
+        return  # nothing to lock yet, or no folder at all: its maker will say
+    deadline = time.monotonic() + LOCK_WAIT_S
+    with lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    raise failure(EXIT_FOLDER_IN_USE, "", folder) from error
+                time.sleep(POLL_S)
+            else:
+                return
 
 
 def chosen_ports(options: OpenLdapOptions) -> tuple[int, int]:

@@ -34,6 +34,7 @@ from mqdssm.testing.openldap_start import (
     answers,
     chosen_ports,
     failure,
+    require_free,
 )
 
 STOP_WAIT_S: Final = 15.0  # more than the supervisor's own patience with slapd
@@ -95,6 +96,7 @@ def start_sandbox(folder: str | Path, options: OpenLdapOptions | None = None) ->
         if known is not None and _supervisor_runs(place.path):
             return _state(place.path, known)
         require_software()
+        require_free(place.path)
         options = _options(known, options, place.path)
         for attempt in range(1, START_ATTEMPTS + 1):
             try:

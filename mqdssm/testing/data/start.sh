@@ -62,8 +62,12 @@ first_of() { # the first of the paths that exists
 has_overlay() { case " $OVERLAYS " in *" $1 "*) return 0 ;; *) return 1 ;; esac }
 
 check_settings() {
-    printf '%s' "$SUFFIX" | grep -Eqx 'dc=[A-Za-z0-9-]+(,dc=[A-Za-z0-9-]+)*' \
-        || fail 64 "MSMQ_LDAP_SUFFIX must be like dc=example,dc=com, not '$SUFFIX'"
+    case "$SUFFIX" in
+        *[!A-Za-z0-9=,-]*) suffix_is_good=no ;; # a line end, too, which grep would not see
+        *) printf '%s' "$SUFFIX" | grep -Eqx 'dc=[A-Za-z0-9-]+(,dc=[A-Za-z0-9-]+)*' \
+            && suffix_is_good=yes || suffix_is_good=no ;;
+    esac
+    [ "$suffix_is_good" = yes ] || fail 64 "MSMQ_LDAP_SUFFIX must be like dc=example,dc=com, not '$SUFFIX'"
     case "$DIR$SHARE$SOCKET" in
         *['"\']* | *'
 '*) fail 64 "a folder's name must not hold quotes, backslashes or line ends" ;;
@@ -220,8 +224,11 @@ END
 }
 
 base_tree() { # for this suffix, with objectGUIDs of its own: 21 and a bit characters are 16 bytes
-    sed "s/dc=example,dc=com/$SUFFIX/g" "$SHARE/base-tree.ldif" | awk -v chance="$(head -c 6000 /dev/urandom | base64 | tr -d '\n')" '
+    chance=$(head -c 6000 /dev/urandom | base64 | tr -d '\n')
+    first=${SUFFIX#*=}
+    sed "s/dc=example,dc=com/$SUFFIX/g" "$SHARE/base-tree.ldif" | awk -v chance="$chance" -v dc="${first%%,*}" '
         /^objectGUID::/ { print "objectGUID:: " substr(chance, 1 + 21 * count++, 21) "A=="; next }
+        /^dc: / { print "dc: " dc; next }
         { print }'
 }
 
