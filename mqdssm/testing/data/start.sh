@@ -224,9 +224,9 @@ END
 }
 
 base_tree() { # for this suffix, with objectGUIDs of its own: 21 and a bit characters are 16 bytes
-    chance=$(head -c 6000 /dev/urandom | base64 | tr -d '\n')
+    chance=$(head -c 3000 /dev/urandom | base64 | tr -d '\n')
     first=${SUFFIX#*=}
-    sed "s/dc=example,dc=com/$SUFFIX/g" "$SHARE/base-tree.ldif" | awk -v chance="$chance" -v dc="${first%%,*}" '
+    sed "s/[dD][cC]=example,[dD][cC]=com/$SUFFIX/g" "$SHARE/base-tree.ldif" | awk -v chance="$chance" -v dc="${first%%,*}" '
         /^objectGUID::/ { print "objectGUID:: " substr(chance, 1 + 21 * count++, 21) "A=="; next }
         /^dc: / { print "dc: " dc; next }
         { print }'
