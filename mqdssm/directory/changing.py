@@ -168,12 +168,12 @@ class Changing:
         guid = next((values[0] for name, values in attributes.items() if name.lower() == "objectguid"), None)
         if guid is not None and len(guid) == 16:
             wanted = UUID(bytes_le=bytes(guid))
-            if self._reading.get_all(wanted, ("1.1",), deadline=deadline, url=url):
+            if self._reading.get_all(wanted, ("1.1",), deadline=deadline, url=url, only_own=True):
                 return True
         there = self._entry_at(dn, tuple(attributes), deadline, url)
         if there is None:
             return False
-        if guid is None and has_values(there.attributes, attributes):
+        if guid is None and has_values(there.attributes, self._knowledge.profile.comparable(attributes)):
             return True
         raise ObjectAlreadyExists(
             "add failed: an object of that name exists already", dn=dn, hint="it is not the one sent here"
@@ -190,7 +190,7 @@ class Changing:
         there = self._entry_at(dn, tuple(replacements), deadline, url)
         if there is None:
             raise ObjectNotFound("modify failed: there is no such object", dn=dn)
-        return has_values(there.attributes, replacements)
+        return has_values(there.attributes, self._knowledge.profile.comparable(replacements))
 
     def was_deleted(self, dn: str, deadline: float, url: str | None) -> bool:
         """Whether the object is gone."""

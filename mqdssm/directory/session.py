@@ -9,6 +9,7 @@ from uuid import UUID
 from mqdssm.directory.changing import Changing
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
+from mqdssm.directory.identities import Identities
 from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
@@ -53,6 +54,7 @@ class Session:
         self._pool = Pool(options, self._knowledge.welcome)
         self._reading = Reading(self._pool, options, self._knowledge)
         self._changing = Changing(self._pool, options, self._knowledge, self._reading)
+        self._identities = Identities(self)
         self._sid: tuple[str | None] | None = None
 
     @classmethod
@@ -120,6 +122,11 @@ class Session:
     def brings_references(self) -> bool:
         """Whether `rows` can bring along what its entries refer to."""
         return bool(self.profile.references_control(self.root_dse, {"member": ("cn",)}))
+
+    @property
+    def keeps_guids(self) -> bool:
+        """Whether a new object may keep a GUID that it had elsewhere (decision M37)."""
+        return self._identities.keeps_guids
 
     @property
     def server_url(self) -> str | None:
@@ -279,17 +286,44 @@ class Session:
             ObjectNotFound: the parent does not exist.
             ObjectAlreadyExists: an object of that name, or with that objectGUID, exists.
             OutcomeUnknown: the answer was lost, and reading back did not work.
+            ValueError: a name that is none, or that no server of this kind should hold.
             DirectoryError: anything else; the object was not created.
         """
         name = str(dn)
         self._changing.refuse_if_read_only("add", name)
-        controls = self._known().profile.write_controls(attributes)
+        profile = self._known().profile
+        profile.check_name(name)
+        controls = profile.write_controls(attributes)
         self._changing.send(
             "add",
             name,
             lambda number: encode_add(number, name, attributes, controls),
             lambda end, url: self._changing.was_added(name, attributes, end, url),
         )
+
+    def create(
+        self,
+        dn: str | DN,
+        ldap_class: str,
+        attributes: Mapping[str, Sequence[bytes]],
+        identifier: UUID | None = None,
+    ) -> UUID | None:
+        """Create an object with the GUID that it shall have, as far as this directory allows (M37).
+
+        Args:
+            dn: its name; the parent must exist.
+            ldap_class: its class.
+            attributes: all others but objectGUID.
+            identifier: a GUID that it had before; None: it is new.
+
+        Returns:
+            Its objectGUID; None where the server made it, so that it must be read.
+
+        Raises:
+            DirectoryError: as `add`.
+        """
+        self._changing.refuse_if_read_only("add", str(dn))
+        return self._identities.create(str(dn), ldap_class, attributes, identifier)
 
     def modify(self, dn: str | DN, replacements: Mapping[str, Sequence[bytes]]) -> None:
         """Replace attributes, all or none ([MS-MQDSSM] 3.1.6.16, 3.1.6.17).

@@ -18,6 +18,8 @@ from mqdssm.wire.dtyp import SecurityDescriptor
 SERVICE_NAMES: Final = ("RoutingServer", "RemoteAccessServer", "DirectoryServer", "DirectoryServerType")
 """What mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.1.1.5)."""
 
+DESCRIPTOR: Final = "nTSecurityDescriptor"
+
 Values = dict[str, tuple[bytes, ...]]
 
 
@@ -54,6 +56,15 @@ def stored_values(
             case _:
                 pass
     return values
+
+
+def for_server(ctx: Context, ldap_class: str, values: Values) -> Values:
+    """The values as this kind of server holds them: masks of descriptors are translated (decision M31)."""
+    images = values.get(DESCRIPTOR)
+    if not images:
+        return values
+    translate = ctx.session.profile.security_to_directory
+    return values | {DESCRIPTOR: tuple(translate(ldap_class, image) for image in images)}
 
 
 def service_type(obj: QueueManager, names: Collection[str], stored: Mapping[str, Any]) -> tuple[bytes, ...]:

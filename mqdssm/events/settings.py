@@ -7,8 +7,8 @@ and the deletion of a queue manager are all the same reconciliation (M42).
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-from uuid import UUID, uuid4
+from typing import Final
+from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal
@@ -145,27 +145,20 @@ def _changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
 
 def _create(ctx: Context, dn: DN, served: Served) -> None:
     attributes = {name: values for name, values in _values(served).items() if values}
-    attributes["objectClass"] = (LDAP_CLASS.encode(),)
-    attributes |= new_identity(ctx)
     try:
-        ctx.session.add(dn, attributes)
+        ctx.session.create(dn, LDAP_CLASS, attributes)
     except ObjectNotFound:
         if not ctx.create_server_objects:
             raise
         _make_server(ctx, dn.parent)
-        ctx.session.add(dn, attributes)
+        ctx.session.create(dn, LDAP_CLASS, attributes)
 
 
 def _make_server(ctx: Context, server: DN) -> None:
     """Make the `server` object, and the `Servers` container above it, where they are missing (M6)."""
     for dn, ldap_class in ((server.parent, "serversContainer"), (server, "server")):
-        attributes: dict[str, tuple[bytes, ...]] = {
-            "objectClass": (ldap_class.encode(),),
-            "description": (MADE_BY_US.encode(),),
-        }
-        attributes |= new_identity(ctx)
         try:
-            ctx.session.add(dn, attributes)
+            ctx.session.create(dn, ldap_class, {"description": (MADE_BY_US.encode(),)})
         except ObjectAlreadyExists:
             continue
 
@@ -192,10 +185,3 @@ def _remove_if_ours(ctx: Context, dn: DN) -> bool:
     except GenericDirectoryError:
         return False  # it still holds something
     return True
-
-
-def new_identity(ctx: Context, identifier: UUID | None = None) -> dict[str, tuple[Any, ...]]:
-    """The objectGUID to send with an add, where the server does not make one (M37)."""
-    if not ctx.session.profile.makes_guid:
-        return {}
-    return {"objectGUID": ((identifier or uuid4()).bytes_le,)}

@@ -8,7 +8,7 @@ from mqdssm.errors import GenericDirectoryError
 from mqdssm.events import settings
 from mqdssm.events.attributes import names_to_write
 from mqdssm.events.context import Context
-from mqdssm.events.encode import SERVICE_NAMES, Values, service_type, stored_values
+from mqdssm.events.encode import SERVICE_NAMES, Values, for_server, service_type, stored_values
 from mqdssm.events.settings import Served
 from mqdssm.events.signing import DIGESTS, signing_values
 from mqdssm.events.targets import entry_at, locate
@@ -47,13 +47,14 @@ def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) 
             _write_queue_manager(ctx, table, obj, names)
         case Enterprise():
             values = stored_values(ctx, table, obj, names, Access.WRITE)
-            ctx.session.modify(_enterprise(ctx, table), values)
+            ctx.session.modify(_enterprise(ctx, table), for_server(ctx, table.ldap_class, values))
         case User():
             values = _user_values(ctx, table, obj, names)
             ctx.session.modify(locate(ctx, table, obj, ["1.1"]).dn, values)
         case _:
             values = stored_values(ctx, table, obj, names, Access.WRITE)
-            ctx.session.modify(locate(ctx, table, obj, ["1.1"]).dn, values)
+            dn = locate(ctx, table, obj, ["1.1"]).dn
+            ctx.session.modify(dn, for_server(ctx, table.ldap_class, values))
     obj.mark_written()
 
 
@@ -71,7 +72,7 @@ def _write_queue_manager(
     if not names.isdisjoint(SERVICE_NAMES):
         values["mSMQServiceType"] = service_type(manager, names, _stored_roles(entry))
     keys = signing_values(manager.public_signing_key_list) if "PublicSigningKeyList" in names else {}
-    ctx.session.modify(entry.dn, values)
+    ctx.session.modify(entry.dn, for_server(ctx, table.ldap_class, values))
     ctx.session.modify(DN.parse(entry.dn).parent, keys)
     if not names.isdisjoint(_SETTINGS_NAMES):
         after = Served.of(Entry(entry.dn, entry.attributes | _lower(values)))
