@@ -14,6 +14,7 @@ from mqdssm.cli import exits
 from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Given
 from mqdssm.cli.run import report, silence
 
+NAME: Final = "mqdssm"
 MODULES: Final = {
     "demo": "mqdssm.cli.demo",
     "sandbox": "mqdssm.cli.sandbox",
@@ -82,11 +83,11 @@ class Root(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run the command line, and exit."""
-        del standalone_mode
+        del standalone_mode, prog_name  # as messages and completion know it
         try:
             code = super().main(
                 args,
-                prog_name=prog_name or "mqdssm",
+                prog_name=NAME,
                 complete_var=complete_var,
                 standalone_mode=False,
                 windows_expand_args=windows_expand_args,
@@ -109,8 +110,8 @@ def _usage(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(words(), file=sys.stderr, end="")  # noqa: T201  nothing was asked for: here is what there is
         return exits.ExitCode.USAGE
-    path = context.command_path if context is not None else "mqdssm"
-    message = exits.visible(words()).rstrip(".")
+    path = context.command_path if context is not None else NAME
+    message = exits.visible(words()).rstrip(".").replace(": Value error, ", ": ")
     sys.stderr.write(f"error: {message} (see '{path} --help')\n")
     return int(getattr(error, "exit_code", exits.ExitCode.USAGE))
 

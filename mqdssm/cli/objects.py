@@ -67,11 +67,11 @@ def attribute_names(kind: ObjectType) -> tuple[str, ...]:
 
 
 def _type_in(ctx: typer.Context) -> ObjectType | None:
-    value = ctx.params.get("kind")
-    try:
-        return ObjectType(value) if value else None
-    except ValueError:
-        return None
+    # behind an option whose value is being completed, what stands before it is not assigned yet
+    for value in (ctx.params.get("kind"), *ctx.args):
+        if value in list(ObjectType):
+            return ObjectType(value)
+    return None
 
 
 def _complete_names(ctx: typer.Context, incomplete: str, end: str) -> list[str]:
@@ -116,7 +116,7 @@ def _known_values(row: "Row | None") -> Sequence[str]:
 
 
 TypeArgument = Annotated[
-    ObjectType, typer.Argument(metavar="TYPE", help=", ".join(one.value for one in ObjectType))
+    ObjectType, typer.Argument(metavar="TYPE", help="What kind of object.", show_default=False)
 ]
 Assignments = Annotated[
     list[str] | None,

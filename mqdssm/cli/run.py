@@ -18,6 +18,7 @@ from mqdssm.cli.output import Output, say
 if TYPE_CHECKING:
     from mqdssm.cli.settings import Loaded
     from mqdssm.directory.options import ConnectionOptions
+    from mqdssm.directory.session import Session
     from mqdssm.events.facade import Directory
 
 log: Final = logging.getLogger(__name__)
@@ -96,6 +97,8 @@ class Run:
             directory = mqdssm.connect(urls, **access, **self._limits())
         with directory:
             session = directory.session
+            if access["naming_context"] is not None:
+                _check_context(session)
             log.info(
                 "connected to %s, %s, root %s", session.server_url, session.profile.name, session.naming.root
             )
@@ -125,6 +128,25 @@ class Run:
 
     def _limits(self) -> dict[str, Any]:
         return {"read_only": self.loaded.settings.read_only}
+
+
+def _check_context(session: "Session") -> None:
+    """Refuse a naming context that does not exist: every search below it would be empty.
+
+    Raises:
+        ObjectNotFound: it does not exist, or this user may not see it.
+    """
+    from mqdssm.errors import ObjectNotFound
+
+    try:
+        session.get(session.naming.root, ["objectClass"])
+    except ObjectNotFound as error:
+        known = ", ".join(value.decode(errors="replace") for value in session.root_dse.all("namingContexts"))
+        raise ObjectNotFound(
+            "there is no such naming context",
+            dn=str(session.naming.root),
+            hint=f"the server has {known or 'none that this user may see'}",
+        ) from error
 
 
 @contextlib.contextmanager
@@ -178,7 +200,7 @@ def epilog_of(examples: tuple[str, ...]) -> str | None:
     """Examples as the end of a help text."""
     if not examples:
         return None
-    shown = (example.replace("\\", "\\\\").replace("[", "\\[") for example in examples)
+    shown = (example.replace("[", "\\[") for example in examples)
     return "[b]Examples[/]\n\n" + "\n\n".join(f"  [cyan]{example}[/]" for example in shown)
 
 

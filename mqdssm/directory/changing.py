@@ -163,13 +163,20 @@ class Changing:
         """Whether our object is there: by its objectGUID where we made one, else by all its values.
 
         Raises:
-            ObjectAlreadyExists: somebody else's object has the name.
+            ObjectAlreadyExists: somebody else's object has the name, or the objectGUID.
         """
         guid = next((values[0] for name, values in attributes.items() if name.lower() == "objectguid"), None)
         if guid is not None and len(guid) == 16:
             wanted = UUID(bytes_le=bytes(guid))
-            if self._reading.get_all(wanted, ("1.1",), deadline=deadline, url=url, only_own=True):
+            found = self._reading.get_all(wanted, ("1.1",), deadline=deadline, url=url, only_own=True)
+            if any(DN.parse(one.dn) == DN.parse(dn) for one in found):
                 return True
+            if found:  # a GUID that the caller brought, and that another object has (M37)
+                raise ObjectAlreadyExists(
+                    "add failed: another object has the same objectGUID",
+                    dn=dn,
+                    hint=f"it is {found[0].dn}, which was there before or has been renamed since",
+                )
         there = self._entry_at(dn, tuple(attributes), deadline, url)
         if there is None:
             return False

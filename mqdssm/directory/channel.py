@@ -25,6 +25,10 @@ from mqdssm.errors import DecodeError
 
 RECEIVE_BYTES: Final = 256 * 1024
 """What one `recv` may bring: larger pieces cost fewer calls while a page is read."""
+ANSWER_BYTES_MAX: Final = 1 << 29
+"""Most octets of one answer, all its entries together: a server without end must not fill our memory.
+
+A page of a thousand entries is some megabytes; users with large certificates make it a few hundred."""
 CLOSE_LIMIT_S: Final = 1.0
 """Longest wait for the unbind request to leave: nothing depends on it."""
 
@@ -165,9 +169,14 @@ class Channel:
 
     def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
         parts: list[tuple[bytes, list[Message]]] = []
+        received = 0
         try:
             while True:
-                buffer, messages = self._splitter.feed(self._more(deadline))
+                data = self._more(deadline)
+                received += len(data)
+                if received > ANSWER_BYTES_MAX:
+                    raise self._confused(f"an answer of more than {ANSWER_BYTES_MAX} bytes (smaller pages?)")
+                buffer, messages = self._splitter.feed(data)
                 if not messages:
                     continue
                 last = messages[-1]

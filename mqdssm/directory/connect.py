@@ -176,13 +176,13 @@ def _open(attempt: Attempt, address: _Address, counter: Counter) -> Channel:
         bound = connection.bind(read_server_info=False, controls=None)
     except LDAPOperationResult as error:
         _abandon(connection)
-        raise failures.refused(endpoint, attempt.options, error) from error
+        raise failures.refused(endpoint, attempt.options, error) from _without_frames(error)
     except (LDAPException, OSError) as error:
         _abandon(connection)
-        raise failures.cannot_connect(endpoint, tls.failure or error) from error
-    except Exception as error:
-        _abandon(connection)  # ldap3's decoder lets KeyError, IndexError and more out of odd answers
-        raise failures.not_understood(endpoint, error) from error
+        raise failures.cannot_connect(endpoint, tls.failure or error) from _without_frames(error)
+    except Exception as error:  # noqa: BLE001  ldap3's decoder lets KeyError and more out of odd answers
+        _abandon(connection)
+        raise failures.not_understood(endpoint, error) from _without_frames(error)
     except BaseException:
         _abandon(connection)
         raise
@@ -246,6 +246,7 @@ def _take_over(connection: ldap3.Connection, endpoint: Endpoint, counter: Counte
     """From here on the socket is ours: ldap3 never sees it again."""
     bound = connection.socket.raw
     first_id = connection.server.next_message_id()
+    connection.password = None
     connection.socket = None
     connection.closed = True
     if not endpoint.is_local_socket:
@@ -255,7 +256,20 @@ def _take_over(connection: ldap3.Connection, endpoint: Endpoint, counter: Counte
 
 
 def _abandon(connection: ldap3.Connection) -> None:
-    """Close a socket that ldap3 leaves open when connecting fails."""
+    """Close a socket that ldap3 leaves open when connecting fails, and forget the password."""
+    connection.password = None  # ldap3 shows it in the connection's repr
     left, connection.socket, connection.closed = connection.socket, None, True
     if left is not None:
         left.close()
+
+
+def _without_frames(error: Exception) -> Exception:
+    """The error and what led to it, without ldap3's frames: their variables hold the password.
+
+    Programs that log tracebacks with variables would write it down.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        seen.__traceback__ = None
+        seen = seen.__cause__ or seen.__context__
+    return error

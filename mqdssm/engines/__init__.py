@@ -1,1 +1,1 @@
-"""Room for the sans-I/O protocol engines: step(event, now) -> actions (replication, notification, discovery)."""
+"""Room for the sans-I/O engines: step(event, now) -> actions (replication, notification, discovery)."""

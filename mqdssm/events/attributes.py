@@ -1,4 +1,4 @@
-"""Lists of attribute names that events take: what they may hold, what stands for "all"."""
+"""Lists of attribute names that events take: what they may hold, what "all" means ([MS-MQDSSM] 3.1.6.20)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType

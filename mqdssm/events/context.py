@@ -1,4 +1,4 @@
-"""What every event works with: the session, options, and what is remembered about computers."""
+"""What every event of [MS-MQDSSM] 3.1.6 works with: session, options, what is known of computers."""
 
 import time
 from collections import OrderedDict

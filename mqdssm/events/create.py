@@ -13,7 +13,6 @@ from mqdssm.events.encode import DESCRIPTOR, SERVICE_NAMES, Values, for_server, 
 from mqdssm.events.machines import with_machine
 from mqdssm.events.settings import Served
 from mqdssm.events.signing import signing_values
-from mqdssm.events.targets import CONFIGURATION_NAME
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
@@ -137,7 +136,19 @@ def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
 # -- QueueManager (3.1.6.1.1) ------------------------------------------------------------------------
 
 
+def _check_computer(name: str) -> None:
+    """Refuse a computer whose queues no path name could name ([MS-MQMQ] 2.1.1).
+
+    Raises:
+        ValueError: a backslash, a blank, a control or non-ASCII character in its name.
+    """
+    if "\\" in name:
+        raise ValueError(f"computer name {name!r} contains a backslash: its queues could not be named")
+    PathName.parse(f"{name}\\q")
+
+
 def _create_queue_manager(ctx: Context, manager: QueueManager, names: frozenset[str]) -> UUID:
+    _check_computer(manager.computer_name or "")
     table = TABLES[QueueManager]
     values = stored_values(ctx, table, manager, names, Access.CREATE)
     if not names.isdisjoint(SERVICE_NAMES):
@@ -154,7 +165,7 @@ def _create_queue_manager(ctx: Context, manager: QueueManager, names: frozenset[
                 foreign="ForeignSystem" in names and manager.foreign_system,
             ),
         )
-        dn = machine.dn.child("CN", CONFIGURATION_NAME)
+        dn = places.queue_manager_of(machine.dn)
         try:
             identifier = _add(ctx, dn, table.ldap_class, values, _identity(manager, names))
             served = Served(

@@ -25,6 +25,7 @@ from mqdssm.directory.filters import (
     any_of,
 )
 from mqdssm.directory.session import Session
+from mqdssm.events.targets import public_path
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import normalize
 from mqdssm.model.filters import Filter
@@ -70,8 +71,11 @@ def checked_value(table: ElementTable, row: Row, value: object) -> Any:
     checked = getattr(probe, row.field)
     if checked is None:
         raise ValueError(f"{table.name}.{row.adm} cannot be compared with nothing")
-    if row.computed is Computed.DIRECTORY_PATH:
-        dn_of_directory_path(checked)
+    match row.computed:
+        case Computed.DIRECTORY_PATH:
+            dn_of_directory_path(checked)
+        case Computed.PATHNAME:
+            public_path(checked)
     return checked
 
 
@@ -130,7 +134,7 @@ def to_ldap(
     if row.computed is not None or row.adm == "Security":
         return None
     if expression.operator in {"==", "!="}:
-        if expression.operator == "!=" and (_is_one_of_several(row) or len(value if row.multi else ()) > 1):
+        if expression.operator == "!=" and (_is_one_of_several(row) or _is_whole_list(row, expression)):
             return None
         return _equality(row, expression.operator, list(row.encode(value)), session, value=value)
     if row.syntax is INT32:
@@ -144,12 +148,17 @@ def is_exact(table: ElementTable, expression: Filter) -> bool:
     if row.computed is Computed.SITE:
         return expression.operator == "=="  # != also finds links whose site is gone
     if row.multi:
-        return not (_is_list(expression.value) and expression.value)  # LDAP knows "has", not "is"
+        return not _is_whole_list(row, expression)
     if _is_one_of_several(row):
         return False
     if row.syntax is UINT32:
         return expression.operator == "==" or checked_value(table, row, expression.value) <= INT32_MAX
     return True
+
+
+def _is_whole_list(row: Row, expression: Filter) -> bool:
+    """Whether a list is compared with a list: LDAP can say "has these", not "is these"."""
+    return row.multi and _is_list(expression.value) and len(expression.value) > 0
 
 
 def _is_one_of_several(row: Row) -> bool:

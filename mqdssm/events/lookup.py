@@ -14,7 +14,7 @@ from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
 from mqdssm.events.decode import ElementDecoder, Found
 from mqdssm.events.references import batched
-from mqdssm.events.targets import class_filter, entry_at, public_path, queue_at, queue_manager_at
+from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Site
 from mqdssm.model.filters import Filter, SortKey
@@ -107,7 +107,8 @@ def _criteria(ctx: Context, table: ElementTable, filters: Sequence[Filter]) -> C
     check_names(table, [expression.attribute for expression in filters])
     for expression in filters:
         if place is None and _names_a_place(table, expression):
-            place = _checked_place(table, expression)
+            value = checked_value(table, table.row(expression.attribute), expression.value)
+            place = replace(expression, value=value)
             continue
         site = _site_of(ctx, table, expression)
         term = to_ldap(table, expression, ctx.session, site_dn=site)
@@ -125,19 +126,6 @@ _PLACES: Final = frozenset(
 
 def _names_a_place(table: ElementTable, expression: Filter) -> bool:
     return expression.operator == "==" and table.row(expression.attribute).computed in _PLACES
-
-
-def _checked_place(table: ElementTable, expression: Filter) -> Filter:
-    """The expression with a value that names a place.
-
-    Raises:
-        ValueError: it names none.
-    """
-    row = table.row(expression.attribute)
-    value = checked_value(table, row, expression.value)
-    if row.computed is Computed.PATHNAME:
-        public_path(value)
-    return replace(expression, value=value)
 
 
 def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | None:

@@ -1,7 +1,6 @@
-"""Which entry an element stands for: by GUID, by DN, or by the name that 2.2.1 makes a DN of."""
+"""Which entry an element stands for: by GUID, DN, or the name that [MS-MQDSSM] 2.2.1 makes a DN of."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter
@@ -16,10 +15,8 @@ from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import lower_each, name_of, rdn_candidates
 from mqdssm.tables import compute
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.places import site_dn
+from mqdssm.tables.places import queue_manager_of, site_dn
 from mqdssm.wire.sid import Sid
-
-CONFIGURATION_NAME: Final = "msmq"
 
 
 def class_filter(ctx: Context, table: ElementTable) -> LdapFilter:
@@ -74,7 +71,7 @@ def queue_manager_at(ctx: Context, table: ElementTable, computer: str, attribute
     return with_machine(
         ctx,
         computer,
-        lambda machine: entry_at(ctx, table, machine.dn.child("CN", CONFIGURATION_NAME), attributes),
+        lambda machine: entry_at(ctx, table, queue_manager_of(machine.dn), attributes),
     )
 
 
@@ -106,7 +103,7 @@ def public_path(pathname: str) -> PathName:
 def _queue_below(
     ctx: Context, table: ElementTable, machine: DN, path: PathName, attributes: Sequence[str]
 ) -> Entry:
-    parent = machine.child("CN", CONFIGURATION_NAME)
+    parent = queue_manager_of(machine)
     wanted = [*attributes, "mSMQQueueNameExt"]
     for rdn in rdn_candidates(path.queue):
         try:

@@ -12,6 +12,19 @@ _NOTHING: frozenset[str] = frozenset()
 _set = object.__setattr__
 
 
+def adm(name: str, default: object = None) -> Any:
+    """A field that holds an attribute of the specification.
+
+    Not ``Field(alias=...)``: type checkers take an alias for the only name of the argument, and would refuse
+    ``Queue(label=...)``, which is what people write.
+
+    Args:
+        name: the specification's name of the attribute, in JSON and as another name of the argument.
+        default: what the field reads as while it is not populated.
+    """
+    return Field(default=default, validation_alias=name, serialization_alias=name)
+
+
 class DirectoryObject(BaseModel):
     """An object of the directory: the attributes it has, and which of them were ever given a value.
 
@@ -45,13 +58,13 @@ class DirectoryObject(BaseModel):
     _was_read: bool = PrivateAttr(default=False)
     _original_identifier: UUID | None = PrivateAttr(default=None)
 
-    identifier: Guid | None = Field(default=None, alias="Identifier")
+    identifier: Guid | None = adm("Identifier")
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         """Build the tables of names and defaults of one element, once."""
         cls.element_name = cls.__name__
-        cls._adm_by_field = {name: str(field.alias) for name, field in cls.model_fields.items()}
+        cls._adm_by_field = {name: str(field.serialization_alias) for name, field in cls.model_fields.items()}
         cls._fields_by_adm = {adm: name for name, adm in cls._adm_by_field.items()}
         cls._defaults = {name: field.default for name, field in cls.model_fields.items()}
 

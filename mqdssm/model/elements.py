@@ -9,9 +9,7 @@ import uuid
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from pydantic import Field
-
-from mqdssm.model.base import DirectoryObject
+from mqdssm.model.base import DirectoryObject, adm
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
 from mqdssm.model.fieldtypes import (
     BasePriority,
@@ -58,33 +56,31 @@ class QueueManager(DirectoryObject):
 
     unsupported_names: ClassVar[frozenset[str]] = frozenset({"ConnectedNetworkIdentifierList"})
 
-    computer_name: Name | None = Field(default=None, alias="ComputerName")
-    queue_manager_version: Text = Field(default="", alias="QueueManagerVersion")
-    operating_system_type: OperatingSystemTypeValue = Field(
-        default=OperatingSystemType.OTHER, alias="OperatingSystemType"
-    )
-    qualified_computer_name: Text | None = Field(default=None, alias="QualifiedComputerName")
-    create_time: Seconds | None = Field(default=None, alias="CreateTime")
-    modify_time: Seconds | None = Field(default=None, alias="ModifyTime")
+    computer_name: Name | None = adm("ComputerName")
+    queue_manager_version: Text = adm("QueueManagerVersion", "")
+    operating_system_type: OperatingSystemTypeValue = adm("OperatingSystemType", OperatingSystemType.OTHER)
+    qualified_computer_name: Text | None = adm("QualifiedComputerName")
+    create_time: Seconds | None = adm("CreateTime")
+    modify_time: Seconds | None = adm("ModifyTime")
     # undefined unless DirectoryServer is True ([MS-MQDSSM] 3.1.6.11.1.5)
-    directory_server_type: DirectoryServerTypeValue | None = Field(default=None, alias="DirectoryServerType")
-    remote_access_server: Boolean = Field(default=False, alias="RemoteAccessServer")
-    queue_manager_quota: Unsigned = Field(default=QUEUE_MANAGER_QUOTA_DEFAULT, alias="QueueManagerQuota")
-    journal_quota: Unsigned = Field(default=QUOTA_UNLIMITED, alias="JournalQuota")
-    foreign_system: Boolean = Field(default=False, alias="ForeignSystem")
-    full_path: DnText | None = Field(default=None, alias="FullPath")
-    site_identifier_list: Guids = Field(default=(), alias="SiteIdentifierList")
-    connected_network_identifier_list: Guids = Field(default=(), alias="ConnectedNetworkIdentifierList")
-    out_routing_server_identifier_list: Guids = Field(default=(), alias="OutRoutingServerIdentifierList")
-    in_routing_server_identifier_list: Guids = Field(default=(), alias="InRoutingServerIdentifierList")
-    routing_server: Boolean = Field(default=False, alias="RoutingServer")
-    directory_server: Boolean = Field(default=False, alias="DirectoryServer")
-    supporting_server: Boolean = Field(default=False, alias="SupportingServer")
-    public_encryption_key_list: Blob = Field(default=b"", alias="PublicEncryptionKeyList")
-    public_signing_key_list: CertificateBlob = Field(default=b"", alias="PublicSigningKeyList")
-    security: Blob | None = Field(default=None, alias="Security")
-    clustered: Boolean | None = Field(default=None, alias="Clustered")
-    operating_system_version: Text = Field(default="", alias="OperatingSystemVersion")
+    directory_server_type: DirectoryServerTypeValue | None = adm("DirectoryServerType")
+    remote_access_server: Boolean = adm("RemoteAccessServer", False)
+    queue_manager_quota: Unsigned = adm("QueueManagerQuota", QUEUE_MANAGER_QUOTA_DEFAULT)
+    journal_quota: Unsigned = adm("JournalQuota", QUOTA_UNLIMITED)
+    foreign_system: Boolean = adm("ForeignSystem", False)
+    full_path: DnText | None = adm("FullPath")
+    site_identifier_list: Guids = adm("SiteIdentifierList", ())
+    connected_network_identifier_list: Guids = adm("ConnectedNetworkIdentifierList", ())
+    out_routing_server_identifier_list: Guids = adm("OutRoutingServerIdentifierList", ())
+    in_routing_server_identifier_list: Guids = adm("InRoutingServerIdentifierList", ())
+    routing_server: Boolean = adm("RoutingServer", False)
+    directory_server: Boolean = adm("DirectoryServer", False)
+    supporting_server: Boolean = adm("SupportingServer", False)
+    public_encryption_key_list: Blob = adm("PublicEncryptionKeyList", b"")
+    public_signing_key_list: CertificateBlob = adm("PublicSigningKeyList", b"")
+    security: Blob | None = adm("Security")
+    clustered: Boolean | None = adm("Clustered")
+    operating_system_version: Text = adm("OperatingSystemVersion", "")
 
 
 class Queue(DirectoryObject):
@@ -96,23 +92,23 @@ class Queue(DirectoryObject):
 
     unsupported_names: ClassVar[frozenset[str]] = frozenset({"Scope"})
 
-    label: Label = Field(default="", alias="Label")
-    create_time: Seconds | None = Field(default=None, alias="CreateTime")
-    modify_time: Seconds | None = Field(default=None, alias="ModifyTime")
-    type: Guid = Field(default=GUID_NULL, alias="Type")
-    pathname: Path | None = Field(default=None, alias="Pathname")
-    qualified_pathname: QualifiedPath | None = Field(default=None, alias="QualifiedPathname")
-    journaling: Boolean = Field(default=False, alias="Journaling")
-    quota: Unsigned = Field(default=QUOTA_UNLIMITED, alias="Quota")
-    journal_quota: Unsigned = Field(default=QUOTA_UNLIMITED, alias="JournalQuota")
-    authentication: Boolean = Field(default=False, alias="Authentication")
-    privacy_level: PrivacyLevelValue = Field(default=PrivacyLevel.OPTIONAL, alias="PrivacyLevel")
-    transactional: Boolean = Field(default=False, alias="Transactional")
-    multicast_address: MulticastAddress = Field(default="", alias="MulticastAddress")
-    security: Blob | None = Field(default=None, alias="Security")
-    base_priority: BasePriority = Field(default=0, alias="BasePriority")
-    full_path: DnText | None = Field(default=None, alias="FullPath")
-    directory_path: Text | None = Field(default=None, alias="DirectoryPath")
+    label: Label = adm("Label", "")
+    create_time: Seconds | None = adm("CreateTime")
+    modify_time: Seconds | None = adm("ModifyTime")
+    type: Guid = adm("Type", GUID_NULL)
+    pathname: Path | None = adm("Pathname")
+    qualified_pathname: QualifiedPath | None = adm("QualifiedPathname")
+    journaling: Boolean = adm("Journaling", False)
+    quota: Unsigned = adm("Quota", QUOTA_UNLIMITED)
+    journal_quota: Unsigned = adm("JournalQuota", QUOTA_UNLIMITED)
+    authentication: Boolean = adm("Authentication", False)
+    privacy_level: PrivacyLevelValue = adm("PrivacyLevel", PrivacyLevel.OPTIONAL)
+    transactional: Boolean = adm("Transactional", False)
+    multicast_address: MulticastAddress = adm("MulticastAddress", "")
+    security: Blob | None = adm("Security")
+    base_priority: BasePriority = adm("BasePriority", 0)
+    full_path: DnText | None = adm("FullPath")
+    directory_path: Text | None = adm("DirectoryPath")
 
 
 class Enterprise(DirectoryObject):
@@ -122,14 +118,12 @@ class Enterprise(DirectoryObject):
     ``default_time_to_live`` is in seconds.
     """
 
-    name: Text | None = Field(default=None, alias="Name")
-    weakened_security: Boolean = Field(default=False, alias="WeakenedSecurity")
-    non_ldap_capable_queue_manager_notification: Boolean = Field(
-        default=True, alias="NonLDAPCapableQueueManagerNotification"
-    )
-    default_time_to_live: Unsigned = Field(default=TIME_TO_LIVE_DEFAULT_S, alias="DefaultTimeToLive")
-    old_directory: Boolean = Field(default=True, alias="OldDirectory")
-    security: Blob | None = Field(default=None, alias="Security")
+    name: Text | None = adm("Name")
+    weakened_security: Boolean = adm("WeakenedSecurity", False)
+    non_ldap_capable_queue_manager_notification: Boolean = adm("NonLDAPCapableQueueManagerNotification", True)
+    default_time_to_live: Unsigned = adm("DefaultTimeToLive", TIME_TO_LIVE_DEFAULT_S)
+    old_directory: Boolean = adm("OldDirectory", True)
+    security: Blob | None = adm("Security")
 
 
 class Site(DirectoryObject):
@@ -144,19 +138,19 @@ class Site(DirectoryObject):
         {"PrimarySiteController", "PublicSigningKeyList", "PublicSigningKey"}
     )
 
-    name: Name | None = Field(default=None, alias="Name")
-    primary_site_controller: Text | None = Field(default=None, alias="PrimarySiteController")
-    intra_site_replication_interval: Unsigned = Field(
-        default=INTRA_SITE_INTERVAL_DEFAULT_S, alias="IntraSiteReplicationInterval"
+    name: Name | None = adm("Name")
+    primary_site_controller: Text | None = adm("PrimarySiteController")
+    intra_site_replication_interval: Unsigned = adm(
+        "IntraSiteReplicationInterval", INTRA_SITE_INTERVAL_DEFAULT_S
     )
-    inter_site_replication_interval: Unsigned = Field(
-        default=INTER_SITE_INTERVAL_DEFAULT_S, alias="InterSiteReplicationInterval"
+    inter_site_replication_interval: Unsigned = adm(
+        "InterSiteReplicationInterval", INTER_SITE_INTERVAL_DEFAULT_S
     )
-    full_path: DnText | None = Field(default=None, alias="FullPath")
-    foreign_site: Boolean = Field(default=False, alias="ForeignSite")
-    public_signing_key_list: Blob = Field(default=b"", alias="PublicSigningKeyList")
-    migrated_from_msmq10: Boolean = Field(default=False, alias="MigratedFromMsmq10")
-    security: Blob | None = Field(default=None, alias="Security")
+    full_path: DnText | None = adm("FullPath")
+    foreign_site: Boolean = adm("ForeignSite", False)
+    public_signing_key_list: Blob = adm("PublicSigningKeyList", b"")
+    migrated_from_msmq10: Boolean = adm("MigratedFromMsmq10", False)
+    security: Blob | None = adm("Security")
 
 
 class RoutingLink(DirectoryObject):
@@ -165,12 +159,12 @@ class RoutingLink(DirectoryObject):
     [MS-MQDSSM] 3.1.6.20.5, 3.1.6.11.5 with note <16>; [MS-MQDMPR] 3.1.1.8. The cost is 1 to 999999.
     """
 
-    description: Description = Field(default="", alias="Description")
-    full_path: DnText | None = Field(default=None, alias="FullPath")
-    actual_cost: Cost | None = Field(default=None, alias="ActualCost")
-    site1_identifier: Guid | None = Field(default=None, alias="Site1Identifier")
-    site2_identifier: Guid | None = Field(default=None, alias="Site2Identifier")
-    site_gate_identifier_list: Guids = Field(default=(), alias="SiteGateIdentifierList")
+    description: Description = adm("Description", "")
+    full_path: DnText | None = adm("FullPath")
+    actual_cost: Cost | None = adm("ActualCost")
+    site1_identifier: Guid | None = adm("Site1Identifier")
+    site2_identifier: Guid | None = adm("Site2Identifier")
+    site_gate_identifier_list: Guids = adm("SiteGateIdentifierList", ())
 
 
 class User(DirectoryObject):
@@ -180,10 +174,10 @@ class User(DirectoryObject):
     ``certificates`` is an MQUSERSIGNCERTS image, each digest the 16 bytes of an MD5 (M21).
     """
 
-    security_identifier: SidText | None = Field(default=None, alias="SecurityIdentifier")
-    certificate_digest_list: Digests = Field(default=(), alias="CertificateDigestList")
-    certificates: CertificateBlob = Field(default=b"", alias="Certificates")
-    full_path: DnText | None = Field(default=None, alias="FullPath")
+    security_identifier: SidText | None = adm("SecurityIdentifier")
+    certificate_digest_list: Digests = adm("CertificateDigestList", ())
+    certificates: CertificateBlob = adm("Certificates", b"")
+    full_path: DnText | None = adm("FullPath")
 
 
 class ConnectedNetwork(DirectoryObject):
@@ -192,8 +186,8 @@ class ConnectedNetwork(DirectoryObject):
     [MS-MQDMPR] 3.1.1.9.
     """
 
-    name: Text | None = Field(default=None, alias="Name")
-    security: Blob | None = Field(default=None, alias="Security")
+    name: Text | None = adm("Name")
+    security: Blob | None = adm("Security")
 
 
 ELEMENTS: Final = MappingProxyType(

@@ -8,7 +8,7 @@ import re
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
 from functools import lru_cache
 from typing import Annotated, Any, Final, SupportsBytes, TypeVar
@@ -43,9 +43,13 @@ TIME_MIN: Final = -62_135_596_800
 TIME_MAX: Final = 253_402_300_799
 """The seconds since 1970 that a GeneralizedTime can hold: the years 1 to 9999."""
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _INTEGER: Final = re.compile(r"-?[0-9]{1,20}|0[xX][0-9A-Fa-f]{1,16}")
-_GUID: Final = re.compile(r"\{?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?")
-_SID: Final = re.compile(r"S-1-(?:[0-9]{1,10}|0[xX][0-9A-Fa-f]{12})((?:-[0-9]{1,10})*)", re.IGNORECASE)
+_GUID: Final = re.compile(r"(\{)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?(1)\})")
+# leading zeros are refused: two texts of one SID would not be equal
+_SID: Final = re.compile(
+    r"S-1-(?:(?:0|[1-9][0-9]{0,9})|0[xX][0-9A-Fa-f]{12})((?:-(?:0|[1-9][0-9]{0,9}))*)", re.IGNORECASE
+)
 _DIGEST_HEX: Final = re.compile(r"[0-9A-Fa-f]{32}")
 
 _E = TypeVar("_E", bound=IntEnum)
@@ -175,7 +179,7 @@ def seconds(value: Any) -> int:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise _problem("is a datetime without a time zone")
-        value = int(value.timestamp())
+        value = (value - _EPOCH) // timedelta(seconds=1)  # exact, and downwards before 1970 too
     return integer(TIME_MIN, TIME_MAX)(value)
 
 

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from mqdssm.model.elements import Enterprise
+from mqdssm.model.elements import TIME_TO_LIVE_DEFAULT_S, Enterprise
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Computed, Missing, RowMaker
 from mqdssm.tables.syntax import BOOLEAN, DESCRIPTOR, DN_TEXT, GUID, UINT32, Kind, words
 
-TIME_TO_LIVE_S: Final = 345_600  # four days
 NOTIFICATION: Final = words("Y or N", ad.TELETEX, Kind.BOOLEAN, {True: b"Y", False: b"N"})
 OLD_DIRECTORY: Final = words("MSMQ version", ad.INTEGER, Kind.BOOLEAN, {True: b"3", False: b"200"})
 
@@ -28,7 +27,7 @@ TABLE: Final = ElementTable(
             see="3.1.6.4.3.4 3.1.6.11.3.2"),
         row("NonLDAPCapableQueueManagerNotification", "mSMQCSPName", NOTIFICATION, "RWFS", True, propid=None,
             see="3.1.6.4.3.5 3.1.6.7.3.4 3.1.6.11.3.3"),
-        row("DefaultTimeToLive", "mSMQLongLived", UINT32,        "RWFS", TIME_TO_LIVE_S,
+        row("DefaultTimeToLive", "mSMQLongLived", UINT32,        "RWFS", TIME_TO_LIVE_DEFAULT_S,
             propid=616, unit="s"),
         row("OldDirectory",      "mSMQVersion",   OLD_DIRECTORY, "RWFS", True,           propid=617),
         row("Security",          "nTSecurityDescriptor", DESCRIPTOR, "RWFS", Missing.ERROR_IF_ASKED,

@@ -1,9 +1,8 @@
 """Rows of Queue ([MS-MQDSSM] 3.1.6.20.2), kept in mSMQQueue entries."""
 
 from typing import Final
-from uuid import UUID
 
-from mqdssm.model.elements import Queue
+from mqdssm.model.elements import GUID_NULL, QUOTA_UNLIMITED, Queue
 from mqdssm.model.enums import PrivacyLevel
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.element_table import ElementTable
@@ -22,8 +21,6 @@ from mqdssm.tables.syntax import (
 )
 
 PRIVACY_LEVEL: Final = enumeration(PrivacyLevel, ad.ENUMERATION)
-NO_TYPE: Final = UUID(int=0)
-UNLIMITED_KB: Final = 0xFFFF_FFFF
 
 row: Final = RowMaker(
     read="3.1.6.20.2 3.1.6.10.2 3.1.6.11.2",
@@ -44,7 +41,7 @@ TABLE: Final = ElementTable(
             propid=109, unit="s"),
         row("ModifyTime",       "whenChanged",           TIME,    "RFS",   Missing.ERROR,
             propid=110, unit="s"),
-        row("Type",             "mSMQQueueType",         GUID,    "RCWFS", NO_TYPE,       propid=102),
+        row("Type",             "mSMQQueueType",         GUID,    "RCWFS", GUID_NULL,     propid=102),
         row("Pathname",         "distinguishedName mSMQQueueNameExt", DN_TEXT, "RSN", Missing.ERROR,
             propid=103, computed=Computed.PATHNAME, kind=Kind.TEXT, written=("mSMQQueueNameExt",),
             see="3.1.6.1.2.5 3.1.6.7.2.5 3.1.6.11.2.1"),
@@ -52,9 +49,9 @@ TABLE: Final = ElementTable(
             propid=124, computed=Computed.QUALIFIED_PATHNAME, kind=Kind.TEXT, computer_ldap=("dNSHostName",),
             see="3.1.6.11.2.2"),
         row("Journaling",       "mSMQJournal",           BOOLEAN, "RCWFS", False,         propid=104),
-        row("Quota",            "mSMQQueueQuota",        UINT32,  "RCWFS", UNLIMITED_KB,
+        row("Quota",            "mSMQQueueQuota",        UINT32,  "RCWFS", QUOTA_UNLIMITED,
             propid=105, unit="KB"),
-        row("JournalQuota",     "mSMQQueueJournalQuota", UINT32,  "RCWFS", UNLIMITED_KB,
+        row("JournalQuota",     "mSMQQueueJournalQuota", UINT32,  "RCWFS", QUOTA_UNLIMITED,
             propid=107, unit="KB"),
         row("Authentication",   "mSMQAuthenticate",      BOOLEAN, "RCWFS", False,         propid=111),
         row("PrivacyLevel",     "mSMQPrivacyLevel",      PRIVACY_LEVEL, "RCWFS", PrivacyLevel.OPTIONAL,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqdssm.model.elements import QueueManager
+from mqdssm.model.elements import QUEUE_MANAGER_QUOTA_DEFAULT, QUOTA_UNLIMITED, QueueManager
 from mqdssm.model.enums import OperatingSystemType
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.element_table import ElementTable
@@ -21,8 +21,6 @@ from mqdssm.tables.syntax import (
 )
 
 OPERATING_SYSTEM_TYPE: Final = enumeration(OperatingSystemType, ad.INTEGER)
-QUOTA: Final = 0x0010_0000
-UNLIMITED_KB: Final = 0xFFFF_FFFF
 OS_OTHER: Final = OperatingSystemType.OTHER
 
 row: Final = RowMaker(
@@ -50,8 +48,9 @@ TABLE: Final = ElementTable(
         row("ModifyTime",          "whenChanged",        TIME,    "RFS",   Missing.ERROR,
             propid=218, unit="s"),
         # [MS-MQDMPR] 3.1.1.1 says bytes; the number is copied as it is
-        row("QueueManagerQuota",   "mSMQQuota",          UINT32,  "RCWFS", QUOTA,         propid=214),
-        row("JournalQuota",        "mSMQJournalQuota",   UINT32,  "RCWFS", UNLIMITED_KB,
+        row("QueueManagerQuota",   "mSMQQuota",          UINT32,  "RCWFS", QUEUE_MANAGER_QUOTA_DEFAULT,
+            propid=214),
+        row("JournalQuota",        "mSMQJournalQuota",   UINT32,  "RCWFS", QUOTA_UNLIMITED,
             propid=215, unit="KB"),
         row("ForeignSystem",       "mSMQForeign",        BOOLEAN, "RCWFS", False,         propid=219),
         row("FullPath",            "distinguishedName",  DN_TEXT, "RFS",   Missing.ERROR, propid=221,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqdssm.model.elements import Site
+from mqdssm.model.elements import INTER_SITE_INTERVAL_DEFAULT_S, INTRA_SITE_INTERVAL_DEFAULT_S, Site
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Computed, Missing, RowMaker
@@ -25,9 +25,9 @@ TABLE: Final = ElementTable(
         #   ADM name            LDAP name              syntax    events   unset
         row("Identifier",       "objectGUID",          GUID,     "RFS",   Missing.ERROR, propid=302),
         row("Name",             "cn",                  UNICODE,  "RFSN",  Missing.ERROR, propid=301),
-        row("IntraSiteReplicationInterval", "mSMQInterval1", UINT32, "RCWFS", 2,
+        row("IntraSiteReplicationInterval", "mSMQInterval1", UINT32, "RCWFS", INTRA_SITE_INTERVAL_DEFAULT_S,
             propid=305, unit="s"),
-        row("InterSiteReplicationInterval", "mSMQInterval2", UINT32, "RCWFS", 10,
+        row("InterSiteReplicationInterval", "mSMQInterval2", UINT32, "RCWFS", INTER_SITE_INTERVAL_DEFAULT_S,
             propid=306, unit="s"),
         row("FullPath",         "distinguishedName",   DN_TEXT,  "RFS",   Missing.ERROR, propid=309,
             computed=Computed.FULL_PATH),

@@ -156,15 +156,16 @@ def test_an_add_that_met_another_object_is_not_taken_for_ours(
             session.add(dn, container(uuid4()))
 
 
-def test_an_add_found_under_another_name_counts_as_made(
+def test_an_add_found_under_another_name_is_not_ours(
     session: Session, witness: Session, proxy: Proxy
 ) -> None:
-    """It is looked for by its objectGUID: somebody may have renamed it since."""
+    """A GUID that the caller brought may be another object's: nothing is where ours should be."""
     with scratch(witness) as parent:
         guid = uuid4()
-        witness.add(f"CN=moved,{parent}", container(guid))
+        witness.add(f"CN=elsewhere,{parent}", container(guid))
         proxy.arm(up=5)  # this add itself never arrives
-        session.add(f"CN=original,{parent}", container(guid))
+        with pytest.raises(ObjectAlreadyExists, match=r"same objectGUID.*CN=elsewhere|cn=elsewhere"):
+            session.add(f"CN=original,{parent}", container(guid))
         assert not exists(witness, f"CN=original,{parent}")
 
 

@@ -293,3 +293,12 @@ def test_guid_of_nothing(world, unchanged) -> None:
     ):
         with pytest.raises(mqdssm.ObjectNotFound):
             world.directory.read(kind, mqdssm.Filter("Identifier", "==", uuid4()))
+
+
+@pytest.mark.parametrize("name", ["a\\b", "a b", "ä"])
+def test_computer_names_that_no_path_name_can_hold(world, unchanged, name) -> None:
+    """Its queues could never be named: found or not, such a computer gets no queue manager."""
+    site = world.site()
+    unchanged()
+    with pytest.raises(ValueError, match=r"[cC]omputer|path"):
+        world.directory.create(mqdssm.QueueManager(computer_name=name, site_identifier_list=[site]))

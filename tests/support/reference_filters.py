@@ -1,6 +1,7 @@
 """Attribute-filter expressions ([MS-MQDMPR] 3.1.7.1.20) evaluated in plain Python, on abstract objects."""
 
 import operator
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
@@ -20,14 +21,17 @@ DN_ATTRIBUTES = {"FullPath"}
 
 
 def key(attribute: str, value: Any) -> Any:
-    """What counts when two values of an attribute are compared: of text not the case, of DNs the parts."""
+    """What counts when two values of an attribute are compared: of text not the case, of DNs the parts.
+
+    Text is prepared as for caseIgnoreMatch ([RFC4518]).
+    """
     if attribute in DN_ATTRIBUTES:
         return DN.parse(value).normalized
     if attribute == "DirectoryPath":
         return DN.parse(value.removeprefix("LDAP://")).normalized
     match value:
         case str():
-            return " ".join(value.lower().split())
+            return " ".join(unicodedata.normalize("NFKC", value).lower().split())
         case UUID():
             return value.bytes
         case tuple() | list():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import answers
 import pytest
 
+from mqdssm.directory import channel as channel_module
 from mqdssm.directory.channel import Channel, ConnectionBroken, Counter
 from mqdssm.directory.requests import MESSAGE_ID_MAX, encode_delete, encode_unbind
 from mqdssm.directory.responses import ADD_RESPONSE, INTERMEDIATE_RESPONSE, SEARCH_REFERENCE
@@ -54,6 +55,16 @@ class TestAnswers:
         assert [wire.channel.new_id() for _ in range(3)] == [7, 8, 9]
         wire.channel._next_id = MESSAGE_ID_MAX
         assert [wire.channel.new_id() for _ in range(2)] == [MESSAGE_ID_MAX, 1]
+
+    def test_an_answer_without_end_does_not_fill_the_memory(
+        self, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(channel_module, "ANSWER_BYTES_MAX", 1000)
+        number = sent(wire)
+        wire.server.sendall(answers.entry(number, "cn=a", {"cn": [b"v" * 300]}) * 4)
+        with pytest.raises(ConnectionBroken, match="more than 1000 bytes"):
+            wire.channel.receive(number, soon())
+        assert wire.channel.broken
 
     @pytest.mark.parametrize("size", [1, 2, 7, 1000])
     def test_page_that_arrives_in_pieces(self, wire: Wire, size: int) -> None:

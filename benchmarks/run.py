@@ -1,0 +1,58 @@
+"""Measure, print, and write benchmarks/results.json and docs/performance.md: `make bench`.
+
+`--only NAME` (may be repeated) and `--quick` (a smoke test) print alone and write nothing: what is written
+is always one whole run. The exit status is 1 when a goal is missed, after everything was written.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks import creating, importing, listing, reading, report
+from benchmarks.harness import DOCUMENT, Goal, Outcome, write_results
+from benchmarks.world import Size, World, filled
+
+Measure = Callable[..., Outcome]
+ROWS: Mapping[Goal, Measure] = {**listing.ROWS, **reading.ROWS, **importing.ROWS, **creating.ROWS}
+"""Creating comes last: the lists have to find what was loaded, and nothing else."""
+QUICK = Size(queues=4_000, queue_managers=200, hosts=50)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; the exit status."""
+    options = _options(arguments)
+    rows = [row for goal, row in ROWS.items() if not options.only or goal.name in options.only]
+    begin = time.perf_counter()
+    with filled(QUICK if options.quick else Size()) as world:
+        print(f"{world.size.queues} queues loaded in {time.perf_counter() - begin:.1f} s", flush=True)
+        outcomes = [_measured(world, row, quick=options.quick) for row in rows]
+    print(f"{time.perf_counter() - begin:.0f} s in all")
+    if not (options.quick or options.only):
+        write_results([one.as_json() for one in outcomes])
+        DOCUMENT.write_text(report.document(outcomes), encoding="utf-8")
+    missed = [one.goal.name for one in outcomes if not one.met]
+    if missed:
+        print(f"missed: {', '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def _measured(world: World, row: Measure, *, quick: bool) -> Outcome:
+    outcome = row(world, quick=quick)
+    print(report.table_row(outcome), flush=True)
+    return outcome
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    names = [goal.name for goal in ROWS]
+    parser.add_argument("--only", action="append", choices=names, help="measure this row; writes nothing")
+    parser.add_argument("--quick", action="store_true", help="few runs on a small directory; writes nothing")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

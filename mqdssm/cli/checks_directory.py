@@ -1,0 +1,167 @@
+"""Checks of ``mqdssm doctor`` of the directory: what it is, its schema, its tree, our rights."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, Patient, ok, problem, warning
+from mqdssm.cli.checks_connection import bound
+from mqdssm.errors import ObjectNotFound
+
+if TYPE_CHECKING:
+    from mqdssm.directory.responses import LdapResult
+    from mqdssm.directory.session import Session
+
+LOAD_SCHEMA: Final = "load it: mqdssm schema ldif | ldapadd -Y EXTERNAL -H ldapi:///"
+SHOWN_MAX: Final = 5
+"""Differences or names that one line tells."""
+NO_SUCH_ATTRIBUTE: Final = 16
+INSUFFICIENT_ACCESS: Final = 50
+
+
+def profile(patient: Patient) -> Iterator[Finding]:
+    """What kind of server it is, and where things are."""
+    session = patient.session
+    versions = [value.decode(errors="replace") for value in session.root_dse.all("vendorVersion")]
+    title = " ".join((session.profile.title, *versions))
+    how = "by option" if patient.options.profile != "auto" else "found out"
+    yield ok("profile", f"{title} ({session.profile.name}, {how})")
+    naming = session.naming
+    published = session.root_dse.first("rootDomainNamingContext") is not None
+    said = f"root {naming.root}, configuration {naming.configuration}"
+    if published:
+        yield ok("naming contexts", said)
+    else:
+        advice = "olcRootDSE can publish them: mqdssm schema ldif --format root-dse"
+        yield warning("naming contexts", f"{said}, guessed: the root DSE does not name them", advice)
+
+
+def schema(patient: Patient) -> Iterator[Finding]:
+    """Whether the server's schema is what the mapping needs."""
+    from mqdssm.cli.schema import differences_of
+
+    differences = differences_of(patient.session)
+    serious = [one for one in differences if one.serious]
+    if not differences:
+        yield ok("schema", "all classes and attributes are there, as Microsoft defines them")
+        return
+    shown = "; ".join(str(one) for one in differences[:SHOWN_MAX])
+    more = f"; {len(differences) - SHOWN_MAX} more" if len(differences) > SHOWN_MAX else ""
+    if not serious:
+        yield warning("schema", f"{shown}{more}", "nothing that is needed; 'mqdssm schema check' lists all")
+    elif any("no equality rule" in one.problem for one in serious):
+        yield problem("schema", f"{shown}{more}", "take msuser.schema out and load ours instead")
+    else:
+        yield problem("schema", f"{shown}{more}", LOAD_SCHEMA)
+
+
+def tree(patient: Patient) -> Iterator[Finding]:
+    """Whether the objects are there that every event needs."""
+    from mqdssm.tables import places
+
+    session, name = patient.session, "base tree"
+    root, forest = session.naming.root, session.naming.forest
+    needed = (
+        places.computers_dn(root),
+        places.users_dn(root),
+        places.sites_dn(forest),
+        places.services_dn(forest),
+    )
+    missing = [str(dn) for dn in needed if not _exists(session, str(dn))]
+    if missing:
+        advice = f"add them: mqdssm schema ldif --format base-tree --root {forest}"
+        yield warning(name, f"missing, or not shown to this user: {'; '.join(missing)}", advice)
+    else:
+        yield ok(name, "Computers, Users, Sites and Services are there")
+    yield from _enterprise(session)
+
+
+def _enterprise(session: "Session") -> Iterator[Finding]:
+    from mqdssm.tables import places
+
+    name, dn = "enterprise", places.enterprise_dn(session.naming.forest)
+    try:
+        entry = session.get(dn, ["objectGUID", "nTSecurityDescriptor"])
+    except ObjectNotFound:
+        words = f"{dn} is missing: this is no MSMQ directory, or this user may not see it"
+        advice = "is it the right server? else add the base tree: mqdssm schema ldif --format base-tree"
+        yield problem(name, words, advice)
+        return
+    if entry.first("objectGUID") is None:
+        words = f"{dn} has no objectGUID that this user may read"
+        yield problem(name, words, "give the user the right to read")
+    elif entry.first("nTSecurityDescriptor") is None:
+        advice = "mqdssm write enterprise Security=SDDL, if programs look at it"
+        yield warning(name, f"{dn} has no security descriptor that this user may read", advice)
+    else:
+        yield ok(name, f"{dn} is there")
+
+
+def _exists(session: "Session", dn: str) -> bool:
+    try:
+        session.get(dn, ["objectClass"])
+    except ObjectNotFound:
+        return False
+    return True
+
+
+def rights(patient: Patient) -> Iterator[Finding]:
+    """Who we are and what we may do, as far as it can be found out without changing anything."""
+    session, name = patient.session, "rights"
+    who = session.bound_name()
+    sid = session.bound_sid()
+    yield ok(name, f"logged in as {who or 'nobody (anonymous)'}{f', SID {sid}' if sid else ''}")
+    if patient.options.read_only:
+        yield ok(name, "read only: nothing is ever written, so the right to was not tried")
+        return
+    for what, ldap_class, attribute in (
+        ("the enterprise", "mSMQEnterpriseSettings", "mSMQLongLived"),
+        ("queue managers", "mSMQConfiguration", "mSMQQuota"),
+        ("queues", "mSMQQueue", "mSMQQueueQuota"),
+    ):
+        target = _first(session, ldap_class, attribute)
+        if target is not None:
+            yield _may_write(patient, what, attribute, *target)
+        elif ldap_class != "mSMQEnterpriseSettings":
+            yield ok(name, f"no {what} to be seen yet: whether they may be changed was not tried")
+
+
+def _first(session: "Session", ldap_class: str, attribute: str) -> tuple[str, list[bytes]] | None:
+    """Some object of a class, and the values of an attribute of it."""
+    from mqdssm.directory.filters import Equal
+    from mqdssm.tables.places import search_base
+
+    base = search_base(ldap_class, session.naming.root, session.naming.configuration)
+    found = session.find(base, Equal("objectClass", ldap_class.encode()), [attribute], page_size=1)
+    try:
+        entry = next(found, None)
+    except ObjectNotFound:
+        return None
+    finally:
+        getattr(found, "close", lambda: None)()
+    return None if entry is None else (entry.dn, entry.all(attribute))
+
+
+def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: list[bytes]) -> Finding:
+    """Ask to take away a value that the object does not have: refused either way, but differently."""
+    absent = next(value for value in (b"-2147483648", b"-2147483647") if value not in values)
+    result = _without(patient, dn, attribute, absent)
+    name = "rights"
+    if result.code == NO_SUCH_ATTRIBUTE:
+        return ok(name, f"may change {what} (tried on {dn}, nothing changed)")
+    if result.code == INSUFFICIENT_ACCESS:
+        advice = "reading is all that works; let the server's administrator grant more if that is not enough"
+        return warning(name, f"may not change {what} (tried on {dn})", advice)
+    said = f"LDAP result {result.code} {result.text!r}"
+    words = f"whether {what} may be changed cannot be told: {said}"
+    return warning(name, words, "try it on an object that does not matter")
+
+
+def _without(patient: Patient, dn: str, attribute: str, value: bytes) -> "LdapResult":
+    from mqdssm.directory.requests import Change, ChangeType, encode_modify
+    from mqdssm.directory.responses import MODIFY_RESPONSE
+
+    with bound(patient.options, patient.endpoints[0]) as channel:
+        number = channel.new_id()
+        request = encode_modify(number, dn, [Change(ChangeType.DELETE, attribute, [value])])
+        return channel.request(number, request, MODIFY_RESPONSE, time.monotonic() + OPERATION_LIMIT_S)

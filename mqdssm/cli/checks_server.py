@@ -1,0 +1,204 @@
+"""Checks of ``mqdssm doctor`` of the server: limits, controls, indexes, clock, and the other servers."""
+
+import contextlib
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from mqdssm.cli.checks import Finding, Patient, ok, problem, warning
+from mqdssm.errors import DirectoryError, ObjectNotFound
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+MORE_RIGHTS: Final = "log in (--user), or let the server's administrator grant the right to read"
+COUNTING_LIMIT_S: Final = 3.0
+"""Time for reading along to see whether the server cuts a long search short."""
+SIZE_LIMIT_USUAL: Final = 500
+"""Entries that slapd returns when nobody configured it: fewer objects prove nothing."""
+LOOKUPS: Final = 5
+SLOW_LOOKUP_S: Final = 0.05
+CLOCK_DIFFERENCE_MAX_S: Final = 300
+"""Five minutes: what Kerberos allows, too."""
+EXTENSIONS: Final = {"1.3.6.1.4.1.1466.20037": "StartTLS", "1.3.6.1.4.1.4203.1.11.3": "who am I"}
+SYNC_OID: Final = "1.3.6.1.4.1.4203.1.9.1.1"
+
+
+def limits(patient: Patient) -> Iterator[Finding]:
+    """Whether a long search comes to its end."""
+    from mqdssm.directory.filters import Present
+
+    session, name = patient.session, "limits"
+    started = time.monotonic()
+    count, whole = 0, True
+    rows = session.rows(session.naming.forest, Present("objectClass"), ["objectGUID"])
+    try:
+        for _ in rows:
+            count += 1
+            if time.monotonic() - started > COUNTING_LIMIT_S:
+                whole = False
+                break
+    except ObjectNotFound:
+        yield problem(
+            name, f"this user may not see {session.naming.forest}: every search ends empty", MORE_RIGHTS
+        )
+        return
+    except DirectoryError as error:
+        if error.ldap_code in {3, 4, 11}:
+            words = f"the server cut a search after {count} objects ({error.server_text!r})"
+            yield problem(name, words, error.hint)
+            return
+        raise
+    finally:
+        getattr(rows, "close", lambda: None)()
+    pages = f"pages of {patient.options.page_size}"
+    said = f"read {'all' if whole else 'the first'} {count} objects in {pages}: no size limit met"
+    if whole and count < SIZE_LIMIT_USUAL:
+        said += f" (a limit of {SIZE_LIMIT_USUAL}, which is usual, would not show yet)"
+    yield ok(name, said)
+
+
+def controls(patient: Patient) -> Iterator[Finding]:
+    """Whether the server has what is needed, and what makes things quicker."""
+    from mqdssm.directory.requests import DEREF_OID, PAGED_RESULTS_OID
+
+    name, root_dse = "controls", patient.session.root_dse
+    known = {value.decode() for value in root_dse.all("supportedControl")}
+    if PAGED_RESULTS_OID not in known:
+        yield problem(name, "no paged results (RFC 2696): long searches will fail", "use another server")
+        return
+    if DEREF_OID in known:
+        yield ok(name, "paged results, dereference")
+    else:
+        advice = "on OpenLDAP: load the overlay deref"
+        words = "paged results, but no dereference: references cost a round trip more a page"
+        yield warning(name, words, advice)
+    extensions = {value.decode() for value in root_dse.all("supportedExtension")}
+    has = [word for oid, word in EXTENSIONS.items() if oid in extensions] or ["nothing"]
+    watch = "can be watched (syncrepl)" if SYNC_OID in known else "cannot be watched (no syncprov)"
+    yield ok(name, f"extended operations: {', '.join(has)}; changes {watch}")
+
+
+def indexes(patient: Patient) -> Iterator[Finding]:
+    """Whether look-ups by GUID are quick: every event begins with one."""
+    session, name = patient.session, "indexes"
+    seen = _configured_indexes(session)
+    if seen is not None and "objectguid" not in seen:
+        advice = "olcDbIndex: objectGUID eq (and objectSid, mSMQLabelEx, mSMQQueueType, cn, objectClass)"
+        yield problem(name, "objectGUID has no index", advice)
+        return
+    times = [_lookup_s(session) for _ in range(LOOKUPS)]
+    took = statistics.median(times)
+    said = f"a look-up by GUID takes {took * 1000:.1f} ms"
+    if seen is None:
+        said += "; the configuration is not shown to this user"
+    if took > SLOW_LOOKUP_S:
+        yield warning(name, f"{said}, which is slow", "is there an index? olcDbIndex: objectGUID eq")
+    else:
+        yield ok(name, said)
+
+
+def _lookup_s(session: "Session") -> float:
+    started = time.monotonic()
+    with contextlib.suppress(ObjectNotFound):
+        session.get(uuid4(), ["objectClass"])
+    return time.monotonic() - started
+
+
+def _configured_indexes(session: "Session") -> set[str] | None:
+    """Attributes with an index, in lower case; None if cn=config does not show itself."""
+    from mqdssm.directory.filters import Present
+
+    try:
+        found = list(session.find("cn=config", Present("olcDbIndex"), ["olcDbIndex"]))
+    except DirectoryError:
+        return None
+    values = [value.decode(errors="replace") for entry in found for value in entry.all("olcDbIndex")]
+    if not values:
+        return None
+    return {name.strip().lower() for value in values for name in value.partition(" ")[0].split(",")}
+
+
+def clock(patient: Patient) -> Iterator[Finding]:
+    """Whether the server's clock and ours agree, where the server tells the time."""
+    session, name = patient.session, "clock"
+    told = _server_time(session)
+    now = datetime.now(UTC)
+    if told is not None:
+        moment, source = told
+        difference = (moment - now).total_seconds()
+        side = "ahead" if difference > 0 else "behind"
+        said = f"the server's clock is {abs(difference):.0f} s {side} ({source})"
+        if abs(difference) > CLOCK_DIFFERENCE_MAX_S:
+            yield warning(name, said, "set both clocks by NTP: CreateTime and ModifyTime are the server's")
+        else:
+            yield ok(name, said)
+        return
+    last = _last_change(session)
+    if last is not None and (last - now).total_seconds() > CLOCK_DIFFERENCE_MAX_S:
+        words = f"the last change is of {last:%Y-%m-%dT%H:%M:%SZ}, which is in the future"
+        yield warning(name, words, "set both clocks by NTP")
+    else:
+        yield ok(name, "the server does not tell its time; nothing in it is of the future")
+
+
+def _server_time(session: "Session") -> tuple[datetime, str] | None:
+    for dn, attribute in (("", "currentTime"), ("cn=Current,cn=Time,cn=Monitor", "monitorTimestamp")):
+        try:
+            value = session.get(dn, [attribute]).first(attribute)
+        except DirectoryError:
+            continue
+        moment = _time(value)
+        if moment is not None:
+            return moment, f"{attribute} of {dn or 'the root DSE'}"
+    return None
+
+
+def _last_change(session: "Session") -> datetime | None:
+    values = _change_numbers(session)
+    return max((moment for moment in map(_time, values) if moment is not None), default=None)
+
+
+def _change_numbers(session: "Session") -> list[bytes]:
+    try:
+        return session.get(session.naming.forest, ["contextCSN"]).all("contextCSN")
+    except DirectoryError:
+        return []
+
+
+def _time(value: bytes | None) -> datetime | None:
+    """The time that a GeneralizedTime, or a change number, begins with."""
+    if value is None:
+        return None
+    try:
+        return datetime.strptime(value[:14].decode("ascii"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def others(patient: Patient) -> Iterator[Finding]:
+    """Whether all servers of the list hold the same directory, in the same state."""
+    from mqdssm.directory.session import Session
+
+    name = "servers"
+    if len(patient.endpoints) == 1:
+        yield ok(name, "one server: nothing to fall back to")
+        return
+    seen: dict[str, tuple[object, ...]] = {}
+    for endpoint in patient.endpoints:
+        with Session.open(replace(patient.options, endpoints=(endpoint,))) as session:
+            known = (str(session.naming.forest), session.profile.name)
+            seen[endpoint.url] = (*known, tuple(sorted(_change_numbers(session))))
+    directories = {state[:2] for state in seen.values()}
+    if len(directories) > 1:
+        words = "; ".join(f"{url}: {state[1]} {state[0]}" for url, state in seen.items())
+        advice = "list the servers of one directory only"
+        yield problem(name, f"they hold different directories: {words}", advice)
+    elif len({state[2] for state in seen.values()}) > 1:
+        yield warning(name, f"{len(seen)} servers, not (yet) in the same state", "is replication running?")
+    else:
+        yield ok(name, f"{len(seen)} servers of the same directory, in the same state")

@@ -1,0 +1,99 @@
+"""How ``mqdssm demo`` shows itself: steps, the calls that are made, and what came of them."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mqdssm.cli.exits import visible
+
+if TYPE_CHECKING:
+    from mqdssm.cli.output import Output
+
+
+class Stage:
+    """Tells a demonstration to people step by step, and to programs as one JSON document.
+
+    Attributes:
+        steps: what was shown, as JSON can hold it.
+    """
+
+    def __init__(self, output: "Output") -> None:
+        self._output = output
+        self.steps: list[dict[str, Any]] = []
+        self._begun = time.monotonic()
+
+    @contextlib.contextmanager
+    def step(self, title: str) -> Iterator[None]:
+        """Begin a step; its time is told at its end."""
+        self.steps.append({"title": title, "calls": [], "results": []})
+        if not self._output.is_json:
+            from rich.rule import Rule
+            from rich.text import Text
+
+            head = Text(f"{len(self.steps)}  {title}", style="bold cyan")
+            self._output.show(Rule(head, align="left", style="cyan"))
+        started = time.monotonic()
+        yield
+        took = time.monotonic() - started
+        self.steps[-1]["seconds"] = round(took, 3)
+        self._styled(f"   {took:.2f} s\n", "dim")
+
+    def call(self, code: str) -> None:
+        """Show the call that is made next, as Python."""
+        self.steps[-1]["calls"].append(code)
+        if not self._output.is_json:
+            from rich.padding import Padding
+            from rich.syntax import Syntax
+
+            shown = Syntax(code, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+            self._output.show(Padding(shown, (0, 0, 0, 3)))
+
+    def command(self, line: str) -> None:
+        """Show how the same is done on the command line."""
+        self.steps[-1]["calls"].append(f"$ {line}")
+        self._styled(f"   $ {line}", "magenta")
+
+    def result(self, text: str) -> None:
+        """Say what came of it."""
+        self.steps[-1]["results"].append(text)
+        if not self._output.is_json:
+            from rich.padding import Padding
+            from rich.text import Text
+
+            self._output.show(Padding(Text(f"→ {visible(text)}"), (0, 0, 0, 3), expand=False))
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Show objects."""
+        cells = [[visible(cell) for cell in row] for row in rows]
+        self.steps[-1]["results"].append({"columns": list(columns), "rows": cells})
+        if not self._output.is_json:
+            from rich import box
+            from rich.padding import Padding
+            from rich.table import Table
+            from rich.text import Text
+
+            shown = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+            for column in shown.columns:
+                column.overflow = "fold"
+            for row in cells:
+                shown.add_row(*map(Text, row))
+            self._output.show(Padding(shown, (0, 0, 0, 5)))
+
+    def text(self, text: str) -> None:
+        """Say something outside the steps."""
+        self._styled(text, "")
+
+    def end(self) -> None:
+        """Tell programs everything."""
+        took = time.monotonic() - self._begun
+        if self._output.is_json:
+            self._output.document({"seconds": round(took, 3), "steps": self.steps})
+        else:
+            self._styled(f"All of it took {took:.0f} s.", "bold")
+
+    def _styled(self, text: str, style: str) -> None:
+        if not self._output.is_json:
+            from rich.text import Text
+
+            self._output.show(Text(text, style=style))

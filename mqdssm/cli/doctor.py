@@ -1,0 +1,141 @@
+"""``mqdssm doctor``: what is wrong, and what to do next."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from mqdssm.cli import checks_connection, checks_directory, checks_server
+from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, Patient, State, limited
+from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.run import Run, add_command
+
+if TYPE_CHECKING:
+    from mqdssm.directory.options import ConnectionOptions, Endpoint
+    from mqdssm.directory.session import Session
+
+app = typer.Typer(add_completion=False)
+
+CHECKS: Final[tuple[tuple[str, Callable[[Patient], Iterable[Finding]]], ...]] = (
+    ("profile", checks_directory.profile),
+    ("schema", checks_directory.schema),
+    ("base tree", checks_directory.tree),
+    ("rights", checks_directory.rights),
+    ("limits", checks_server.limits),
+    ("controls", checks_server.controls),
+    ("indexes", checks_server.indexes),
+    ("clock", checks_server.clock),
+    ("servers", checks_server.others),
+)
+"""What is examined once a server lets us in, in this order."""
+
+
+class Examination:
+    """All checks, one after the other.
+
+    Attributes:
+        connected: whether a server let us in.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.connected = False
+
+    def findings(self) -> Iterator[Finding]:
+        """Examine, and tell what was found as soon as it is."""
+        loaded = self._run.loaded
+        options = self._run.connection_options(
+            connect_timeout_s=OPERATION_LIMIT_S, operation_timeout_s=OPERATION_LIMIT_S
+        )
+        yield from limited("settings", lambda: checks_connection.settings(loaded))
+        reached: list[Endpoint] = []
+        for endpoint in options.endpoints:
+            found = list(_server(options, endpoint))
+            yield from found
+            if found[0].state is not State.PROBLEM:
+                reached.append(endpoint)
+        if not reached:
+            yield checks_connection.nobody_home(len(options.endpoints))
+            return
+        self.connected = True
+        yield from self._directory(replace(options, endpoints=tuple(reached)))
+
+    def _directory(self, options: "ConnectionOptions") -> Iterator[Finding]:
+        from mqdssm.directory.session import Session
+
+        session = Session(options)
+        try:
+            # an unknown kind of server is a finding of the first check; without it there are no others
+            found = list(limited("profile", lambda: _opened(session)))
+            yield from found
+            if found:
+                return
+            patient = Patient(self._run.loaded, options, session, options.endpoints)
+            for name, check in CHECKS:
+                yield from limited(name, lambda check=check: check(patient))  # type: ignore[misc]  # bound at once
+        finally:
+            session.close()
+
+
+def _opened(session: "Session") -> Iterable[Finding]:
+    """Connect; a failure is the finding."""
+    session.connect()
+    return ()
+
+
+def _server(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[Finding]:
+    name = f"connection {endpoint.url}"
+    found = list(limited(name, lambda: checks_connection.connection(options, endpoint)))
+    yield from found
+    if found[0].state is not State.PROBLEM:
+        name = f"certificate {endpoint.url}"
+        yield from limited(name, lambda: checks_connection.certificate(options, endpoint))
+
+
+def examine(run: Run) -> tuple[list[Finding], bool]:
+    """All findings, and whether a server let us in."""
+    examination = Examination(run)
+    return list(examination.findings()), examination.connected
+
+
+def doctor(run: Run) -> int:
+    """Examine the connection and the directory: what is wrong, and what to do next.
+
+    Nothing is changed. Each check ends within 5 seconds. Exit code 1 if there is a problem, 3 if no server
+    could be reached.
+    """
+    examination = Examination(run)
+    found: list[Finding] = []
+    with run.output.progress("examining") as done:
+        for finding in examination.findings():
+            found.append(finding)
+            done(1)
+    if run.output.is_json:
+        findings = [one.as_dict() for one in found]
+        run.output.document({"connected": examination.connected, "findings": findings})
+    else:
+        run.output.rows(("state", "check", "what was found"), _rows(found))
+        counts = [(state, sum(one.state is state for one in found)) for state in reversed(State)]
+        run.output.note(", ".join(f"{count} {state.value}" for state, count in counts))
+    if not examination.connected:
+        return ExitCode.NOT_CONNECTED
+    return ExitCode.FINDINGS if any(one.state is State.PROBLEM for one in found) else ExitCode.FINE
+
+
+def _rows(found: Iterable[Finding]) -> Iterator[tuple[str, str, str]]:
+    for one in found:
+        yield one.state.value, one.name, one.text
+        if one.advice:
+            yield "", "", f"→ {one.advice}"
+
+
+add_command(
+    app,
+    "doctor",
+    doctor,
+    examples=(
+        "mqdssm doctor --url ldap://ldap.example.com --user cn=ann,dc=example,dc=com",
+        "mqdssm doctor -o json",
+    ),
+)

@@ -1,0 +1,223 @@
+"""``mqdssm support-bundle``: what somebody who helps needs to know, without what he must not know."""
+
+import contextlib
+import json
+import os
+import platform
+import re
+import sys
+import time
+import zipfile
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli import logs
+from mqdssm.cli.exits import UsageProblem, words_of
+from mqdssm.cli.run import Run, add_command
+
+app = typer.Typer(add_completion=False)
+
+PACKAGES: Final = (
+    "mqdssm",
+    "ldap3",
+    "pydantic",
+    "pydantic-settings",
+    "cryptography",
+    "typer",
+    "rich",
+    "pyspark",
+    "pyarrow",
+    "pandas",
+)
+LOG_BYTES_MAX: Final = 512 * 1024
+"""The end of a log file that is taken along."""
+REMOVED: Final = "***"
+SECRET_CHARS_MIN: Final = 4
+"""Shorter ones stand in every text by chance: taking them out would tell more than it hides."""
+
+# what looks like a secret of somebody else, in a log or in an address
+_NAMED: Final = re.compile(
+    r"(?i)((?:pass(?:word|wd|phrase)?|secret|token|credentials?)\b[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|\S+)"
+)
+_IN_URL: Final = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://)[^/\s@]+@")
+_README: Final = """What mqdssm's support-bundle command gathered:
+
+versions.json   this program, Python, the system, the libraries
+settings.json   where the settings come from, and what they are
+doctor.json     what the checks of 'mqdssm doctor' found
+log.txt         the log of that run, and the end of the log file if there is one
+
+Passwords were removed. Names of servers, users and objects were not: look before you give it away.
+"""
+
+
+def support_bundle(
+    run: Run,
+    *,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE", help="The zip file to write.", show_default=False)
+    ] = None,
+) -> None:
+    """Gather versions, settings, doctor's findings and the recent log in a zip file, without passwords."""
+    target = to or Path(time.strftime("mqdssm-support-%Y%m%dT%H%M%SZ.zip", time.gmtime()))
+    if target.exists():
+        raise UsageProblem(f"{target} exists: name another file")
+    parts = {"versions.json": versions(), "settings.json": _settings(run), "doctor.json": _doctor(run)}
+    secrets = _secrets(run)
+    clean = {"README.txt": _README}
+    for name, part in parts.items():
+        clean[name] = json.dumps(_cleaned_data(part, secrets), indent=2, ensure_ascii=False) + "\n"
+    clean["log.txt"] = cleaned(_log(run), secrets)
+    with _private(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name, text in clean.items():
+            bundle.writestr(name, text)
+    if run.output.is_json:
+        run.output.document({"file": str(target), "contents": list(clean)})
+    else:
+        run.output.line(f"written {target}: {', '.join(clean)}")
+        run.output.note(
+            "passwords were removed; names of servers and objects were not: look before you send it"
+        )
+
+
+def _private(target: Path) -> Any:
+    """A new file that nobody else may read."""
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    return os.fdopen(descriptor, "wb")
+
+
+def versions() -> Mapping[str, Any]:
+    """What is installed here."""
+    packages = {}
+    for name in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            packages[name] = version(name)
+    return {
+        "python": sys.version,
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "encoding": sys.getfilesystemencoding(),
+        "packages": packages,
+        "java": _java(),
+    }
+
+
+def _java() -> str:
+    from mqdssm.errors import ConfigError
+    from mqdssm.spark.java import find_java, java_major
+
+    try:
+        java = find_java()
+        return f"{java}, version {java_major(java)}"
+    except ConfigError as error:
+        return str(error)
+
+
+def _settings(run: Run) -> Mapping[str, Any]:
+    try:
+        loaded = run.loaded
+    except UsageProblem as error:
+        return {"problem": str(error)}
+    values = loaded.settings.model_dump(mode="json", exclude={"password"})
+    if loaded.settings.password is not None:
+        values["password"] = REMOVED
+    return {
+        "settings": {
+            name: {"value": value, "from": loaded.sources.get(name)} for name, value in values.items()
+        },
+        "environment": sorted(name for name in os.environ if name.startswith(("MQDSSM_", "LC_", "LANG"))),
+    }
+
+
+def _doctor(run: Run) -> Mapping[str, Any]:
+    from mqdssm.cli.doctor import examine
+    from mqdssm.errors import MqdssmError
+
+    try:
+        found, connected = examine(run)
+    except (MqdssmError, ValueError) as error:  # without settings nothing can be examined
+        return {"problem": words_of(error)}
+    return {"connected": connected, "findings": [one.as_dict() for one in found]}
+
+
+def _log(run: Run) -> str:
+    lines = ["-- this run", *logs.kept()]
+    with contextlib.suppress(UsageProblem):
+        file = run.loaded.settings.log_file
+        if file is not None and file.exists():
+            lines += [f"-- the end of {file}", _end_of(file)]
+    return "\n".join(lines) + "\n"
+
+
+def _end_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        opened.seek(max(0, file.stat().st_size - LOG_BYTES_MAX))
+        return opened.read(LOG_BYTES_MAX).decode(errors="replace")
+
+
+def _secrets(run: Run) -> set[str]:
+    """Everything that is known to be a password here."""
+    found = {os.environ.get("MQDSSM_PASSWORD", "")}
+    with contextlib.suppress(UsageProblem):
+        loaded = run.loaded
+        if loaded.settings.password is not None:
+            found.add(loaded.settings.password.get_secret_value())
+        with contextlib.suppress(UsageProblem):
+            found.add(loaded.stored_password() or "")
+        with contextlib.suppress(UsageProblem):
+            found.add(run.password() or "")
+    return found
+
+
+def cleaned(text: str, secrets: Iterable[str]) -> str:
+    """A text without passwords: those that are known, and what is named like one.
+
+    Args:
+        text: of a part of the bundle.
+        secrets: passwords that are known.
+    """
+    forms = {form for secret in secrets if len(secret) >= SECRET_CHARS_MIN for form in _forms(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, REMOVED)
+    return _IN_URL.sub(rf"\1{REMOVED}@", _NAMED.sub(rf"\1{REMOVED}", text))
+
+
+def _cleaned_data(data: Any, secrets: Iterable[str]) -> Any:
+    """The texts in what JSON can hold, each cleaned."""
+    if isinstance(data, str):
+        return cleaned(data, secrets)
+    if isinstance(data, Mapping):
+        return {name: _cleaned_data(value, secrets) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_cleaned_data(value, secrets) for value in data]
+    return data
+
+
+def _forms(secret: str) -> Iterable[str]:
+    """The ways in which a password may have got into a text."""
+    from base64 import b64encode
+    from urllib.parse import quote, quote_plus
+
+    raw = secret.encode()
+    return (
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        repr(secret)[1:-1],
+        quote(secret, safe=""),
+        quote_plus(secret),
+        b64encode(raw).decode(),
+        raw.hex(),
+    )
+
+
+add_command(
+    app,
+    "support-bundle",
+    support_bundle,
+    examples=("mqdssm support-bundle", "mqdssm support-bundle --connection lab --to lab.zip"),
+)

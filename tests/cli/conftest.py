@@ -1,0 +1,109 @@
+"""The command line in this process, on a real server; nothing of the machine's own settings counts."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from plain_ldap import PlainLdap
+from typer.testing import CliRunner, Result
+
+from mqdssm.testing.openldap import OpenLdapServer
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith("MQDSSM_") and name != "MQDSSM_TEST_PROFILE":
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@dataclass
+class CommandLine:
+    """Runs commands; environment as given, on top of that of the test."""
+
+    environment: Mapping[str, str | None] = field(default_factory=dict)
+
+    def __call__(
+        self, *args: str, code: int = 0, stdin: str | None = None, **environment: str | None
+    ) -> Result:
+        from mqdssm.cli.main import app
+
+        result = CliRunner().invoke(app, args, env={**self.environment, **environment}, input=stdin)
+        assert result.exit_code == code, f"exit {result.exit_code}\n{result.stdout[:2000]}\n{result.stderr}"
+        assert "Traceback" not in result.output
+        return result
+
+    def json(self, *args: str, **more: Any) -> Any:
+        """The answer as a program reads it."""
+        return json.loads(self(*args, "--output", "json", **more).stdout)
+
+    def error(self, *args: str, code: int, **more: Any) -> str:
+        """What is said about a failure: one line, and nothing on the standard output."""
+        result = self(*args, code=code, **more)
+        assert result.stdout == ""
+        lines = result.stderr.splitlines()
+        assert len(lines) == 1, result.stderr
+        assert lines[0].startswith("error: ")
+        return lines[0].removeprefix("error: ")
+
+
+@pytest.fixture
+def alone() -> CommandLine:
+    """The command line without any settings."""
+    return CommandLine()
+
+
+@pytest.fixture
+def cli(openldap_server: OpenLdapServer) -> CommandLine:
+    """The command line with the administrator's settings in the environment, over the local socket: quick."""
+    return CommandLine(
+        {
+            "MQDSSM_URL": openldap_server.ldapi_url,
+            "MQDSSM_USER": openldap_server.user,
+            "MQDSSM_PASSWORD": openldap_server.password,
+            "MQDSSM_CA_FILE": openldap_server.ca_file,
+        }
+    )
+
+
+@pytest.fixture
+def plain(openldap_server: OpenLdapServer) -> PlainLdap:
+    """The directory as OpenLDAP's own tools see it."""
+    return PlainLdap(openldap_server)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A computer with a queue manager of a test's own.
+
+    Attributes:
+        name: of the computer.
+        site: name of its site.
+        dn: of its mSMQConfiguration.
+    """
+
+    name: str
+    site: str
+    dn: str
+
+
+@pytest.fixture
+def machine(openldap_server: OpenLdapServer, cli: CommandLine) -> Iterator[Machine]:
+    unique = uuid4().hex[:8]
+    name, site = f"m{unique}", f"S{unique}"
+    computer = openldap_server.add_computer(name)
+    identifier = cli.json("create", "site", f"Name={site}")["Identifier"]
+    cli("create", "queue-manager", f"ComputerName={name}", f"SiteIdentifierList={identifier}")
+    yield Machine(name, site, f"cn=msmq,{computer}")
+    cli("delete", "queue-manager", f"ComputerName={name}", "--recursive", code=0)
+    cli("delete", "site", f"Name={site}")
