@@ -27,6 +27,7 @@ def build_context() -> dict[str, bytes]:
         "ldif/msmq.schema": openldap_schema_text().encode(),
         "ldif/base-tree.ldif": base_tree_ldif().encode(),
         "mqdssm/testing/data/start.sh": START_SCRIPT.read_bytes(),
+        "mqdssm/testing/data/certificates.sh": START_SCRIPT.with_name("certificates.sh").read_bytes(),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing.accounts import connect_over_tls
-from mqdssm.testing.openldap_start import answers
+from mqdssm.testing.openldap_start import answering_process, require_free
 from mqdssm.testing.samba_accounts import DomainAccounts
 from mqdssm.testing.samba_config import (
     DEFAULT_DOMAIN,
@@ -302,11 +302,13 @@ class SambaDomainController:
     def _start_supervised(self, domain: Path) -> None:
         if self._folder is None:
             self._folder = temporary_folder()
+        require_free(self._folder.path)
         self._address = self._wanted_address or free_address()
         self._folder.make(self.options, self._address)
         self._supervised = SupervisedServer(
             ["/bin/sh", str(START_SCRIPT)],
             self._folder.environment(self.options, domain, self._address),
+            f"the domain controller in {self._folder.path}",
             restart=self._restart,
             remove=(self._folder.path,) if self._temporary else (),
         )
@@ -324,7 +326,8 @@ class SambaDomainController:
             raise AddressTakenError(f"port {port} of {self.address} is taken by another process")
         state = supervised.ask("start")
         deadline = time.monotonic() + START_WAIT_S
-        while not answers(self._made_folder.socket):
+        # the answer must be our own controller's: another one may hold the folder, and ours is about to fail
+        while answering_process(self._made_folder.socket) not in {0, state["pid"]}:
             state = supervised.ask("status")
             if state["pid"] is None:
                 raise failure(state["exit"], state["log"], self._made_folder.path)

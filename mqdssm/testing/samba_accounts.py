@@ -9,7 +9,13 @@ from typing import Any, Final
 
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists
 from mqdssm.model.dn import DN
-from mqdssm.testing.accounts import NORMAL_ACCOUNT, PASSWORD_BYTES, WORKSTATION_TRUST_ACCOUNT, Connection
+from mqdssm.testing.accounts import (
+    NORMAL_ACCOUNT,
+    PASSWORD_BYTES,
+    WORKSTATION_TRUST_ACCOUNT,
+    Connection,
+    bound,
+)
 
 DONT_EXPIRE_PASSWORD: Final = 0x10000  # userAccountControl, [MS-ADTS] 2.2.16
 _KINDS: Final = "Aa1."  # one of each kind of character that a domain's rules ask for
@@ -83,7 +89,7 @@ class DomainAccounts:
         )
 
         try:
-            with self._connect() as connection:
+            with bound(self._connect()) as connection:
                 getattr(connection, operation)(dn, *arguments)
         except LDAPEntryAlreadyExistsResult as error:
             raise ObjectAlreadyExists(

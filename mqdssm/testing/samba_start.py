@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.testing.openldap_start import EXIT_FOLDER_IN_USE, folder_in_use
 from mqdssm.testing.samba_config import LDAP_PORTS
 
 START_WAIT_S: Final = 60.0  # 0.2 s on an idle machine; others may be busy with theirs
 POLL_S: Final = 0.005
-EXIT_FOLDER_IN_USE: Final = 75  # of samba-dc.sh
 ADDRESS_ATTEMPTS: Final = 40
 LOG_CHARACTERS_MAX: Final = 2000
 LAST_OCTETS: Final = (2, 254)  # 127.0.0.1 is left to other servers
@@ -64,7 +64,7 @@ def failure(status: int | None, log: str, folder: Path) -> Exception:
     """
     log = log.strip()[-LOG_CHARACTERS_MAX:]
     if status == EXIT_FOLDER_IN_USE:
-        return ConfigError(f"{folder} is in use by another domain controller")
+        return folder_in_use(folder)
     if "NT_STATUS_ADDRESS_ALREADY_ASSOCIATED" in log:
         return AddressTakenError(f"a port of the domain controller is taken: {log}")
     return ConfigError(f"samba ended with status {status}: {log}")

@@ -29,12 +29,17 @@ class ServerState(TypedDict):
 
 
 class SupervisedServer:
-    """A server's command, run by a supervisor of its own; can be used from several threads."""
+    """A server's command, run by a supervisor of its own; can be used from several threads.
+
+    Attributes:
+        process: the supervisor.
+    """
 
     def __init__(
         self,
         command: Sequence[str],
         environment: Mapping[str, str],
+        name: str,
         *,
         restart: bool = False,
         remove: Sequence[Path] = (),
@@ -44,12 +49,14 @@ class SupervisedServer:
         Args:
             command: runs the server in the foreground.
             environment: all of its environment.
+            name: what messages call the server.
             restart: start the server again when it dies by a signal.
             remove: folders to delete at the end.
         """
         options = ["--owned", *(["--restart"] if restart else []), *(f"--remove={path}" for path in remove)]
+        self._name = name
         self._lock = threading.RLock()
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(SUPERVISOR), *options, "--", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -64,7 +71,7 @@ class SupervisedServer:
             ConfigError: the supervisor is gone.
         """
         with self._lock:
-            process = self._process
+            process = self.process
             line = b""
             if process.stdin is not None and process.stdout is not None and not process.stdin.closed:
                 with contextlib.suppress(BrokenPipeError):
@@ -72,11 +79,11 @@ class SupervisedServer:
                     process.stdin.flush()
                     line = process.stdout.readline()
             if not line:
-                raise ConfigError("the supervisor of the server is gone")
+                raise ConfigError(f"the supervisor of {self._name} is gone")
             state: ServerState = json.loads(line)
             return state
 
     def close(self) -> None:
         """Stop the server for good, and wait until it and its supervisor have ended."""
         with self._lock:
-            self._process.communicate()  # closes the supervisor's standard input: that is the sign
+            self.process.communicate()  # closes the supervisor's standard input: that is the sign

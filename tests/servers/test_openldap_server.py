@@ -425,7 +425,7 @@ import sys, time
 from mqdssm.testing import OpenLdapServer, accounts
 with OpenLdapServer(durable=False) as server:
     {then}
-    print(server.pid, server._supervisor.pid, server.folder, flush=True)
+    print(server.pid, server._supervisor.process.pid, server.folder, flush=True)
     time.sleep(60)
 """
 
@@ -494,8 +494,8 @@ class TestNoOrphan:
         server.start()
         slapd = server.pid
         try:
-            server._supervisor.kill()
-            server._supervisor.wait()
+            server._supervisor.process.kill()
+            server._supervisor.process.wait()
             with pytest.raises(ConfigError, match="supervisor of the LDAP server"):
                 server.stop()
         finally:

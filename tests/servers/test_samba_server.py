@@ -147,7 +147,7 @@ def test_a_kept_folder_keeps_the_domain(tmp_path: Path) -> None:
     try:
         with SambaDomainController(folder) as server:
             dn, password = server.add_computer("STAYS"), server.password
-            with pytest.raises(ConfigError, match="in use by another domain controller"):
+            with pytest.raises(ConfigError, match="in use by another"):
                 SambaDomainController(folder).start()
         with SambaDomainController(folder) as server:
             assert server.password == password

@@ -1,6 +1,6 @@
 # Sourced by the start scripts of this folder: fail, and certificates for a server that was brought none.
 
-DAYS_OF_CERTIFICATE=3650
+readonly DAYS_OF_CERTIFICATE=3650
 
 fail() { # status, message
     printf '%s: %s\n' "${0##*/}" "$2" >&2

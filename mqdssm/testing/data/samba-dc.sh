@@ -36,7 +36,7 @@ NEW_PASSWORD=${MSMQ_SAMBA_NEW_PASSWORD:-no}
 SYSTEM_PYTHON=/usr/bin/python3 # the one that Samba's modules are installed for
 
 PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/samba/sbin:/usr/local/samba/bin
-. "$(dirname "$0")/certificates.sh"
+. "${0%/*}/certificates.sh" # fail, make_certificates
 
 check_settings() {
     for name in "$REALM" "$DOMAIN" "$HOST" "$ADDRESS" "$STRONG_AUTH"; do
@@ -197,7 +197,7 @@ for folder in etc tls run/locks state/sysvol cache bind-dns; do mkdir -p "$DIR/$
 # samba keeps descriptor 9, so the folder is taken as long as any controller serves it
 exec 9>"$DIR/lock"
 flock -n 9 || fail 75 "$DIR is in use by another server"
-make_certificates "$DIR/tls" "$TLS_NAMES"
+make_certificates "$DIR/tls" "$TLS_NAMES" # the embedded server brings its own
 write_dh_parameters >"$DIR/tls/dh.pem"
 write_settings "$DIR" >"$DIR/etc/smb.conf"
 take_copy
