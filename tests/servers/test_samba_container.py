@@ -17,9 +17,7 @@ def test_accounts_log_in_over_verified_tls(samba_container: SambaContainer) -> N
     computer = samba_container.add_computer("INBOX")
     user, password = samba_container.add_user("inbox-joe")
     for name, secret in ((user, password), ("INBOX$@contoso.test", samba_container.reset_password(computer))):
-        with connect_over_tls(
-            samba_container.ldaps_url, name, secret, samba_container.ca_file
-        ) as connection:
+        with connect_over_tls(samba_container.ldaps_url, name, secret, samba_container.ca_file) as connection:
             connection.search(samba_container.base_dn, "(sAMAccountName=INBOX$)", attributes=["cn"])
             found = [one["dn"] for one in connection.response if one["type"] == "searchResEntry"]
             assert found == [computer]
