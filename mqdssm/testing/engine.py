@@ -29,11 +29,14 @@ START_ATTEMPTS: Final = 5
 ENGINE_WAIT_S: Final = 10
 BUILD_WAIT_S: Final = 600  # it installs Debian packages
 POLL_S: Final = 0.05
+USUAL_ENGINE: Final = "unix:///var/run/docker.sock"
 
 
 def why_no_engine() -> str:
     """Say why no container can be started here; empty when one can."""
+    where = os.environ.get("DOCKER_HOST") or USUAL_ENGINE
     try:
+        _require_socket(where)
         client = _docker().from_env(timeout=ENGINE_WAIT_S)
         try:
             client.ping()
@@ -42,9 +45,16 @@ def why_no_engine() -> str:
     except ConfigError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  whatever stands in the way is the answer
-        where = os.environ.get("DOCKER_HOST", "/var/run/docker.sock")
         return f"no container engine answers at {where}: {error}"
     return ""
+
+
+def _require_socket(where: str) -> None:
+    """Raise OSError when nobody listens on a local socket; docker's library would leave one open then."""
+    if where.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(ENGINE_WAIT_S)
+            probe.connect(where.removeprefix("unix://"))
 
 
 def built_image(name: str, context: Mapping[str, bytes]) -> str:

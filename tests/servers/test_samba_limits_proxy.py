@@ -1,5 +1,6 @@
 """The proxy that makes Samba and slapd as narrow as a domain controller of Windows is."""
 
+import socket
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,16 +36,16 @@ def server(request: pytest.FixtureRequest) -> AnyServer:
 def proxy_for(server: AnyServer, folder: Path, **limits: Any) -> Iterator[LimitsProxy]:
     parts = urllib.parse.urlsplit(server.ldaps_url)
     assert parts.hostname
-    socket = None
+    privileged = None
     if isinstance(server, SambaDomainController):
-        socket = server.folder / "private" / "ldap_priv" / "ldapi"
+        privileged = server.folder / "private" / "ldap_priv" / "ldapi"
     with LimitsProxy(
         parts.hostname,
         parts.port or 636,
         folder / "proxy",
         ca_file=server.ca_file,
         limits=Limits(**limits),
-        system_socket=socket,
+        system_socket=privileged,
     ) as proxy:
         yield proxy
 
@@ -357,6 +358,15 @@ def test_our_session_pages_through_it(openldap_server: OpenLdapServer, tmp_path:
         for guid in expected:
             direct.delete(f"CN={guid},{base}")
         direct.delete(base)
+
+
+def test_what_is_no_ldap_is_told(samba_server: SambaDomainController, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="the proxy itself failed"):  # noqa: SIM117
+        with proxy_for(samba_server, tmp_path) as proxy:
+            parts = urllib.parse.urlsplit(proxy.url)
+            with socket.create_connection((parts.hostname, parts.port), timeout=5) as client:
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                assert client.recv(100) == b""
 
 
 @contextmanager

@@ -68,6 +68,7 @@ class LimitsProxy:
         refused: the requests that the server never saw, and what they were told.
         cut: the searches that did not get all entries.
         trap: where referrals lead.
+        errors: what went wrong in the proxy itself; `close` fails then.
         url: ``ldap://`` with StartTLS.
         ldaps_url: ``ldaps://``.
         ca_file: authority of the proxy's own certificate.
@@ -98,6 +99,7 @@ class LimitsProxy:
         self.refused: list[tuple[Request, Refusal]] = []
         self.cut: list[Request] = []
         self.trap = Trap()
+        self.errors: list[BaseException] = []
         self._server = (host, port)
         self._system_socket = system_socket
         self._server_tls = None if ca_file is None else ssl.create_default_context(cafile=ca_file)
@@ -130,6 +132,7 @@ class LimitsProxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_WAIT_S)
         self._loop.close()
+        assert self.errors == [], "the proxy itself failed"
 
     def __enter__(self) -> Self:
         return self
@@ -187,7 +190,8 @@ class LimitsProxy:
             finally:
                 for pump in pumps:
                     pump.cancel()
-                await asyncio.gather(*pumps, return_exceptions=True)
+                ends_of_pumps = await asyncio.gather(*pumps, return_exceptions=True)
+                self.errors += [end for end in ends_of_pumps if _is_our_fault(end)]
         except (OSError, asyncio.CancelledError):
             pass  # the client sees a closed connection
         finally:
@@ -352,6 +356,10 @@ def _with_control(buffer: bytes, message: Message, oid: str) -> bytes:
         encoded += sequence(*parts)
     operation = tlv(message.tag, buffer[message.start : message.end])
     return sequence(integer(message.id), operation, tlv(0xA0, encoded))
+
+
+def _is_our_fault(end: BaseException | None) -> bool:
+    return end is not None and not isinstance(end, (OSError, asyncio.CancelledError))
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:

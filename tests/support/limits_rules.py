@@ -80,7 +80,8 @@ class Limits:
         odd_filters: refuse values in filters that Windows takes for something else than Samba.
         clear_text_binds: allow a simple bind without TLS.
         windows_escapes: DNs come back as Windows writes them (``\\=``), not as Samba does (``\\3D``).
-        guid_on_add: an add may name its objectGUID (fSpecifyGUIDOnAdd; needs the controller's own socket).
+        guid_on_add: an add may name its objectGUID (fSpecifyGUIDOnAdd). It is then made over the controller's
+            own socket, by the system itself, whatever the rights of the client.
         references: searches below a base also return a reference, to the trap.
     """
 
