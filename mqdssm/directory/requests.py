@@ -28,6 +28,9 @@ from mqdssm.directory.filters import LdapFilter, attribute_description, encode
 
 MESSAGE_ID_MAX: Final = 2**31 - 1
 
+_LDAP_VERSION: Final = 3
+_BIND: Final = 0x60
+_SASL: Final = 0xA3
 _SEARCH: Final = 0x63
 _MODIFY: Final = 0x66
 _ADD: Final = 0x68
@@ -206,6 +209,13 @@ def encode_extended(
 def encode_abandon(message_id: int, abandoned_id: int) -> bytes:
     """An AbandonRequest ([RFC4511] 4.11); it has no answer."""
     return _message(message_id, integer(_message_id(abandoned_id), _ABANDON), ())
+
+
+def encode_sasl_bind(message_id: int, mechanism: str, credentials: bytes) -> bytes:
+    """A BindRequest by SASL ([RFC4511] 4.2), one leg of it."""
+    sasl = octet_string(mechanism.encode()) + octet_string(credentials)
+    content = integer(_LDAP_VERSION) + _dn("") + tlv(_SASL, sasl)
+    return _message(message_id, tlv(_BIND, content), ())
 
 
 def encode_unbind(message_id: int) -> bytes:

@@ -9,6 +9,7 @@ from mqdssm.directory.options import (
     CONNECT_TIMEOUT_S,
     OPERATION_TIMEOUT_S,
     PAGE_ENTRIES,
+    Authentication,
     ConnectionOptions,
     TlsMode,
 )
@@ -216,6 +217,9 @@ def connect(
     read_only: bool = False,
     allow_clear_text: bool = False,
     naming_context: str | None = None,
+    authentication: Authentication | None = None,
+    keytab: str | None = None,
+    kerberos_host: str | None = None,
     create_server_objects: bool = True,
     check_msmq: bool = True,
 ) -> Directory:
@@ -234,6 +238,10 @@ def connect(
         read_only: refuse every change before it is sent.
         allow_clear_text: let the password go in clear text to another machine.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
+        authentication: ``"simple"``, ``"spnego"`` (NTLM or Kerberos, signed and sealed), ``"ntlm"``,
+            ``"kerberos"`` or ``"external"``; None: simple with a user, external over ldapi.
+        keytab: file with the user's Kerberos keys, instead of a password.
+        kerberos_host: full name of the server in its tickets, if the URL has another one.
         create_server_objects: make the ``server`` objects that mSMQSettings needs (decision M6).
         check_msmq: make sure that this is a directory of MSMQ: another one would answer every search with
             nothing.
@@ -257,6 +265,9 @@ def connect(
         read_only=read_only,
         allow_clear_text=allow_clear_text,
         naming_context=naming_context,
+        authentication=authentication,
+        keytab=keytab,
+        kerberos_host=kerberos_host,
     )
     session = Session.open(options)
     try:

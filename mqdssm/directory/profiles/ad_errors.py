@@ -1,7 +1,7 @@
 """What domain controllers say when they refuse something, and what to do about it.
 
-They put a number of Windows in front of their words, as ``000020B5: AtrErr: DSID-...``; a refused log-in says
-why in ``data 52e``, in hexadecimal, too ([MS-ERREF] 2.2).
+They put a number of Windows in front of their words, in hexadecimal, as ``000020B5: AtrErr: DSID-...``
+([MS-ERREF] 2.2).
 """
 
 import re
@@ -21,7 +21,6 @@ class _Meaning(NamedTuple):
 
 
 _NUMBER: Final = re.compile(r"([0-9A-Fa-f]{8})(?::|\b)")
-_DATA: Final = re.compile(r"\bdata ([0-9A-Fa-f]{1,8})\b")
 
 _WINDOWS: Final[Mapping[int, _Meaning]] = {
     0x20B5: _Meaning(
@@ -55,46 +54,11 @@ _RESULTS: Final[Mapping[int, _Meaning]] = {
     ),
 }
 
-LOG_IN: Final[Mapping[int, tuple[str, str]]] = {
-    0x525: ("there is no such user", "check the name: user@domain, DOMAIN\\user or a DN"),
-    0x52E: (
-        "unknown user or wrong password",
-        "servers do not tell which of the two: check the user's name and the password",
-    ),
-    0x52F: ("the account is restricted", "may it log in here, and with a password?"),
-    0x530: ("the account may not log in at this hour", "see the account's log-on hours"),
-    0x531: ("the account may not log in from this machine", "see the account's workstations"),
-    0x532: ("the password has expired", "set a new one"),
-    0x533: ("the account is disabled", "an administrator of the domain can enable it"),
-    0x568: ("the account is in too many groups", "an administrator of the domain can remove it from some"),
-    0x57: (
-        "the log-in had no protection that the server requires",
-        "sign and seal (authentication='spnego'), or use LDAPS",
-    ),
-    0x701: ("the account has expired", "an administrator of the domain can prolong it"),
-    0x773: ("the password must be changed before the first log-in", "set a new one"),
-    0x775: (
-        "the account is locked",
-        "wait until it opens again or have it unlocked, then check the password",
-    ),
-    0x80090346: (
-        "the channel binding was missing or wrong",
-        "use LDAPS directly, with nothing in between that ends TLS",
-    ),
-}
-"""Why a log-in was refused ([MS-ADTS] 3.1.1.3.1.9 names them as Windows errors): what, and what to do."""
-
 
 def windows_code(text: str) -> int | None:
     """The number of Windows at the beginning of a server's words."""
     found = _NUMBER.match(text)
     return int(found.group(1), 16) if found else None
-
-
-def log_in_failure(text: str) -> tuple[str, str] | None:
-    """Why a log-in was refused and what to do, by the server's words."""
-    found = _DATA.search(text)
-    return LOG_IN.get(int(found.group(1), 16)) if found else None
 
 
 def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:
