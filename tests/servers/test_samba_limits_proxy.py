@@ -361,12 +361,14 @@ def test_our_session_pages_through_it(openldap_server: OpenLdapServer, tmp_path:
 
 
 def test_what_is_no_ldap_is_told(samba_server: SambaDomainController, tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="the proxy itself failed"):  # noqa: SIM117
-        with proxy_for(samba_server, tmp_path) as proxy:
-            parts = urllib.parse.urlsplit(proxy.url)
-            with socket.create_connection((parts.hostname, parts.port), timeout=5) as client:
-                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-                assert client.recv(100) == b""
+    parts = urllib.parse.urlsplit(samba_server.ldaps_url)
+    proxy = LimitsProxy(str(parts.hostname), 636, tmp_path, ca_file=samba_server.ca_file)
+    clear = urllib.parse.urlsplit(proxy.url)
+    with socket.create_connection((clear.hostname, clear.port), timeout=5) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert client.recv(100) == b""
+    with pytest.raises(AssertionError, match="the proxy itself failed"):
+        proxy.close()
 
 
 @contextmanager

@@ -191,7 +191,7 @@ class LimitsProxy:
                 for pump in pumps:
                     pump.cancel()
                 ends_of_pumps = await asyncio.gather(*pumps, return_exceptions=True)
-                self.errors += [end for end in ends_of_pumps if _is_our_fault(end)]
+                self.errors += [end for end in ends_of_pumps if end is not None and _is_our_fault(end)]
         except (OSError, asyncio.CancelledError):
             pass  # the client sees a closed connection
         finally:
@@ -358,8 +358,8 @@ def _with_control(buffer: bytes, message: Message, oid: str) -> bytes:
     return sequence(integer(message.id), operation, tlv(0xA0, encoded))
 
 
-def _is_our_fault(end: BaseException | None) -> bool:
-    return end is not None and not isinstance(end, (OSError, asyncio.CancelledError))
+def _is_our_fault(end: BaseException) -> bool:
+    return not isinstance(end, (OSError, asyncio.CancelledError))
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
