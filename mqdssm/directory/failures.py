@@ -190,7 +190,7 @@ _KERBEROS: Final = (
     ("have expired", "the ticket or the password has expired", "run kinit again"),
     ("preauthentication failed", "wrong password", "check the password"),
     ("password incorrect", "wrong password", "check the password"),
-    ("client not found in kerberos database", "there is no such user", "check the name: user@REALM"),
+    ("not found in kerberos database", "there is no such user", "check the name: user@REALM"),
     ("not found in keytab", "the keytab has no key of this user", "see it with klist -k"),
     (
         "keytab",

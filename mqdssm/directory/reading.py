@@ -12,6 +12,7 @@ from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import GuidTarget
+from mqdssm.directory.ranges import Ranges
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import EXTENDED_RESPONSE, LdapResult
 from mqdssm.directory.searching import READ_ATTEMPTS, Search
@@ -115,6 +116,22 @@ class Reading:
                     continue  # there is no such base, so nothing is below it
             place = None if only_own else place.otherwise
         return found
+
+    def ranges(self, url: str | None) -> Ranges:
+        """Completes attributes that came in part.
+
+        Args:
+            url: the server that they came from.
+        """
+
+        def read(dn: str, attributes: Sequence[str]) -> Entry:
+            search = Search(dn, Scope.BASE, encode(TRUE), tuple(attributes))
+            entries = self._search_once(search, dn, self.new_deadline(), url)
+            if not entries:
+                raise ObjectNotFound("the object is gone", dn=dn)
+            return entries[0]
+
+        return Ranges(read, self._knowledge.profile.change_counter)
 
     def extended(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
         """Send an extended request that changes nothing, and return its result, whatever it is.

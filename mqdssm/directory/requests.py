@@ -4,6 +4,7 @@ Every function returns one whole LDAPMessage. Nothing here knows a connection; m
 from the caller. What cannot be sent is refused with ValueError before anything is.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -54,6 +55,8 @@ PAGED_RESULTS_OID: Final = "1.2.840.113556.1.4.319"
 POST_READ_OID: Final = "1.3.6.1.1.13.2"
 ASSERTION_OID: Final = "1.3.6.1.1.12"
 DEREF_OID: Final = "1.3.6.1.4.1.4203.666.5.16"
+
+_RANGE: Final = re.compile(r"[0-9]{1,10}-(?:[0-9]{1,10}|\*)")
 
 
 class Scope(IntEnum):
@@ -308,6 +311,9 @@ def _selector(name: str) -> bytes:
         return name.encode()
     if name.startswith("@"):  # all attributes of an object class ([RFC4529])
         return b"@" + attribute_description(name[1:])
+    attribute, marker, values = name.partition(";range=")
+    if marker and _RANGE.fullmatch(values):  # beyond the grammar: see `mqdssm.directory.ranges`
+        return attribute_description(attribute) + (marker + values).encode()
     return attribute_description(name)
 
 

@@ -131,9 +131,13 @@ class LogIn:
             raise failures.no_ticket(self.endpoint, self.options, error) from without_frames(error)
 
     def _credential(self, spnego: Any) -> Any:
+        user = self.options.user
+        if user is not None and self.options.authentication != "ntlm":
+            name, at, realm = user.partition("@")
+            user = name + at + realm.upper()  # realms of Active Directory are upper-case, and Kerberos cares
         if self.options.keytab is not None:
-            return spnego.KerberosKeytab(self.options.keytab, principal=self.options.user)
-        return self.options.user
+            return spnego.KerberosKeytab(self.options.keytab, principal=user)
+        return user
 
     def _step(self, context: Any, answer: bytes | None) -> bytes:
         try:

@@ -188,7 +188,7 @@ class Session:
                 dn=name,
                 hint="is the unique overlay on objectGUID missing? " + "; ".join(one.dn for one in found[:5]),
             )
-        return found[0]
+        return self._reading.ranges(self.server_url).complete(found[0])
 
     def find(
         self,
@@ -218,9 +218,11 @@ class Session:
 
         def entries() -> Iterator[Entry]:
             for page in search.pages():
+                ranges = self._reading.ranges(self.server_url)
                 for buffer, messages in page.parts:
                     for message in messages:
-                        yield decoded_entry(buffer, message.start, message.end, message.stop)
+                        entry = decoded_entry(buffer, message.start, message.end, message.stop)
+                        yield ranges.complete(entry)
 
         return entries()
 
@@ -269,7 +271,11 @@ class Session:
                             decoded = _with_references(decoded, buffer, messages, brought=bool(bring))
                     except DecodeError as error:
                         raise unreadable(error) from error
-                    yield from decoded
+                    if multi:
+                        ranges = self._reading.ranges(self.server_url)
+                        yield from ranges.complete_rows(decoded, columns, multi)
+                    else:
+                        yield from decoded
 
         return tuples()
 
