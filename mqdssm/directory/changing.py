@@ -105,9 +105,13 @@ class Changing:
                 number = channel.new_id()
                 request = encoded(number)
                 try:
-                    return channel.request(number, request, _RESULT_TAGS[operation], deadline)
+                    result = channel.request(number, request, _RESULT_TAGS[operation], deadline)
                 except ConnectionBroken as broken:
                     lost, url = broken, channel.url
+                else:
+                    if result.code == 0:
+                        self._pool.changed_on(channel.url)
+                    return result
             if lost.timed_out:
                 self._pool.suspect(url)
             if lost.request_left:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
@@ -87,6 +88,10 @@ class Session:
     def close(self) -> None:
         """Unbind all connections ([MS-MQDSSM] 3.1.6.21); a later operation is DirectoryNotConnected."""
         self._pool.close()
+
+    def one_server(self) -> AbstractContextManager[None]:
+        """Hold an operation of several steps to the server that made its first change."""
+        return self._pool.one_server()
 
     def __enter__(self) -> Self:
         return self

@@ -58,7 +58,8 @@ class Directory:
             ObjectAlreadyExists: there is such an object.
             ValueError: a name or value that no directory can hold; nothing was sent.
         """
-        return create.create(self._context, obj, _names(attributes))
+        with self.session.one_server():
+            return create.create(self._context, obj, _names(attributes))
 
     def delete(self, obj: DirectoryObject, recursive: bool = False) -> None:
         """Delete an object ([MS-MQDSSM] 3.1.6.2).
@@ -71,7 +72,8 @@ class Directory:
             GenericDirectoryError: a kind that cannot be deleted, or objects are below it.
             ObjectNotFound: there is no such object.
         """
-        delete.delete(self._context, obj, recursive=recursive)
+        with self.session.one_server():
+            delete.delete(self._context, obj, recursive=recursive)
 
     def read(
         self, kind: type[E], filters: Filter | Iterable[Filter], *, attributes: Sequence[str] | None = None
@@ -129,7 +131,8 @@ class Directory:
             ObjectNotFound: there is no such object.
             ValueError: a value that no directory can hold; nothing was sent.
         """
-        write.write(self._context, obj, _names(attributes))
+        with self.session.one_server():
+            write.write(self._context, obj, _names(attributes))
 
     def read_begin(
         self,
