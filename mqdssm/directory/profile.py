@@ -7,10 +7,11 @@ class here, with the same methods.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
 from mqdssm.directory.filters import And, Equal
+from mqdssm.directory.responses import decode_controls, decode_deref
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
 from mqdssm.model.dn import DN
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
     from mqdssm.directory.filters import LdapFilter
     from mqdssm.directory.requests import Control, Scope
-    from mqdssm.directory.responses import LdapResult
+    from mqdssm.directory.responses import LdapResult, Message
 
 AUTO: Final = "auto"
 
@@ -245,6 +246,32 @@ class Profile(ABC):
     def comparable(self, attributes: Mapping[str, Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
         """Those of the attributes that are read back as they were sent: servers complete some others."""
         return dict(attributes)
+
+    def brought(
+        self,
+        rows: "list[tuple[Any, ...]]",
+        columns: Sequence[str],  # noqa: ARG002  other servers need it
+        buffer: bytes,
+        messages: "Sequence[Message]",
+    ) -> "list[tuple[Any, ...]]":
+        """The rows of a page, each with what `references_control` brought along.
+
+        Args:
+            rows: the DN and the columns of each entry.
+            columns: their names.
+            buffer: what was received.
+            messages: where the entries lie in it.
+
+        Returns:
+            Rows with one item more: lower-case attribute -> list of `Dereferenced`.
+
+        Raises:
+            DecodeError: it cannot be read.
+        """
+        return [
+            (*row, decode_deref(decode_controls(buffer, message.end, message.stop)))
+            for row, message in zip(rows, messages, strict=True)
+        ]
 
     @abstractmethod
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:

@@ -28,7 +28,6 @@ from mqdssm.directory.requests import (
     encode_modify,
     encode_modify_dn,
 )
-from mqdssm.directory.responses import Message, decode_controls, decode_deref
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import PagedSearch, Search
 from mqdssm.errors import DecodeError, GenericDirectoryError, ObjectNotFound
@@ -263,7 +262,8 @@ class Session:
             ValueError: an attribute name that is none.
             DirectoryError: while iterating, as `find`.
         """
-        bring = self._known().profile.references_control(self.root_dse, references or {})
+        profile = self._known().profile
+        bring = profile.references_control(self.root_dse, references or {})
         search = self._paged(base, search_filter, columns, scope, page_size, controls=bring)
         decoder = RowDecoder(tuple(columns), multi=multi)
 
@@ -272,8 +272,10 @@ class Session:
                 for buffer, messages in page.parts:
                     try:
                         decoded = decoder.rows(buffer, [(one.start, one.end) for one in messages])
-                        if references is not None:
-                            decoded = _with_references(decoded, buffer, messages, brought=bool(bring))
+                        if bring:
+                            decoded = profile.brought(decoded, columns, buffer, messages)
+                        elif references is not None:
+                            decoded = [(*row, None) for row in decoded]
                     except DecodeError as error:
                         raise unreadable(error) from error
                     if multi:
@@ -479,15 +481,3 @@ class Session:
             limit_s=self._options.operation_timeout_s,
             error_of=lambda result: knowledge.error_of(result, "search", name),
         )
-
-
-def _with_references(
-    rows: list[tuple[Any, ...]], buffer: bytes, messages: Sequence[Message], *, brought: bool
-) -> list[tuple[Any, ...]]:
-    """The rows, each with what the server says of the objects it refers to."""
-    if not brought:
-        return [(*row, None) for row in rows]
-    return [
-        (*row, decode_deref(decode_controls(buffer, message.end, message.stop)))
-        for row, message in zip(rows, messages, strict=True)
-    ]

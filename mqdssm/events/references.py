@@ -75,7 +75,8 @@ class References:
     def learn(self, brought: Iterable[Dereferenced], ldap_class: str) -> None:
         """Remember what a page brought along of the objects of a class that its entries refer to.
 
-        What is there but does not plainly say that it is of the class is left to be looked up.
+        What is there but does not plainly say that it is of the class is left to be looked up; a server that
+        tells no classes is believed, as the text does, which never asks for any.
 
         Args:
             brought: with `BROUGHT` of each object.
@@ -90,7 +91,7 @@ class References:
             classes = one.attributes.get("objectclass", ())
             if not one.attributes:  # nothing is there, or nothing that may be seen
                 known[key] = None
-            elif any(name.lower() == wanted for name in classes):
+            elif one.identity_only or any(name.lower() == wanted for name in classes):
                 known[key] = _guid(next(iter(one.attributes.get("objectguid", ())), None))
 
     def fetch_identifiers(self, dns: Iterable[str], ldap_class: str) -> None:

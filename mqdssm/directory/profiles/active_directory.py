@@ -1,13 +1,13 @@
 """Active Directory: domain controllers of Windows, and Samba's."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from mqdssm.directory.ber import integer, sequence
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
-from mqdssm.directory.profiles import ad_errors
+from mqdssm.directory.profiles import ad_errors, extended_dn
 from mqdssm.directory.requests import Control, Scope
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
@@ -16,7 +16,7 @@ from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
-    from mqdssm.directory.responses import LdapResult
+    from mqdssm.directory.responses import LdapResult, Message
 
 CAPABILITY_OID: Final = b"1.2.840.113556.1.4.800"
 """LDAP_CAP_ACTIVE_DIRECTORY_OID ([MS-ADTS] 3.1.1.3.4.3.1)."""
@@ -109,11 +109,20 @@ class ActiveDirectory(Profile):
         return ()
 
     def references_control(  # noqa: D102  see Profile
-        self,
-        root_dse: "Entry",  # noqa: ARG002
-        references: Mapping[str, Sequence[str]],  # noqa: ARG002
+        self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> tuple[Control, ...]:
-        return ()
+        if not references or extended_dn.CONTROL_OID.encode() not in root_dse.all("supportedControl"):
+            return ()
+        return (extended_dn.control(),)
+
+    def brought(  # noqa: D102  see Profile
+        self,
+        rows: list[tuple[Any, ...]],
+        columns: Sequence[str],
+        buffer: bytes,  # noqa: ARG002  it is all in the values
+        messages: "Sequence[Message]",  # noqa: ARG002
+    ) -> list[tuple[Any, ...]]:
+        return [extended_dn.plain_row(row, columns) for row in rows]
 
     def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: D102  see Profile
         kind = KINDS.get(ldap_class)
