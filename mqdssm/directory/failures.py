@@ -174,6 +174,7 @@ def cannot_connect(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnec
     )
 
 
+_MISMATCH: Final = "wrong password"
 _KERBEROS: Final = (
     ("skew", "the clocks differ too much", "set this machine's clock by the domain's: 5 minutes are allowed"),
     (
@@ -188,8 +189,8 @@ _KERBEROS: Final = (
     ("no credential", "there is no ticket", "run kinit, or give user and password, or a keytab"),
     ("ticket expired", "the ticket has expired", "run kinit again"),
     ("have expired", "the ticket or the password has expired", "run kinit again"),
-    ("preauthentication failed", "wrong password", "check the password"),
-    ("password incorrect", "wrong password", "check the password"),
+    ("preauthentication failed", _MISMATCH, "check the password"),
+    ("password incorrect", _MISMATCH, "check the password"),
     ("not found in kerberos database", "there is no such user", "check the name: user@REALM"),
     ("not found in keytab", "the keytab has no key of this user", "see it with klist -k"),
     (
@@ -211,7 +212,10 @@ def no_ticket(endpoint: "Endpoint", options: "ConnectionOptions", error: Excepti
         ("no security context", "is this a domain controller of the user's domain, or of a trusted one?"),
     )
     return DirectoryNotConnected(
-        f"{endpoint.url}: the log-in of {who} failed: {meaning} ({words})", hint=hint
+        f"{endpoint.url}: the log-in of {who} failed: {meaning} ({words})",
+        # so that the next server is not asked with the same wrong password: that could lock the account
+        ldap_code=INVALID_CREDENTIALS if meaning == _MISMATCH else None,
+        hint=hint,
     )
 
 
