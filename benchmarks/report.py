@@ -12,8 +12,8 @@ from typing import Final
 
 from benchmarks.harness import FOLDER, Goal, Outcome, rounded
 
-TRIED: Final = FOLDER / "tried.md"
-"""What was tried, kept by hand."""
+TRIED: Final = FOLDER / "tried.txt"
+"""What was tried, kept by hand: the end of the page, no page of its own."""
 
 _HEAD: Final = """# Performance
 

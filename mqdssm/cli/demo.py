@@ -12,6 +12,7 @@ from mqdssm.cli import demo_enterprise as enterprise
 from mqdssm.cli import human
 from mqdssm.cli.demo_stage import Stage
 from mqdssm.cli.objects import ObjectType
+from mqdssm.cli.private import testing_module
 from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def demo(
             check_spark()
         except ConfigError as error:
             raise ConfigError(f"{error}; or see all the rest: mqdssm demo --no-spark") from error
+    testing_module("openldap_config").require_software()
     stage = Stage(run.output)
-    stage.text("A demonstration of mqdssm: MSMQ's objects in an LDAP directory, as [MS-MQDSSM] maps them.\n")
     with _folder(keep) as folder, contextlib.ExitStack() as stack:
+        stage.text("A demonstration of mqdssm: MSMQ's objects in an LDAP directory, as [MS-MQDSSM] has it.\n")
         server = _start(stage, stack, folder / "directory")
         directory = _connect(stage, stack, server)
         made = enterprise.Made()

@@ -38,7 +38,7 @@ def export(
     access = run.access()
     access.pop("urls")
     run.connection_options()  # what cannot be is refused before Java starts
-    with run.output.progress(f"exporting {', '.join(wanted)}"):
+    with run.output.progress(f"exporting {', '.join(wanted)}", counted=False):
         manifest = export_to(run.loaded.settings.url, wanted, to, **access)
     if run.output.is_json:
         run.output.document(manifest.model_dump(mode="json"))

@@ -121,8 +121,12 @@ class Output:
             say(text)
 
     @contextlib.contextmanager
-    def progress(self, doing: str) -> Iterator[Callable[[int], None]]:
-        """Show that something goes on, with a count: only to a person at a terminal.
+    def progress(self, doing: str, *, counted: bool = True) -> Iterator[Callable[[int], None]]:
+        """Show that something goes on: only to a person at a terminal.
+
+        Args:
+            doing: what.
+            counted: show how many were done, too; how many there will be is never known.
 
         Yields:
             To be called with how many more were done.
@@ -132,12 +136,8 @@ class Output:
             return
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TextColumn("{task.completed:,.0f}"),
-            TimeElapsedColumn(),
-        )
+        words = "{task.description} {task.completed:,.0f}" if counted else "{task.description}"
+        columns = (SpinnerColumn(), TextColumn(words), TimeElapsedColumn())
         shown = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
         with shown:
             task = shown.add_task(doing, total=None)

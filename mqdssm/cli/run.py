@@ -104,6 +104,22 @@ class Run:
             )
             yield directory
 
+    @contextlib.contextmanager
+    def session(self) -> "Iterator[Session]":
+        """Connect to any directory, also one that holds nothing of MSMQ's.
+
+        Raises:
+            UsageProblem: settings that cannot be.
+            DirectoryError: as `Session.open`.
+        """
+        from mqdssm.directory.session import Session
+
+        options = self.connection_options()
+        with usage_problems():
+            opened = Session.open(options)
+        with opened:
+            yield opened
+
     def access(self) -> dict[str, Any]:
         """Where and how to log in, as `mqdssm.connect` and the pipeline take it.
 

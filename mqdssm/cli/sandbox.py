@@ -2,12 +2,12 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.private import testing_module
 from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
@@ -31,30 +31,13 @@ Computers = Annotated[
 ]
 
 
-def _sandboxes() -> ModuleType:
-    """The module that runs them; not on every system.
-
-    Raises:
-        ConfigError: this system cannot.
-    """
-    from mqdssm.errors import ConfigError
-
-    try:
-        from mqdssm.testing import sandbox
-    except ImportError as error:  # no fcntl on Windows
-        raise ConfigError(
-            f"private directories need Linux or another Unix ({error}); every other command works here"
-        ) from error
-    return sandbox
-
-
 def start(
     run: Run, *, folder: Folder, base_dn: BaseDn = None, port: Port = 0, computer: Computers = None
 ) -> None:
     """Start it: a new one, or the one that the folder holds; prints how to reach it."""
     from mqdssm.errors import ObjectAlreadyExists
 
-    sandboxes = _sandboxes()
+    sandboxes = testing_module("sandbox")
     options = None
     if base_dn is not None or port:
         from mqdssm.testing.openldap_config import DEFAULT_BASE_DN, OpenLdapOptions
@@ -78,7 +61,7 @@ def start(
 
 def stop(run: Run, *, folder: Folder) -> None:
     """Stop it; its folder stays, so that it can be started again."""
-    was_running = _sandboxes().stop_sandbox(folder)
+    was_running = testing_module("sandbox").stop_sandbox(folder)
     if run.output.is_json:
         run.output.document({"folder": str(folder), "was_running": was_running})
     else:
@@ -87,7 +70,7 @@ def stop(run: Run, *, folder: Folder) -> None:
 
 def status(run: Run, *, folder: Folder) -> int:
     """Tell whether it runs and how to reach it; exit code 3 if it does not answer."""
-    state: SandboxState = _sandboxes().sandbox_status(folder)
+    state: SandboxState = testing_module("sandbox").sandbox_status(folder)
     _show(run, state)
     return ExitCode.FINE if state.answers else ExitCode.NOT_CONNECTED
 

@@ -131,9 +131,9 @@ def ldif(
 
 def check(run: Run) -> int:
     """Compare a server's schema with what is needed; exit code 1 if it differs."""
-    with run.connect() as directory:
-        differences = differences_of(directory.session)
-        url = directory.session.server_url or ""
+    with run.session() as session:
+        differences = differences_of(session)
+        url = session.server_url or ""
     if run.output.is_json:
         run.output.document({"server": url, "differences": [asdict(one) for one in differences]})
     elif not differences:

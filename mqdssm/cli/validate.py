@@ -28,7 +28,7 @@ def validate(
     from mqdssm.spark.validate import validate as validate_export
 
     check_spark()
-    with run.output.progress(f"validating {folder}"):
+    with run.output.progress(f"validating {folder}", counted=False):
         found = validate_export(folder)
     if run.output.is_json:
         run.output.document(

@@ -14,7 +14,7 @@ from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.reading import Reading
-from mqdssm.directory.recovery import Fate, ReadBack, has_values
+from mqdssm.directory.recovery import Fate, ReadBack, has_values, is_as_sent
 from mqdssm.directory.responses import (
     ADD_RESPONSE,
     DELETE_RESPONSE,
@@ -40,6 +40,16 @@ _RESULT_TAGS: Final = {
     "delete": DELETE_RESPONSE,
     "rename": MODIFY_DN_RESPONSE,
 }
+
+_UNSEEN: Final = {
+    "add": "there is no such object: it was not carried out, or somebody has deleted the object since",
+    "modify": "the object does not hold the new values: "
+    "it was not carried out, or somebody has overwritten them since",
+    "delete": "there is such an object: it was not carried out, or somebody has made it anew since",
+    "rename": "the object is not the one of the new name: "
+    "it was not carried out, or somebody has renamed it since",
+}
+"""What a look that does not find the change has seen, and all that this can mean."""
 
 Look = Callable[[float, str | None], bool]
 """Whether a change is there: gets a deadline and the only server to ask (None: any)."""
@@ -123,9 +133,9 @@ class Changing:
                 )
 
     def _find_out(self, operation: str, dn: str, look: Look, url: str, lost: ConnectionBroken) -> None:
-        """Return if the change was made, raise if not.
+        """Return if the change is there, raise if not.
 
-        "Not made" is believed of the server that had the request, and only if it let the connection
+        "Not there" is believed of the server that had the request, and only if it let the connection
         go: a silent server may still come to it, and a replica may not have heard of it yet.
         """
         asked_others = False
@@ -147,10 +157,10 @@ class Changing:
             return
         if fate is Fate.NOT_MADE and not lost.timed_out and not asked_others:
             raise DirectoryNotConnected(
-                f"{operation} was not carried out: the answer of {url} was lost ({lost.words}), "
-                "and reading back shows that nothing has changed",
+                f"{operation}: the answer of {url} was lost ({lost.words}), "
+                f"and reading back shows: {_UNSEEN[operation]}",
                 dn=dn,
-                hint="it may be tried again",
+                hint="nothing was repeated: it may be tried again if the object still needs it",
             )
         why = f"and reading back failed: {problem}" if problem else "and reading back does not show it (yet)"
         raise OutcomeUnknown(
@@ -164,18 +174,25 @@ class Changing:
     def was_added(
         self, dn: str, attributes: Mapping[str, Sequence[bytes]], deadline: float, url: str | None
     ) -> bool:
-        """Whether our object is there: by its objectGUID where we made one, else by all its values.
+        """Whether our object is there: by name, objectGUID if one was sent, and all values.
+
+        The values count with an objectGUID as well: the caller may have brought one that an older
+        object of that name has (M37). One that was the same in everything cannot be told apart.
 
         Raises:
             ObjectAlreadyExists: somebody else's object has the name, or the objectGUID.
         """
+        comparable = self._knowledge.profile.comparable(attributes)
         guid = next((values[0] for name, values in attributes.items() if name.lower() == "objectguid"), None)
         if guid is not None and len(guid) == 16:
             wanted = UUID(bytes_le=bytes(guid))
-            found = self._reading.get_all(wanted, ("1.1",), deadline=deadline, url=url, only_own=True)
-            if any(DN.parse(one.dn) == DN.parse(dn) for one in found):
-                return True
-            if found:  # a GUID that the caller brought, and that another object has (M37)
+            found = self._reading.get_all(
+                wanted, tuple(attributes), deadline=deadline, url=url, only_own=True
+            )
+            for one in found:
+                if DN.parse(one.dn) == DN.parse(dn):
+                    return _made_as_sent(one, comparable, dn)
+            if found:  # a GUID that the caller brought, and that another object has
                 raise ObjectAlreadyExists(
                     "add failed: another object has the same objectGUID",
                     dn=dn,
@@ -184,10 +201,10 @@ class Changing:
         there = self._entry_at(dn, tuple(attributes), deadline, url)
         if there is None:
             return False
-        if guid is None and has_values(there.attributes, self._knowledge.profile.comparable(attributes)):
-            return True
+        if guid is None:
+            return _made_as_sent(there, comparable, dn)
         raise ObjectAlreadyExists(
-            "add failed: an object of that name exists already", dn=dn, hint="it is not the one sent here"
+            "add failed: an object of that name exists already", dn=dn, hint="it has another objectGUID"
         )
 
     def was_modified(
@@ -220,3 +237,14 @@ class Changing:
         except ObjectNotFound:
             return None
         return found[0] if found else None
+
+
+def _made_as_sent(there: Entry, sent: Mapping[str, Sequence[bytes]], dn: str) -> bool:
+    """True, or ObjectAlreadyExists for an object that has other values than were sent."""
+    if is_as_sent(there.attributes, sent):
+        return True
+    raise ObjectAlreadyExists(
+        "add failed: an object of that name exists, with other values",
+        dn=dn,
+        hint="it was there before, or somebody has changed it since it was made here",
+    )

@@ -75,14 +75,23 @@ class ConnectionBroken(Exception):  # noqa: N818  it names what happened
     Attributes:
         request_left: the whole request may have reached the server.
         timed_out: the server keeps the connection, but did not answer in time.
+        garbled: the server's answer broke the protocol, so asking again would bring the same.
         words: what happened, for people.
     """
 
-    def __init__(self, words: str, *, request_left: bool, timed_out: bool = False) -> None:
+    def __init__(
+        self, words: str, *, request_left: bool, timed_out: bool = False, garbled: bool = False
+    ) -> None:
         super().__init__(words)
         self.words = words
         self.request_left = request_left
         self.timed_out = timed_out
+        self.garbled = garbled
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a read is not worth another attempt: silence has used up the time, nonsense stays it."""
+        return self.timed_out or self.garbled
 
 
 class Page(NamedTuple):
@@ -91,10 +100,12 @@ class Page(NamedTuple):
     Attributes:
         parts: buffers, each with the entries that lie in it.
         result: of the search; it was received, or there is no page.
+        references: how many search continuation references came along; they are never followed.
     """
 
     parts: list[tuple[bytes, list[Message]]]
     result: LdapResult
+    references: int = 0
 
 
 class Channel:
@@ -169,7 +180,7 @@ class Channel:
 
     def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
         parts: list[tuple[bytes, list[Message]]] = []
-        received = 0
+        received = references = 0
         try:
             while True:
                 data = self._more(deadline)
@@ -185,8 +196,9 @@ class Channel:
                     parts.append((buffer, entries))
                 if len(entries) != len(messages):
                     result = self._look_at_others(buffer, messages, message_id, expected)
+                    references += sum(message.tag == SEARCH_REFERENCE for message in messages)
                     if result is not None:
-                        return Page(parts, self._finished(result, last, message_id))
+                        return Page(parts, self._finished(result, last, message_id), references)
                 if last.id not in {message_id, 0}:
                     raise self._confused(f"an answer to message {last.id}, not to {message_id}")
         except DecodeError as error:
@@ -198,7 +210,7 @@ class Channel:
         result: LdapResult | None = None
         for message in messages:
             if message.tag == SEARCH_ENTRY or message.tag in {SEARCH_REFERENCE, INTERMEDIATE_RESPONSE}:
-                continue  # referrals are never followed
+                continue  # references are counted and never followed
             if message.tag not in RESULT_TAGS:
                 raise self._confused(f"an answer of the unknown kind 0x{message.tag:02x}")
             found = decode_result(buffer, message)
@@ -237,7 +249,9 @@ class Channel:
         return ConnectionBroken(words, request_left=True)
 
     def _confused(self, problem: str) -> ConnectionBroken:
-        return ConnectionBroken(f"the server broke the LDAP protocol: {problem}", request_left=True)
+        return ConnectionBroken(
+            f"the server broke the LDAP protocol: {problem}", request_left=True, garbled=True
+        )
 
     def is_usable(self) -> bool:
         """Look, without waiting, whether an idle channel is still good.

@@ -41,10 +41,12 @@ _CLASSES: Final[Mapping[DirectoryOperationResult, type[DirectoryError]]] = {
 }
 
 _HINTS: Final[Mapping[int, str]] = {
-    3: "the server's time limit cut the search: narrow it, or raise the limit for this user",
+    3: "the time limit cut the search (120 s a page, or the server's own): "
+    "ask for smaller pages, narrow it, or raise the server's limit for this user",
     4: "the server's size limit cut the search: on OpenLDAP set 'limits users size.prtotal=unlimited'",
     8: "the server wants a log-in, or a stronger one: give user and password, StartTLS or LDAPS",
-    11: "the server's administrative limit cut the search: narrow it, or raise the limit for this user",
+    11: "the server's administrative limit cut the search: narrow it, or raise the limit for this user "
+    "(on OpenLDAP 'limits' must let it ask for 120 s: time.hard)",
     13: "the server accepts this only over TLS: use StartTLS or LDAPS",
     17: SCHEMA_HINT,
     50: "this user has no right to do that",

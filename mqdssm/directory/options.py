@@ -173,6 +173,8 @@ class ConnectionOptions:
         Raises:
             ConfigError: settings that cannot be, or a password that would travel in clear text.
         """
+        # first of all: tracebacks that show variables must not show it
+        password = Secret(password) if isinstance(password, str) else password
         if tls is not None and tls not in get_args(TlsMode):
             raise ConfigError(f"tls={tls!r}: use 'ldaps', 'starttls' or 'none'")
         if authentication is not None and authentication not in get_args(Authentication):
@@ -181,12 +183,11 @@ class ConnectionOptions:
         listed = (urls,) if isinstance(urls, str) else tuple(urls)
         if not listed:
             raise ConfigError("no server was named: give one URL or several")
-        secret = Secret(password) if isinstance(password, str) else password
         plain: TlsMode = "none" if authentication in SEALING else "starttls"
         options = cls(
             endpoints=tuple(Endpoint.parse(url.strip(), tls, plain=plain) for url in listed),
             user=user or None,
-            password=secret,
+            password=password,
             ca_file=ca_file,
             profile=profile,
             connect_timeout_s=connect_timeout_s,

@@ -15,7 +15,7 @@ from mqdssm.directory.profile import GuidTarget
 from mqdssm.directory.ranges import Ranges
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import EXTENDED_RESPONSE, LdapResult
-from mqdssm.directory.searching import READ_ATTEMPTS, Search
+from mqdssm.directory.searching import READ_ATTEMPTS, Search, warn_of_references
 from mqdssm.errors import DecodeError, DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 
@@ -154,6 +154,7 @@ class Reading:
             page = channel.receive(number, deadline)
             if page.result.code != 0:
                 raise self._knowledge.error_of(page.result, "read", name)
+            warn_of_references(page.references, search.base)
             return entries_of(page)
 
         return self._on_channel("read", name, ask, deadline, url)
@@ -161,7 +162,10 @@ class Reading:
     def _on_channel(
         self, operation: str, name: str | None, ask: Callable[[Channel], T], deadline: float, url: str | None
     ) -> T:
-        """Read on a channel, and again on another one when it breaks: a read may be repeated."""
+        """Read on a channel, and again on another one when it breaks: a read may be repeated.
+
+        Not when the server answered nonsense: it would do so again.
+        """
         attempt = 0
         while True:
             attempt += 1
@@ -171,7 +175,7 @@ class Reading:
                 except ConnectionBroken as broken:
                     if broken.timed_out:
                         self._pool.suspect(channel.url)
-                    if broken.timed_out or attempt == READ_ATTEMPTS:
+                    if broken.is_final or attempt == READ_ATTEMPTS:
                         raise DirectoryNotConnected(
                             f"{operation} failed on {channel.url}: {broken.words}", dn=name
                         ) from broken

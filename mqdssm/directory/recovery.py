@@ -33,11 +33,14 @@ class ReadBack:
     """How long to look.
 
     Attributes:
-        settle_s: an unmade change is believed to stay so after this many seconds.
+        settle_s: a change that the server may have read whole before the connection ended is believed
+            to stay unmade after this many seconds. A server gives up what it has not begun for a
+            client that is gone, so this is time for what it was in the middle of: a commit that waits
+            for other writers and a slow disk.
         limit_s: limit of all of it, while no server answers, in seconds.
     """
 
-    settle_s: float = 0.5
+    settle_s: float = 2.0
     limit_s: float = 15.0
 
     def find_out(self, look: Callable[[float], bool]) -> tuple[Fate, DirectoryError | None]:
@@ -89,6 +92,27 @@ def has_values(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence
     return all(
         _same_values(name.lower(), found.get(name.lower(), ()), values) for name, values in sent.items()
     )
+
+
+def is_as_sent(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
+    """Whether an entry can be the one that was added, by all that can be compared.
+
+    A server may complete the classes, and the security descriptor with what is inherited.
+
+    Args:
+        found: lower-case attribute -> values, as read.
+        sent: attribute -> values, as added.
+    """
+    compared = {name: values for name, values in sent.items() if not _is_completed(name.lower())}
+    classes = {
+        value.lower() for name, values in sent.items() if name.lower() == "objectclass" for value in values
+    }
+    return has_values(found, compared) and classes.issubset(map(bytes.lower, found.get("objectclass", ())))
+
+
+def _is_completed(name: str) -> bool:
+    known = ATTRIBUTES.get(name)
+    return name == "objectclass" or (known is not None and known.syntax is adsyntax.SECURITY_DESCRIPTOR)
 
 
 def _same_values(name: str, found: Sequence[bytes], sent: Sequence[bytes]) -> bool:

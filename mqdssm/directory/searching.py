@@ -2,9 +2,11 @@
 
 A cookie belongs to its connection, and a server keeps one of them at a time, so a search keeps its
 channel until its last page. The next page is asked for while the present one is being read, unless
-the reader is slow: then the server would have to keep its answer, and some close the connection.
+the reader is slow or the pages are large: then the server would have to keep its answer, and some
+close the connection.
 """
 
+import logging
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -20,6 +22,15 @@ READ_ATTEMPTS: Final = 3
 """How often a read is tried when connections break under it: once for each of a few restarts."""
 FAST_READER_S: Final = 2.0
 """A page read within this time lets the next one be asked for ahead."""
+AHEAD_BYTES_MAX: Final = 2 << 20
+"""The largest page after which the next one is asked for ahead, in octets.
+
+A larger one may not fit into the buffers of the sockets (some 4 MB on Linux): while the reader pauses, the
+server would wait with half of its answer, and its time limit runs meanwhile."""
+SEARCH_TIME_LIMIT_S: Final = 120
+"""The timeLimit of [MS-MQDSSM] 3.1.6.15; a server counts it for each page anew (decision M58)."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,7 @@ class Search:
         filter: encoded.
         attributes: to return; none means none.
         controls: sent along.
+        time_limit_s: seconds that the server may take for each request; 0 is no limit.
     """
 
     base: str
@@ -39,6 +51,7 @@ class Search:
     filter: bytes
     attributes: tuple[str, ...]
     controls: tuple[Control, ...] = ()
+    time_limit_s: int = 0
 
     def encode(self, message_id: int, paging: tuple[Control, ...] = ()) -> bytes:
         """The request as octets."""
@@ -48,6 +61,7 @@ class Search:
             self.scope,
             self.filter,
             self.attributes,
+            time_limit=self.time_limit_s,
             controls=(*self.controls, *paging),
         )
 
@@ -79,6 +93,7 @@ class PagedSearch:
         self._limit_s = limit_s
         self._error_of = error_of
         self._entries = 0
+        self._references = 0
 
     def pages(self) -> Iterator[Page]:
         """The pages in order; closing the generator gives the channel back.
@@ -95,7 +110,7 @@ class PagedSearch:
                 except ConnectionBroken as broken:
                     if broken.timed_out:
                         self._pool.suspect(channel.url)
-                    if broken.timed_out or attempt == READ_ATTEMPTS:
+                    if broken.is_final or attempt == READ_ATTEMPTS:
                         raise self._broke_off(channel, broken) from broken
                     continue  # nothing was handed out yet: begin again, on any server
                 last = yield from self._all_but_last(channel, first)
@@ -124,7 +139,8 @@ class PagedSearch:
                     return page
                 if cookie == previous and not page.parts:
                     raise GenericDirectoryError("the server sends the same empty page again and again")
-                message_id = self._send(channel, cookie, self._deadline()) if fast else None
+                ahead = fast and _fits_into_buffers(page)
+                message_id = self._send(channel, cookie, self._deadline()) if ahead else None
                 since = time.monotonic()
                 yield page
                 fast = time.monotonic() - since < FAST_READER_S
@@ -134,6 +150,7 @@ class PagedSearch:
         except ConnectionBroken as broken:
             raise self._broke_off(channel, broken) from broken
         finally:
+            warn_of_references(self._references, self._search.base)
             if not finished:
                 channel.broken = True  # an answer or a cookie is left on it
 
@@ -145,6 +162,7 @@ class PagedSearch:
         if page.result.code != 0:
             raise self._error_of(page.result)
         self._entries += sum(len(messages) for _, messages in page.parts)
+        self._references += page.references
         try:
             return paged_cookie(page.result) or b""
         except DecodeError as error:
@@ -157,3 +175,17 @@ class PagedSearch:
             dn=self._search.base,
             hint="the entries so far are not the whole answer: search again",
         )
+
+
+def warn_of_references(count: int, base: str) -> None:
+    """Say once a search that parts of the directory were left out: references are never followed."""
+    if count:
+        log.warning(
+            "the search below %s leaves out what other servers hold: %d references were not followed",
+            base,
+            count,
+        )
+
+
+def _fits_into_buffers(page: Page) -> bool:
+    return sum(len(buffer) for buffer, _ in page.parts) <= AHEAD_BYTES_MAX

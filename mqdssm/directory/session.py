@@ -29,9 +29,10 @@ from mqdssm.directory.requests import (
     encode_modify_dn,
 )
 from mqdssm.directory.rows import RowDecoder
-from mqdssm.directory.searching import PagedSearch, Search
+from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.errors import DecodeError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
+from mqdssm.tables import places
 
 WHO_AM_I_OID: Final = "1.3.6.1.4.1.4203.1.11.3"
 
@@ -205,7 +206,7 @@ class Session:
         """Search, streamed ([MS-MQDSSM] 3.1.6.15): paged, on a connection of its own while it runs.
 
         Closing the iterator gives the connection back. A search that breaks off is an error, never a
-        short answer.
+        short answer; references to other servers are not followed, and a warning says how many came.
 
         Args:
             base: DN where it begins.
@@ -427,7 +428,7 @@ class Session:
         Raises:
             GenericDirectoryError: the schema is not loaded, or ``CN=MsmqServices`` does not exist.
         """
-        services = self.naming.configuration.child("CN", "Services").child("CN", "MsmqServices")
+        services = places.enterprise_dn(self.naming.forest, self.naming.configuration)
         try:
             self.get(services, ["objectClass"])
         except ObjectNotFound as error:
@@ -472,7 +473,9 @@ class Session:
         name = str(base)
         knowledge = self._known()
         controls = (*knowledge.profile.read_controls(attributes), *controls)
-        search = Search(name, scope, encode(search_filter), tuple(attributes), controls)
+        search = Search(
+            name, scope, encode(search_filter), tuple(attributes), controls, time_limit_s=SEARCH_TIME_LIMIT_S
+        )
         search.encode(1)  # what cannot be sent is refused here, not at the first step of the iterator
         return PagedSearch(
             self._pool,

@@ -6,6 +6,7 @@ from typing import Final
 
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.model.base import DirectoryObject
+from mqdssm.tables import TABLES
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access
 
@@ -27,6 +28,31 @@ KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     }
 )
 """The attributes by which delete and write find the object ([MS-MQDSSM] 3.1.6.2.x.1, 3.1.6.7.x.1)."""
+
+
+NO_ATTRIBUTES: Final = ("1.1",)
+"""What to ask for where only the entry itself counts ([RFC4511] 4.5.1.8)."""
+
+
+def element_table(kind: type[DirectoryObject], verb: str) -> ElementTable:
+    """The table of an element.
+
+    Args:
+        kind: its class.
+        verb: what is about to be done, as ``"read"``.
+
+    Raises:
+        GenericDirectoryError: no directory keeps such objects, as ConnectedNetwork.
+    """
+    table = TABLES.get(kind)
+    if table is None:
+        name = getattr(kind, "__name__", repr(kind))
+        raise GenericDirectoryError(f"{name} objects cannot be {verb}: {', '.join(map(_name, TABLES))} can")
+    return table
+
+
+def _name(kind: type[DirectoryObject]) -> str:
+    return kind.element_name
 
 
 def read_with(table: ElementTable, name: str) -> tuple[str, ...]:
@@ -110,3 +136,14 @@ def names_to_write(
     if refused:
         raise GenericDirectoryError(f"{table.name}.{', '.join(refused)} cannot be written to the directory")
     return names & obj.populated
+
+
+def left_by_create(table: ElementTable, obj: DirectoryObject, created: frozenset[str]) -> frozenset[str]:
+    """What the object has and a create did not store: a write without a list will send it (M45)."""
+    return (obj.populated - created).intersection(table.names(Access.WRITE))
+
+
+def left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
+    """What was assigned and is not written yet: a write without a list will send it (M45)."""
+    left = obj.assigned - written
+    return left if obj.was_read else left - KEYS[table.name]

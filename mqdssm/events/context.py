@@ -30,7 +30,10 @@ class Machine:
 
 
 class Machines:
-    """Computers found lately, by name; bounded in number and age, safe for threads."""
+    """Computers found lately, by name; bounded in number and age, safe for threads.
+
+    Letter by letter: which names are the same is the server's to say.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -38,27 +41,26 @@ class Machines:
 
     def get(self, name: str) -> Machine | None:
         """The computer of that name, if it was found a moment ago."""
-        key = name.casefold()
         with self._lock:
-            found = self._known.get(key)
+            found = self._known.get(name)
             if found is None:
                 return None
             if time.monotonic() - found[0] > MACHINE_REMEMBERED_S:
-                del self._known[key]
+                del self._known[name]
                 return None
             return found[1]
 
     def put(self, name: str, machine: Machine) -> None:
         """Remember it, forget the oldest when there are too many."""
         with self._lock:
-            self._known[name.casefold()] = (time.monotonic(), machine)
+            self._known[name] = (time.monotonic(), machine)
             while len(self._known) > MACHINES_REMEMBERED_MAX:
                 self._known.popitem(last=False)
 
     def forget(self, name: str) -> None:
         """It was not where it was believed to be."""
         with self._lock:
-            self._known.pop(name.casefold(), None)
+            self._known.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists
 from mqdssm.events import security, settings
-from mqdssm.events.attributes import names_to_create
+from mqdssm.events.attributes import left_by_create, names_to_create
 from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import DESCRIPTOR, SERVICE_NAMES, Values, for_server, service_type, stored_values
 from mqdssm.events.machines import with_machine
-from mqdssm.events.settings import Served
+from mqdssm.events.settings import Served, guid_of
 from mqdssm.events.signing import signing_values
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -21,6 +21,7 @@ from mqdssm.model.queuenames import check_new_name, rdn_of
 from mqdssm.tables import TABLES, compute, places
 from mqdssm.tables.row import Access
 
+KEYS_NAME: Final = "PublicSigningKeyList"
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "QueueManager": ("SiteIdentifierList", "ComputerName"),
@@ -51,15 +52,15 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
         ObjectAlreadyExists: there is such an object.
         ValueError: a name or a value that no directory can hold.
     """
-    if obj.element_name not in REQUIRED:
-        raise GenericDirectoryError(
-            f"{obj.element_name} objects cannot be created: {', '.join(REQUIRED)} can"
-        )
-    names = names_to_create(TABLES[type(obj)], obj, attributes)
+    name = getattr(obj, "element_name", type(obj).__name__)
+    if name not in REQUIRED:
+        raise GenericDirectoryError(f"{name} objects cannot be created: {', '.join(REQUIRED)} can")
+    table = TABLES[type(obj)]
+    stored = names = names_to_create(table, obj, attributes)
     _check_required(obj, attributes)
     match obj:
         case QueueManager():
-            identifier = _create_queue_manager(ctx, obj, names)
+            identifier, stored = _create_queue_manager(ctx, obj, names)
         case Queue():
             identifier = _create_queue(ctx, obj, names)
         case Site():
@@ -68,7 +69,7 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
             identifier = _create_routing_link(ctx, obj, names)
         case _:  # a subclass of somebody else's
             raise GenericDirectoryError(f"{type(obj).__name__} is no element of the abstract model")
-    obj.mark_written()
+    obj.mark_written(left_by_create(table, obj, stored))
     return identifier
 
 
@@ -95,14 +96,8 @@ def _identity(obj: DirectoryObject, names: frozenset[str]) -> UUID | None:
 def _add(ctx: Context, dn: DN, ldap_class: str, values: Values, identifier: UUID | None) -> UUID:
     """Create Object Using LDAP (3.1.6.12), in as few round trips as the server allows (M30)."""
     attributes = {name: raws for name, raws in for_server(ctx, ldap_class, values).items() if raws}
-    return ctx.session.create(dn, ldap_class, attributes, identifier) or _read_guid(ctx, dn)
-
-
-def _read_guid(ctx: Context, dn: DN) -> UUID:
-    raw = ctx.session.get(dn, ["objectGUID"]).first("objectGUID")
-    if raw is None or len(raw) != 16:
-        raise GenericDirectoryError("the object has no objectGUID", dn=str(dn))
-    return UUID(bytes_le=raw)
+    made = ctx.session.create(dn, ldap_class, attributes, identifier)
+    return made or guid_of(ctx.session.get(dn, ["objectGUID"]))
 
 
 # -- Queue (3.1.6.1.2) -------------------------------------------------------------------------------
@@ -124,11 +119,12 @@ def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
         values["mSMQQueueNameExt"] = (name.extension.encode(),)
 
     def below(machine: Machine) -> UUID:
+        sent = values
         if not values.get(DESCRIPTOR) and ctx.session.profile.writes_default_security:
             bound = security.sid_of(ctx.session.bound_sid())
-            values[DESCRIPTOR] = (security.queue_descriptor(machine=machine.sid, bound=bound),)
+            sent = values | {DESCRIPTOR: (security.queue_descriptor(machine=machine.sid, bound=bound),)}
         dn = places.queue_manager_of(machine.dn).child("CN", name.cn)
-        return _add(ctx, dn, table.ldap_class, values, _identity(queue, names))
+        return _add(ctx, dn, table.ldap_class, sent, _identity(queue, names))
 
     return with_machine(ctx, path.computer, below)
 
@@ -147,43 +143,51 @@ def _check_computer(name: str) -> None:
     PathName.parse(f"{name}\\q")
 
 
-def _create_queue_manager(ctx: Context, manager: QueueManager, names: frozenset[str]) -> UUID:
+def _create_queue_manager(
+    ctx: Context, manager: QueueManager, names: frozenset[str]
+) -> tuple[UUID, frozenset[str]]:
+    """Create it; of one that exists only the signing keys are written (M47).
+
+    Returns:
+        Its objectGUID, and the names of the attributes that the directory holds now.
+    """
     _check_computer(manager.computer_name or "")
     table = TABLES[QueueManager]
     values = stored_values(ctx, table, manager, names, Access.CREATE)
     if not names.isdisjoint(SERVICE_NAMES):
         values["mSMQServiceType"] = service_type(manager, manager.populated, {})
-    keys = signing_values(manager.public_signing_key_list) if "PublicSigningKeyList" in names else {}
+    keys = signing_values(manager.public_signing_key_list) if KEYS_NAME in names else {}
 
-    def below(machine: Machine) -> UUID:
-        # on every server: with the default of Active Directory's schema the machine could not make queues
-        values[DESCRIPTOR] = (
-            security.machine_descriptor(
-                supplied=manager.security if "Security" in names else None,
-                machine=machine.sid,
-                bound=security.sid_of(ctx.session.bound_sid()),
-                foreign="ForeignSystem" in names and manager.foreign_system,
-            ),
-        )
+    def below(machine: Machine) -> tuple[UUID, frozenset[str]]:
         dn = places.queue_manager_of(machine.dn)
+        sent = values | _machine_security(ctx, machine, manager, names)
         try:
-            identifier = _add(ctx, dn, table.ldap_class, values, _identity(manager, names))
-            served = Served(
-                identifier,
-                machine.dn.name,
-                manager.site_identifier_list if "SiteIdentifierList" in names else (),
-                {name: raws for name, raws in values.items() if raws}
-                | {"objectGUID": (identifier.bytes_le,)},
-            )
+            identifier = _add(ctx, dn, table.ldap_class, sent, _identity(manager, names))
         except ObjectAlreadyExists:
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
-            served = Served.of(ctx.session.get(dn, settings.ATTRIBUTES))
-            identifier = served.identifier
+            there = ctx.session.get(dn, settings.ATTRIBUTES)
+            ctx.session.modify(machine.dn, keys)
+            settings.reconcile(ctx, Served.of(there))
+            return guid_of(there), names & {KEYS_NAME}
         ctx.session.modify(machine.dn, keys)
-        settings.reconcile(ctx, served, renew=True)
-        return identifier
+        sites = manager.site_identifier_list if "SiteIdentifierList" in names else ()
+        stored = {name: raws for name, raws in values.items() if raws}
+        stored["objectGUID"] = (identifier.bytes_le,)
+        settings.make_all(ctx, Served(identifier, machine.dn.name, sites, stored))
+        return identifier, names
 
     return with_machine(ctx, manager.computer_name or "", below)
+
+
+def _machine_security(ctx: Context, machine: Machine, manager: QueueManager, names: frozenset[str]) -> Values:
+    # on every server: with the default of Active Directory's schema the machine could not make queues
+    descriptor = security.machine_descriptor(
+        supplied=manager.security if "Security" in names else None,
+        machine=machine.sid,
+        bound=security.sid_of(ctx.session.bound_sid()),
+        foreign="ForeignSystem" in names and manager.foreign_system,
+    )
+    return {DESCRIPTOR: (descriptor,)}
 
 
 # -- Site (3.1.6.1.3) --------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """LDAP values out of elements ([MS-MQDSSM] 3.1.6.1.x.2 step 2, 3.1.6.7.x.2 step 2)."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -15,7 +16,9 @@ from mqdssm.tables.row import Access, Computed, Holder, Row
 from mqdssm.tables.syntax import UINT32
 from mqdssm.wire.dtyp import SecurityDescriptor
 
-SERVICE_NAMES: Final = ("RoutingServer", "RemoteAccessServer", "DirectoryServer", "DirectoryServerType")
+log = logging.getLogger(__name__)
+
+SERVICE_NAMES: Final = tuple(compute.SERVICE_BITS)
 """What mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.1.1.5)."""
 
 DESCRIPTOR: Final = "nTSecurityDescriptor"
@@ -67,16 +70,19 @@ def for_server(ctx: Context, ldap_class: str, values: Values) -> Values:
     return values | {DESCRIPTOR: tuple(translate(ldap_class, image) for image in images)}
 
 
-def service_type(obj: QueueManager, names: Collection[str], stored: Mapping[str, Any]) -> tuple[bytes, ...]:
+def service_type(
+    obj: QueueManager, names: Collection[str], stored: Mapping[str, Any], bits: int | None = None
+) -> tuple[bytes, ...]:
     """The value of mSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
 
     Attributes that are not written keep what the directory holds: a write of one of the four must not
-    clear the bits of the others (decision M46).
+    clear the bits of the others, nor bits that nobody has named (decision M46).
 
     Args:
         obj: the queue manager.
         names: which of its attributes are written.
         stored: abstract values in the directory; empty on create.
+        bits: mSMQServiceType in the directory, None where it is not set.
     """
 
     def one(name: str) -> Any:
@@ -88,6 +94,11 @@ def service_type(obj: QueueManager, names: Collection[str], stored: Mapping[str,
         directory_server=one("DirectoryServer"),
         directory_server_type=one("DirectoryServerType"),
     )
+    if bits is not None:
+        written = 0
+        for name in compute.SERVICE_BITS.keys() & set(names):
+            written |= int(compute.SERVICE_BITS[name])  # the complement of a flag knows named bits alone
+        value = (value & written) | (bits & ~written)
     return (UINT32.dump(value),)
 
 
@@ -96,6 +107,9 @@ def _queue_managers(ctx: Context, identifiers: Sequence[UUID]) -> tuple[bytes, .
     if not identifiers:
         return ()
     found = References(ctx.session).dns_of(identifiers, TABLES[QueueManager].ldap_class)
+    for guid in identifiers:
+        if guid not in found:
+            log.warning("there is no queue manager %s: it is left out of the list that is written", guid)
     return tuple(found[guid].encode() for guid in dict.fromkeys(identifiers) if guid in found)
 
 

@@ -15,14 +15,12 @@ from mqdssm.directory.options import (
 )
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
-from mqdssm.errors import GenericDirectoryError
 from mqdssm.events import alias, create, delete, lookup, read, write
+from mqdssm.events.attributes import element_table
 from mqdssm.events.context import Context
 from mqdssm.events.iterators import Handle, Iterators
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.filters import Filter, SortKey
-from mqdssm.tables import TABLES
-from mqdssm.tables.element_table import ElementTable
 
 E = TypeVar("E", bound=DirectoryObject)
 
@@ -66,7 +64,7 @@ class Directory:
 
         Args:
             obj: says by Identifier, FullPath or name (in this order) which one.
-            recursive: take what is below it along: the queues of a queue manager.
+            recursive: take the queues of a queue manager along.
 
         Raises:
             GenericDirectoryError: a kind that cannot be deleted, or objects are below it.
@@ -90,7 +88,9 @@ class Directory:
             GenericDirectoryError: an attribute that cannot be read, or is damaged.
             ValueError: a filter value that the attribute cannot have.
         """
-        return cast("E", read.read(self._context, _table(kind), _filters(filters), _names(attributes)))
+        return cast(
+            "E", read.read(self._context, element_table(kind, "read"), _filters(filters), _names(attributes))
+        )
 
     def search(
         self,
@@ -116,7 +116,9 @@ class Directory:
             DirectoryError: while iterating; a search that breaks off never looks like a short list.
         """
         keys = (sort,) if isinstance(sort, SortKey) else tuple(sort)
-        found = lookup.search(self._context, _table(kind), _filters(filters), _names(attributes), keys)
+        found = lookup.search(
+            self._context, element_table(kind, "read"), _filters(filters), _names(attributes), keys
+        )
         return cast("Iterator[E]", found)
 
     def write(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> None:
@@ -255,6 +257,8 @@ def connect(
             enterprise object.
         ConfigError: settings that cannot be.
     """
+    # tracebacks that show variables must not show it
+    password = Secret(password) if isinstance(password, str) else password
     options = ConnectionOptions.of(
         url_or_urls,
         user=user,
@@ -280,13 +284,6 @@ def connect(
         session.close()
         raise
     return Directory(session, create_server_objects=create_server_objects)
-
-
-def _table(kind: type[DirectoryObject]) -> ElementTable:
-    table = TABLES.get(kind)
-    if table is None:
-        raise GenericDirectoryError(f"{kind.__name__} objects cannot be read: no directory keeps them")
-    return table
 
 
 def _filters(filters: Filter | Iterable[Filter]) -> tuple[Filter, ...]:

@@ -95,8 +95,13 @@ class _Closing(Iterator[DirectoryObject]):
             raise self._failure  # what broke off never looks like an end
         try:
             return next(self._objects)
+        except StopIteration:
+            raise
         except DirectoryError as error:
             self._failure = error
+            raise
+        except BaseException as error:  # Ctrl-C, too, ends the search behind it
+            self._failure = GenericDirectoryError(f"the iteration was broken off: {error!r}")
             raise
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ and the deletion of a queue manager are all the same reconciliation (M42).
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -16,7 +17,7 @@ from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists, ObjectNotF
 from mqdssm.events.context import Context
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
-from mqdssm.model.elements import Site
+from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES, places
 from mqdssm.tables.settings import COPIED, LDAP_CLASS
 from mqdssm.tables.syntax import BOOLEAN
@@ -27,7 +28,12 @@ MADE_BY_US: Final = "Made by mqdssm to hold MSMQ Settings"
 """Description of `server` and `Servers` objects of ours: only these are removed when they become empty."""
 
 CONFIGURATION_ATTRIBUTES: Final = tuple(copied.configuration for copied in COPIED)
+SETTINGS_ATTRIBUTES: Final = tuple(copied.settings for copied in COPIED)
 _ROLES: Final = ("mSMQRoutingServices", "mSMQDsServices", "mSMQDependentClientServices")
+
+
+ATTEMPTS_MAX: Final = 5
+"""How often what another program makes or removes at the same time is made good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +41,13 @@ class Served:
     """What a queue manager's entry says about its settings objects.
 
     Attributes:
-        identifier: objectGUID of the mSMQConfiguration.
+        identifier: objectGUID of the mSMQConfiguration; None for one that was made by hand without.
         computer: name of the computer.
         sites: GUIDs of mSMQSites.
         values: LDAP values of `CONFIGURATION_ATTRIBUTES` that are set, objectGUID among them.
     """
 
-    identifier: UUID
+    identifier: UUID | None
     computer: str
     sites: tuple[UUID, ...]
     values: Mapping[str, Sequence[bytes]]
@@ -49,13 +55,9 @@ class Served:
     @classmethod
     def of(cls, entry: Entry) -> "Served":
         """Out of an mSMQConfiguration entry that was read with `ATTRIBUTES`."""
-        dn = DN.parse(entry.dn)
         values = {name: entry.all(name) for name in CONFIGURATION_ATTRIBUTES if entry.all(name)}
-        raw = entry.first("objectGUID")
-        if raw is None or len(raw) != 16:
-            raise GenericDirectoryError("the queue manager has no objectGUID", dn=entry.dn)
         sites = tuple(UUID(bytes_le=value) for value in entry.all("mSMQSites") if len(value) == 16)
-        return cls(UUID(bytes_le=raw), dn.parent.name, sites, values)
+        return cls(_guid(entry, "objectGUID"), DN.parse(entry.dn).parent.name, sites, values)
 
     @property
     def is_server(self) -> bool:
@@ -66,13 +68,42 @@ class Served:
 ATTRIBUTES: Final = (*CONFIGURATION_ATTRIBUTES, "mSMQSites")
 
 
-def reconcile(ctx: Context, served: Served, *, renew: bool = False, gone: Sequence[UUID] = ()) -> None:
+def guid_of(entry: Entry) -> UUID:
+    """The objectGUID of an entry that was read with it.
+
+    Raises:
+        GenericDirectoryError: it has none.
+    """
+    found = _guid(entry, "objectGUID")
+    if found is None:
+        raise GenericDirectoryError("the object has no objectGUID", dn=entry.dn)
+    return found
+
+
+def _guid(entry: Entry, attribute: str) -> UUID | None:
+    raw = entry.first(attribute)
+    return None if raw is None or len(raw) != 16 else UUID(bytes_le=raw)
+
+
+def make_all(ctx: Context, served: Served) -> None:
+    """Make the settings objects of a new queue manager ([MS-MQDSSM] 3.1.6.1.1.3).
+
+    What an earlier queue manager of the computer left at their places is replaced.
+
+    Raises:
+        DirectoryError: one could not be made.
+    """
+    if served.is_server:
+        for dn in _places(ctx, served.sites, served.computer).values():
+            _put(ctx, dn, served, None, renew=True)
+
+
+def reconcile(ctx: Context, served: Served, *, gone: Sequence[UUID] = ()) -> None:
     """Make the settings objects what the queue manager's entry says.
 
     Args:
         ctx: the surroundings.
         served: the queue manager as it is now in the directory.
-        renew: existing ones are deleted and made anew, as a create does (3.1.6.1.1.3).
         gone: sites that it served before, whose objects may lack mSMQQMID.
 
     Raises:
@@ -80,25 +111,30 @@ def reconcile(ctx: Context, served: Served, *, renew: bool = False, gone: Sequen
     """
     wanted = _places(ctx, served.sites, served.computer) if served.is_server else {}
     found = _existing(ctx, served, [*wanted.values(), *_places(ctx, gone, served.computer).values()])
-    kept = {dn for dn in wanted.values() if dn in found}
+    kept = frozenset(wanted.values())
     for dn in found:
-        if dn not in kept or renew:
+        if dn not in kept:
             _delete(ctx, dn)
     for dn in wanted.values():
-        if dn in kept and not renew:
-            ctx.session.modify(dn, _changes(found[dn], served))
-        else:
-            _create(ctx, dn, served)
+        _put(ctx, dn, served, found.get(dn))
 
 
 def remove_all(ctx: Context, served: Served) -> None:
     """Delete the settings objects of a queue manager that was deleted ([MS-MQDSSM] 3.1.6.2.1.3).
 
     Raises:
-        DirectoryError: one could not be deleted.
+        DirectoryError: one could not be deleted; the others are.
     """
+    failed: GenericDirectoryError | None = None
     for dn in _existing(ctx, served, list(_places(ctx, served.sites, served.computer).values())):
-        _delete(ctx, dn)
+        try:
+            _delete(ctx, dn)
+        except GenericDirectoryError as error:
+            failed = failed or error
+    if failed is not None:
+        left = "the queue manager is deleted, this settings object of it is left over"
+        failed.hint = f"{failed.hint}; {left}" if failed.hint else left
+        raise failed
 
 
 def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN]:
@@ -114,24 +150,42 @@ def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN
 
 
 def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, Entry]:
-    """The settings objects there are: those that name the queue manager, and those at the likely places."""
-    attributes = [copied.settings for copied in COPIED]
+    """The settings objects there are: those that name the queue manager, and those at the likely places.
+
+    Those of another queue manager, of a computer of the same name elsewhere, are none of them.
+    """
     session = ctx.session
-    of_class = session.profile.class_filter(LDAP_CLASS)
     found: dict[DN, Entry] = {}
-    wanted = And((of_class, Equal("mSMQQMID", served.identifier.bytes_le)))
-    try:
-        for entry in session.find(places.sites_dn(ctx.forest_root), wanted, attributes):
-            found[DN.parse(entry.dn)] = entry
-    except ObjectNotFound:
-        return {}
+    if served.identifier is not None:
+        own = Equal("mSMQQMID", served.identifier.bytes_le)
+        wanted = And((session.profile.class_filter(LDAP_CLASS), own))
+        try:
+            for entry in session.find(places.sites_dn(ctx.forest_root), wanted, SETTINGS_ATTRIBUTES):
+                found[DN.parse(entry.dn)] = entry
+        except ObjectNotFound:
+            return {}
     for dn in likely:
         if dn not in found:
-            try:
-                found[dn] = session.get(dn, attributes, object_filter=of_class)
-            except ObjectNotFound:
-                continue
+            there = _entry_at(ctx, dn)
+            if there is not None and _other_owner(ctx, there, served) is None:
+                found[dn] = there
     return found
+
+
+def _entry_at(ctx: Context, dn: DN) -> Entry | None:
+    of_class = ctx.session.profile.class_filter(LDAP_CLASS)
+    try:
+        return ctx.session.get(dn, SETTINGS_ATTRIBUTES, object_filter=of_class)
+    except ObjectNotFound:
+        return None
+
+
+def _other_owner(ctx: Context, entry: Entry, served: Served) -> str | None:
+    """The DN of another queue manager that a settings object belongs to; None if there is none."""
+    owner = _guid(entry, "mSMQQMID")
+    if owner is None or owner == served.identifier:
+        return None
+    return References(ctx.session).dns_of([owner], TABLES[QueueManager].ldap_class).get(owner)
 
 
 def _values(served: Served) -> dict[str, tuple[bytes, ...]]:
@@ -143,15 +197,56 @@ def _changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
     return {name: values for name, values in _values(served).items() if tuple(entry.all(name)) != values}
 
 
+def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, renew: bool = False) -> None:
+    """Make or change one settings object, whatever other programs do to it meanwhile.
+
+    Args:
+        ctx: the surroundings.
+        dn: its place.
+        served: the queue manager.
+        there: what was found at its place, if anything was.
+        renew: what stands there turns out to be older than the queue manager: it is replaced.
+
+    Raises:
+        GenericDirectoryError: the settings of another queue manager stand there.
+        DirectoryError: it could not be made or changed.
+    """
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        try:
+            if there is None:
+                _create(ctx, dn, served)
+            else:
+                ctx.session.modify(dn, _changes(there, served))
+        except (ObjectAlreadyExists, ObjectNotFound) as error:
+            if attempt == ATTEMPTS_MAX or (there is None and isinstance(error, ObjectNotFound)):
+                raise
+            there = _entry_at(ctx, dn)
+            owner = None if there is None else _other_owner(ctx, there, served)
+            if owner is not None:
+                raise GenericDirectoryError(
+                    "the settings of another queue manager stand where those of this one belong",
+                    dn=str(dn),
+                    hint=f"two computers of one name serve the same site: the other one is {owner}",
+                ) from error
+            if there is not None and renew and _guid(there, "mSMQQMID") != served.identifier:
+                with suppress(ObjectNotFound):
+                    ctx.session.delete(dn)
+                there = None
+        else:
+            return
+
+
 def _create(ctx: Context, dn: DN, served: Served) -> None:
     attributes = {name: values for name, values in _values(served).items() if values}
-    try:
-        ctx.session.create(dn, LDAP_CLASS, attributes)
-    except ObjectNotFound:
-        if not ctx.create_server_objects:
-            raise
-        _make_server(ctx, dn.parent)
-        ctx.session.create(dn, LDAP_CLASS, attributes)
+    for attempt in range(ATTEMPTS_MAX):
+        try:
+            ctx.session.create(dn, LDAP_CLASS, attributes)
+        except ObjectNotFound:
+            if not ctx.create_server_objects or attempt == ATTEMPTS_MAX - 1:
+                raise
+            _make_server(ctx, dn.parent)
+        else:
+            return
 
 
 def _make_server(ctx: Context, server: DN) -> None:
@@ -159,8 +254,8 @@ def _make_server(ctx: Context, server: DN) -> None:
     for dn, ldap_class in ((server.parent, "serversContainer"), (server, "server")):
         try:
             ctx.session.create(dn, ldap_class, {"description": (MADE_BY_US.encode(),)})
-        except ObjectAlreadyExists:
-            continue
+        except (ObjectAlreadyExists, ObjectNotFound):
+            continue  # the attempt to add what belongs below shows what is missing
 
 
 def _delete(ctx: Context, dn: DN) -> None:

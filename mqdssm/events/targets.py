@@ -10,12 +10,12 @@ from mqdssm.events.context import Context
 from mqdssm.events.machines import with_machine
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
-from mqdssm.model.elements import Queue, QueueManager, Site, User
+from mqdssm.model.elements import Enterprise, Queue, QueueManager, Site, User
 from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import lower_each, name_of, rdn_candidates
 from mqdssm.tables import compute
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.places import queue_manager_of, site_dn
+from mqdssm.tables.places import enterprise_dn, queue_manager_of, site_dn
 from mqdssm.wire.sid import Sid
 
 
@@ -54,6 +54,8 @@ def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: 
             return queue_manager_at(ctx, table, computer, attributes)
         case Site(name=str(name)) if name:
             return entry_at(ctx, table, site_dn(ctx.forest_root, name), attributes)
+        case Enterprise():
+            return entry_at(ctx, table, enterprise_dn(ctx.forest_root), attributes)
         case User(security_identifier=str(sid)) if sid:
             return user_of(ctx, table, sid, attributes)
     keys = ", ".join(sorted(KEYS[table.name]))
@@ -111,7 +113,8 @@ def _queue_below(
         except ObjectNotFound:
             continue
         # two long names may share their first 55 units and the hash: the rest decides which queue it is
-        if rdn.extension is None or _is_named(entry, path.queue):
+        whole = rdn.extension is None and entry.first("mSMQQueueNameExt") is None
+        if whole or _is_named(entry, path.queue):
             return entry
     raise ObjectNotFound(
         f"there is no queue {path}", dn=str(parent.child("CN", rdn_candidates(path.queue)[0].cn))

@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from mqdssm.directory.entries import Entry
-from mqdssm.errors import GenericDirectoryError
 from mqdssm.events import settings
-from mqdssm.events.attributes import names_to_write
+from mqdssm.events.attributes import NO_ATTRIBUTES, element_table, left_by_write, names_to_write
 from mqdssm.events.context import Context
 from mqdssm.events.encode import SERVICE_NAMES, Values, for_server, service_type, stored_values
 from mqdssm.events.settings import Served
-from mqdssm.events.signing import DIGESTS, signing_values
-from mqdssm.events.targets import entry_at, locate
+from mqdssm.events.signing import signing_values
+from mqdssm.events.targets import locate
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
-from mqdssm.model.elements import ConnectedNetwork, Enterprise, QueueManager, User
-from mqdssm.tables import TABLES, compute, places
+from mqdssm.model.elements import QueueManager, User
+from mqdssm.tables import compute
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access
 from mqdssm.tables.syntax import BOOLEAN, UINT32
@@ -38,29 +37,19 @@ def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) 
         ObjectNotFound: there is no such object.
         ValueError: a value that no directory can hold.
     """
-    if isinstance(obj, ConnectedNetwork):
-        raise GenericDirectoryError("ConnectedNetwork objects cannot be written: no directory keeps them")
-    table = TABLES[type(obj)]
+    table = element_table(type(obj), "written")
     names = names_to_write(table, obj, attributes)
     match obj:
         case QueueManager():
             _write_queue_manager(ctx, table, obj, names)
-        case Enterprise():
-            values = stored_values(ctx, table, obj, names, Access.WRITE)
-            ctx.session.modify(_enterprise(ctx, table), for_server(ctx, table.ldap_class, values))
         case User():
             values = _user_values(ctx, table, obj, names)
-            ctx.session.modify(locate(ctx, table, obj, ["1.1"]).dn, values)
+            ctx.session.modify(locate(ctx, table, obj, NO_ATTRIBUTES).dn, values)
         case _:
             values = stored_values(ctx, table, obj, names, Access.WRITE)
-            dn = locate(ctx, table, obj, ["1.1"]).dn
+            dn = locate(ctx, table, obj, NO_ATTRIBUTES).dn
             ctx.session.modify(dn, for_server(ctx, table.ldap_class, values))
-    obj.mark_written()
-
-
-def _enterprise(ctx: Context, table: ElementTable) -> str:
-    """The one mSMQEnterpriseSettings object ([MS-MQDSSM] 3.1.6.7.3.2 step 3)."""
-    return entry_at(ctx, table, places.enterprise_dn(ctx.forest_root), ["1.1"]).dn
+    obj.mark_written(left_by_write(table, obj, names))
 
 
 def _write_queue_manager(
@@ -70,7 +59,7 @@ def _write_queue_manager(
     before = Served.of(entry)
     values = stored_values(ctx, table, manager, names, Access.WRITE)
     if not names.isdisjoint(SERVICE_NAMES):
-        values["mSMQServiceType"] = service_type(manager, names, _stored_roles(entry))
+        values["mSMQServiceType"] = service_type(manager, names, _stored_roles(entry), _service_bits(entry))
     keys = signing_values(manager.public_signing_key_list) if "PublicSigningKeyList" in names else {}
     ctx.session.modify(entry.dn, for_server(ctx, table.ldap_class, values))
     ctx.session.modify(DN.parse(entry.dn).parent, keys)
@@ -82,8 +71,7 @@ def _write_queue_manager(
 
 def _stored_roles(entry: Entry) -> dict[str, Any]:
     """What the directory holds of the attributes that mSMQServiceType is computed from."""
-    service = entry.first("mSMQServiceType")
-    bits = 0 if service is None else UINT32.load(service)
+    bits = _service_bits(entry) or 0
     serves = _flag(entry, "mSMQDsServices")
     return {
         "RoutingServer": _flag(entry, "mSMQRoutingServices"),
@@ -92,6 +80,11 @@ def _stored_roles(entry: Entry) -> dict[str, Any]:
         # the bits, whatever the flag says: they come to count when DirectoryServer becomes TRUE
         "DirectoryServerType": compute.directory_server_type(directory_server=True, service=bits),
     }
+
+
+def _service_bits(entry: Entry) -> int | None:
+    raw = entry.first("mSMQServiceType")
+    return None if raw is None else UINT32.load(raw)
 
 
 def _flag(entry: Entry, name: str) -> bool:
@@ -104,8 +97,12 @@ def _lower(values: Values) -> dict[str, list[bytes]]:
 
 
 def _user_values(ctx: Context, table: ElementTable, user: User, names: frozenset[str]) -> Values:
-    """Certificates and digests go together: digests that were not given come out of the certificates."""
+    """Certificates and digests go together: digests that were not given come out of the certificates.
+
+    Raises:
+        DecodeError: Certificates is no MQUSERSIGNCERTS.
+    """
     values = stored_values(ctx, table, user, names, Access.WRITE)
-    if "Certificates" in names and "CertificateDigestList" not in names:
-        values[DIGESTS] = signing_values(user.certificates)[DIGESTS]
+    if "Certificates" in names:
+        values = signing_values(user.certificates) | values
     return values

@@ -200,9 +200,13 @@ class DirectoryObject(BaseModel):
         """
         self._unset(self.field_name(adm))
 
-    def mark_written(self) -> None:
-        """Note that the directory now holds what this object holds: nothing is assigned any more."""
-        self._assigned = _NOTHING
+    def mark_written(self, left: Iterable[str] = ()) -> None:
+        """Note that the directory now holds what this object holds: nothing is assigned any more.
+
+        Args:
+            left: the specification's names of what was not sent: a later write has to send it.
+        """
+        self._assigned = frozenset(map(self.field_name, left))
         self._was_read = True
 
     def _unset(self, field: str) -> None:

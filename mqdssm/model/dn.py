@@ -44,6 +44,9 @@ _ESCAPABLE: Final = frozenset(' "#+,;<=>\\')
 # BER strings that a #hex value may hold: tag -> codec
 _BER_TEXT: Final = {4: "utf-8", 12: "utf-8", 19: "ascii", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
 _CACHED_DNS: Final = 16_384
+_UNICODE: Final = unicodedata.ucd_3_2_0
+"""LDAP compares names by the rules of Unicode 3.2 ([RFC4518] 2)."""
+_CASED: Final = frozenset({"Lu", "Lt"})
 
 
 class DN:
@@ -139,8 +142,10 @@ class DN:
     def normalized(self) -> str:
         """The key of all comparison: equal for DNs that name the same object (M3).
 
-        Types in lower case under one name each, values by NFKC and casefold with blanks collapsed, the
+        Types in lower case under one name each, values in lower case and NFKC with blanks collapsed, the
         pairs of a multi-valued RDN sorted. Commas and plus signs in it only separate.
+
+        Where servers differ it rather tells too much apart than too little: ß is not ss, as slapd has it.
         """
         if self._normalized is None:
             _set(self, "_normalized", ",".join(map(_normalized_rdn, self.rdns)))
@@ -247,14 +252,20 @@ def _normalized_pair(name: str, value: str) -> str:
 
 
 def _normalized_value(value: str) -> str:
-    if value.isascii():
-        folded = value.lower()
-    else:  # compatibility caseless matching, definition D146 of the Unicode standard
-        folded = unicodedata.normalize("NFD", value).casefold()
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKD", folded).casefold())
+    folded = value.lower() if value.isascii() else _UNICODE.normalize("NFKC", "".join(map(_lower, value)))
     if " " in folded:
         folded = " ".join(part for part in folded.split(" ") if part) or " "
     return _MUST_ESCAPE.sub(lambda match: f"\\{ord(match[0]):02x}", folded)
+
+
+@lru_cache(maxsize=4096)
+def _lower(character: str) -> str:
+    """The simple lower case of a letter; never a full case fold, which makes ß the same as ss.
+
+    A server may hold straße beside strasse: one key for both would lead to the wrong object.
+    """
+    lower = character.lower() if _UNICODE.category(character) in _CASED else character
+    return lower if len(lower) == 1 and _UNICODE.category(lower) != "Cn" else character
 
 
 def _checked_type(name: str) -> str:

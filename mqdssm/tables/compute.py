@@ -1,8 +1,9 @@
 """Pure computations of [MS-MQDSSM]: bits, names and paths that no single attribute holds."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntFlag
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -23,6 +24,21 @@ class ServiceBits(IntFlag):
     PRIMARY_ENTERPRISE_CONTROLLER = 0x08
     REMOTE_ACCESS_SERVER = 0x10
 
+
+_CONTROLLER: Final = (
+    ServiceBits.BACKUP_SITE_CONTROLLER
+    | ServiceBits.PRIMARY_SITE_CONTROLLER
+    | ServiceBits.PRIMARY_ENTERPRISE_CONTROLLER
+)
+SERVICE_BITS: Final[Mapping[str, ServiceBits]] = MappingProxyType(
+    {
+        "RoutingServer": ServiceBits.ROUTING_SERVER,
+        "RemoteAccessServer": ServiceBits.REMOTE_ACCESS_SERVER,
+        "DirectoryServer": _CONTROLLER,
+        "DirectoryServerType": _CONTROLLER,
+    }
+)
+"""Attributes of QueueManager -> the bits that they decide."""
 
 _SERVER_TYPES: Final = (  # should several bits be set, the highest role counts
     (ServiceBits.PRIMARY_ENTERPRISE_CONTROLLER, DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER),

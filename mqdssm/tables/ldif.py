@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from mqdssm.tables import schema, schema_attributes, schema_classes
+from mqdssm.model.dn import DN
+from mqdssm.tables import places, schema, schema_attributes, schema_classes
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
 from mqdssm.tables.schema_compare import Difference, compare
@@ -114,25 +115,26 @@ def base_tree_ldif(root: str = SAMPLE_ROOT, *, descriptor: bytes | None = None) 
         descriptor: nTSecurityDescriptor of CN=MsmqServices, if it shall have one (decision M41).
 
     Raises:
-        ValueError: the root does not begin with a DC.
+        ValueError: the root is no DN, or does not begin with a DC.
     """
-    attribute_type, _, rest = root.partition("=")
-    if attribute_type.strip().lower() != "dc" or not rest:
+    top = DN.parse(root)
+    if not top.name or [kind.upper() for kind, _ in top.rdn] != ["DC"]:
         raise ValueError(f"the root of the tree has to begin with DC=, not {root!r}")
-    entries = [_entry(root, "domainDNS", root)]
-    for rdns, cls in (
-        ("CN=Computers", "container"),
-        ("CN=Users", "container"),
-        ("CN=Configuration", "configuration"),
-        ("CN=Sites,CN=Configuration", "sitesContainer"),
-        ("CN=Services,CN=Configuration", "container"),
-    ):
-        entries.append(_entry(f"{rdns},{root}", cls, root))
-    services = _entry(f"CN=MsmqServices,CN=Services,CN=Configuration,{root}", "mSMQEnterpriseSettings", root)
-    services.append(("mSMQVersion", "200"))
+    entries = [
+        _entry(dn, cls, top)
+        for dn, cls in (
+            (top, "domainDNS"),
+            (places.computers_dn(top), "container"),
+            (places.users_dn(top), "container"),
+            (places.configuration_dn(top), "configuration"),
+            (places.sites_dn(top), "sitesContainer"),
+            (places.services_dn(top), "container"),
+            (places.enterprise_dn(top), "mSMQEnterpriseSettings"),
+        )
+    ]
+    entries[-1].append(("mSMQVersion", "200"))
     if descriptor is not None:
-        services.append(("nTSecurityDescriptor", descriptor))
-    entries.append(services)
+        entries[-1].append(("nTSecurityDescriptor", descriptor))
     blocks = ["\n".join(line for pair in entry for line in fold(*pair)) for entry in entries]
     return "\n\n".join(blocks) + "\n"
 
@@ -142,15 +144,14 @@ def base_tree_sample() -> str:
     return f"# {_MADE_BY}\n# Load: slapadd -b {SAMPLE_ROOT} -l base-tree.ldif\n{base_tree_ldif()}"
 
 
-def _entry(dn: str, cls: str, root: str) -> list[tuple[str, str | bytes]]:
+def _entry(dn: DN, cls: str, root: DN) -> list[tuple[str, str | bytes]]:
     """An entry named by its first RDN, with an objectGUID that is the same in every run."""
-    value = dn.partition(",")[0].partition("=")[2]
     return [
-        ("dn", dn),
+        ("dn", str(dn)),
         ("objectClass", "top"),
         ("objectClass", cls),
-        (schema.object_class(cls).rdn, value),
-        ("objectGUID", _stable_guid(dn, root).bytes_le),
+        (schema.object_class(cls).rdn, dn.name),
+        ("objectGUID", _stable_guid(str(dn), str(root)).bytes_le),
     ]
 
 

@@ -93,14 +93,19 @@ def settings_dn(root: DN, site: str, computer: str) -> DN:
     return server_dn(root, site, computer).child("CN", SETTINGS_NAME)
 
 
-def services_dn(root: DN) -> DN:
-    """CN=Services, the parent of the enterprise object."""
-    return configuration_dn(root).child("CN", "Services")
+def services_dn(root: DN, configuration: DN | None = None) -> DN:
+    """CN=Services, the parent of the enterprise object.
+
+    Args:
+        root: the root domain.
+        configuration: the configuration naming context; CN=Configuration of the root if not given.
+    """
+    return (configuration or configuration_dn(root)).child("CN", "Services")
 
 
-def enterprise_dn(root: DN) -> DN:
-    """CN=MsmqServices, the one mSMQEnterpriseSettings ([MS-MQDSSM] 2.2.1, 2.2.3)."""
-    return services_dn(root).child("CN", ENTERPRISE_NAME)
+def enterprise_dn(root: DN, configuration: DN | None = None) -> DN:
+    """CN=MsmqServices, the one mSMQEnterpriseSettings ([MS-MQDSSM] 2.2.1, 2.2.3); as `services_dn`."""
+    return services_dn(root, configuration).child("CN", ENTERPRISE_NAME)
 
 
 def link_dn(root: DN, name: str) -> DN:

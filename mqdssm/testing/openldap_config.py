@@ -37,11 +37,12 @@ _PLACES_OF_SCHEMA: Final = (
     "/opt/homebrew/etc/openldap/schema",
     "/usr/local/etc/openldap/schema",
 )
+_CONTAINER: Final = "use mqdssm.testing.OpenLdapContainer, which needs a container engine only"
 _INSTALL: Final = (
     "Install it: Debian, Ubuntu: apt-get install slapd ldap-utils util-linux; "
     "Fedora: dnf install openldap-servers openldap-clients; "
     "macOS: brew install openldap flock; "
-    "or use mqdssm.testing.OpenLdapContainer, which needs a container engine only"
+    f"or {_CONTAINER}"
 )
 
 
@@ -210,6 +211,8 @@ def require_software() -> None:
     Raises:
         ConfigError: it is not; the message says what to install.
     """
+    if not hasattr(os, "getuid"):
+        raise ConfigError(f"OpenLDAP's server runs on Linux and other Unixes only; {_CONTAINER}")
     places = os.pathsep.join((os.environ.get("PATH", os.defpath), *_PLACES_OF_PROGRAMS))
     missing = [
         name for name in ("slapd", "slapadd", "slappasswd", "flock") if not shutil.which(name, path=places)

@@ -1,6 +1,5 @@
 """Finding ports for a slapd, and telling whether it answers or why it does not."""
 
-import fcntl
 import os
 import random
 import socket
@@ -91,6 +90,8 @@ def require_free(folder: Path) -> None:
     Raises:
         ConfigError: another server serves the folder.
     """
+    import fcntl  # not on Windows, where the container can still be used
+
     try:
         lock = (folder / "lock").open("r+")
     except OSError:

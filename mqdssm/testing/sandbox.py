@@ -6,7 +6,6 @@ again when it crashes, and is the only one that may serve the folder.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -90,12 +89,12 @@ def start_sandbox(folder: str | Path, options: OpenLdapOptions | None = None) ->
         ConfigError: software is missing, the folder or a port is in use, the folder holds a directory
             with another root, ….
     """
+    require_software()
     place = ServerFolder(Path(folder).absolute())
     with _one_at_a_time(place.path):
         known = _read(place.path)
         if known is not None and _supervisor_runs(place.path):
             return _state(place.path, known)
-        require_software()
         require_free(place.path)
         options = _options(known, options, place.path)
         for attempt in range(1, START_ATTEMPTS + 1):
@@ -231,6 +230,8 @@ def _state(path: Path, known: dict[str, Any]) -> SandboxState:
 
 def _supervisor_runs(path: Path) -> bool:
     """Tell whether somebody holds the lock on the pid file, as a supervisor does while it lives."""
+    import fcntl  # not on Windows, where require_software() has said so
+
     try:
         with (path / PID_FILE).open("r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -249,6 +250,8 @@ def _pid(path: Path) -> int | None:
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
     """Let two commands that start the same sandbox do it one after the other."""
+    import fcntl
+
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (path / "sandbox.lock").open("w") as lock:

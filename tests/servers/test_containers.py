@@ -207,7 +207,7 @@ class TestWithoutAnEngine:
         container.close()
 
     def test_building_says_it(self):
-        with pytest.raises(ConfigError, match="was not built"):
+        with pytest.raises(ConfigError, match="no container engine answers"):
             containers.ensure_image()
 
     def test_without_the_extra_the_message_names_it(self, monkeypatch):

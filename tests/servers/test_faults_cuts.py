@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -154,6 +155,43 @@ def test_an_add_that_met_another_object_is_not_taken_for_ours(
         proxy.arm(down=0)
         with pytest.raises(ObjectAlreadyExists):
             session.add(dn, container(uuid4()))
+
+
+def test_an_add_that_met_an_older_object_with_the_same_guid_is_not_taken_for_ours(
+    session: Session, witness: Session, proxy: Proxy
+) -> None:
+    """The caller brings the GUID (M37), so that name and GUID prove nothing; the values do."""
+    with scratch(witness) as parent:
+        dn, guid = f"CN=again,{parent}", uuid4()
+        witness.add(dn, container(guid, description=[b"older"]))
+        session.get(parent, [])
+        proxy.arm(down=0)
+        with pytest.raises(ObjectAlreadyExists, match="with other values"):
+            session.add(dn, container(guid, description=[b"newer"]))
+        assert witness.get(dn, ["description"]).first("description") == b"older"
+
+
+def test_a_change_that_was_overwritten_at_once_is_not_said_to_have_changed_nothing(
+    session: Session, witness: Session, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scratch(witness) as dn:
+        session.read_back = HASTY
+        session.get(dn, [])
+        read, before = session._reading.get_all, []
+
+        def read_after_another_writer(*target: Any, **how: Any) -> Any:
+            before.extend(witness.get(dn, ["description"]).all("description"))
+            witness.modify(dn, {"description": [b"theirs"]})
+            return read(*target, **how)
+
+        monkeypatch.setattr(session._reading, "get_all", read_after_another_writer)
+        proxy.arm(down=0)
+        with pytest.raises(DirectoryNotConnected, match="does not hold the new values") as caught:
+            session.modify(dn, {"description": [b"ours"]})
+        assert before[0] == b"ours"  # it had been carried out
+        assert not isinstance(caught.value, OutcomeUnknown)
+        assert "or somebody has overwritten them" in str(caught.value)
+        assert "nothing has changed" not in str(caught.value)
 
 
 def test_an_add_found_under_another_name_is_not_ours(

@@ -23,7 +23,7 @@ from ldap3.core.exceptions import (
 )
 
 from mqdssm.errors import ConfigError
-from mqdssm.testing import OpenLdapServer, accounts
+from mqdssm.testing import OpenLdapServer, accounts, start_sandbox
 from mqdssm.testing import openldap_config as config
 from mqdssm.testing.openldap_start import answers, failure, free_ports
 
@@ -419,10 +419,37 @@ class TestMissingSoftware:
         assert not (tmp_path / "new").exists()
 
 
+class TestOtherSystems:
+    def test_windows_is_told_to_use_the_container(self, monkeypatch, tmp_path):
+        monkeypatch.delattr(os, "getuid")
+        for start in (OpenLdapServer(tmp_path / "new").start, lambda: start_sandbox(tmp_path / "new")):
+            with pytest.raises(ConfigError, match=r"Unixes only; use mqdssm\.testing\.OpenLdapContainer"):
+                start()
+        monkeypatch.undo()
+        assert not (tmp_path / "new").exists()
+
+    def test_all_but_the_supervisor_can_be_imported_without_unix_modules(self):
+        code = (
+            "import sys\n"
+            "sys.modules['fcntl'] = sys.modules['pwd'] = None\n"
+            "import mqdssm.testing as t\n"
+            "print([getattr(t, name) is not None for name in t.__all__])\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            cwd=Path(__file__).parents[2],
+        )
+        assert "False" not in ran.stdout
+
+
 # A program of its own that starts a server, says where it is, and waits to be ended.
 OWNER = """
 import sys, time
-from mqdssm.testing import OpenLdapServer, accounts
+from mqdssm.testing import OpenLdapServer, accounts, start_sandbox
 with OpenLdapServer(durable=False) as server:
     {then}
     print(server.pid, server._supervisor.process.pid, server.folder, flush=True)

@@ -15,6 +15,7 @@ from sessions import clear_text, container, options_for, scratch
 
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import Scope, encode_unbind
 from mqdssm.directory.session import Session
 from mqdssm.errors import (
@@ -200,6 +201,7 @@ class TestLostConnections:
             monkeypatch.setattr(Channel, "is_usable", lambda channel: not channel.broken)
             proxy.cut_all()
             time.sleep(0.1)
+            session.read_back = ReadBack(settle_s=0.2)
             with pytest.raises(DirectoryNotConnected, match="was not carried out"):
                 session.add(f"CN=a,{place}", container(uuid4()))  # it left, and was read back
             session._pool._idle[0][1]._transport.close()  # this one cannot even be written to

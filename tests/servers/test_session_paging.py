@@ -11,6 +11,7 @@ from proxy import Proxy, scripted_server
 from sessions import clear_text, container, options_for, scratch
 
 from mqdssm.directory import searching
+from mqdssm.directory import session as session_module
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.requests import Scope
@@ -79,6 +80,19 @@ def test_slow_reader_is_not_read_ahead_for(
         next(found)
     assert session.round_trips - before == 2  # not the third: the reader was slow
     assert len(list(found)) == CHILDREN - 11
+
+
+def test_large_pages_are_not_asked_for_ahead(
+    session: Session, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the sockets do not take waits at the server, whose time limit runs while the reader pauses."""
+    monkeypatch.setattr(searching, "AHEAD_BYTES_MAX", 1000)
+    found = session.find(family, TRUE, ["cn", "description"], Scope.ONE_LEVEL, 10)
+    before = session.round_trips
+    for _ in range(10):
+        next(found)
+    assert session.round_trips - before == 1
+    assert len(list(found)) == CHILDREN - 10
 
 
 def test_several_searches_at_once_and_other_work_between(session: Session, family: str) -> None:
@@ -195,6 +209,19 @@ class TestLimits:
                     return
                 with pytest.raises(kind, match=words):
                     list(found)
+
+    @pytest.mark.spec("MS-MQDSSM 3.1.6.15")
+    def test_the_time_limit_counts_for_each_page(
+        self, session: Session, family: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Decision M58, with a limit of a second instead of two minutes."""
+        monkeypatch.setattr(session_module, "SEARCH_TIME_LIMIT_S", 1)
+        got = []
+        for entry in session.find(family, TRUE, ["cn"], Scope.ONE_LEVEL, 10):
+            got.append(entry.first("cn") or b"")
+            if len(got) in {5, 15, 25}:
+                time.sleep(0.8)
+        assert sorted(got) == ALL
 
     def test_a_page_has_the_whole_limit_for_itself(
         self, openldap_server: OpenLdapServer, family: str

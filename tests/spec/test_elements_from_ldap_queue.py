@@ -8,6 +8,8 @@ from hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm import PrivacyLevel, Queue
+from mqdssm.events.computed import computer_of
+from mqdssm.model.dn import DN
 
 
 @pytest.fixture
@@ -196,6 +198,15 @@ def test_qualified_path_name_is_empty_without_dns_name(world, made) -> None:
         found = world.directory.read(Queue, by_guid(queue.guid), attributes=attributes)
         assert found.is_populated("QualifiedPathname")
         assert found.qualified_pathname == ""
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.2")
+@pytest.mark.parametrize("cn", ["q", "x\\, y", "x\\2C y", '"x, y"', "x\\\\"])
+def test_the_computer_of_a_queue_however_the_server_writes_its_dn(cn) -> None:
+    """Step 4; decision M36: slapd writes ``\\2C`` where Active Directory writes ``\\,``."""
+    computer = DN.parse("CN=pc,CN=Computers,DC=example,DC=com")
+    assert DN.parse(computer_of(f"CN={cn},CN=msmq,{computer}", 2)) == computer
+    assert DN.parse(computer_of(f"CN=msmq,{computer}", 1)) == computer
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.2.3")

@@ -195,6 +195,29 @@ def test_a_search_that_broke_off_never_looks_like_an_end() -> None:
     assert len(iterators) == 0
 
 
+class Found(Iterator[mqdssm.DirectoryObject]):
+    """A search that never ends by itself."""
+
+    closed = False
+
+    def __next__(self) -> mqdssm.DirectoryObject:
+        return Queue()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.6")
+def test_the_end_closes_the_search_at_once() -> None:
+    """Not whenever the last reference to it happens to go."""
+    iterators, searches = Iterators(), [Found(), Found()]
+    handles = [iterators.begin(search) for search in searches]
+    iterators.end(handles[0])
+    assert [search.closed for search in searches] == [True, False]
+    iterators.end_all()
+    assert searches[1].closed
+
+
 @pytest.mark.spec("MS-MQDSSM 3.1.6.5")
 def test_threads_may_share_an_iterator(world, queues) -> None:
     """Each object goes to one of them."""

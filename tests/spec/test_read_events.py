@@ -148,7 +148,7 @@ def test_attributes_that_bring_another_one_along(world, made, asked, more) -> No
 def test_queue_manager_attributes_that_no_directory_keeps(world, made, asked) -> None:
     queue_manager = a_queue_manager(world, made)
     for target in (by_guid(queue_manager.guid), Filter("RoutingServer", "==", False)):
-        with pytest.raises(mqdssm.GenericDirectoryError, match=asked[-1]) as failed:
+        with pytest.raises(mqdssm.GenericDirectoryError, match=r"not kept|NoSuchName") as failed:
             world.directory.read(QueueManager, target, attributes=asked)
         assert failed.value.result is RESULT.GENERIC_ERROR
 
@@ -159,7 +159,7 @@ def test_site_attributes_that_no_directory_keeps(world, made, asked) -> None:
     """Decision M27: both spellings of the signing key."""
     site = a_site(world, made)
     for target in (by_guid(site.guid), Filter("ForeignSite", "==", False)):
-        with pytest.raises(mqdssm.GenericDirectoryError, match=asked) as failed:
+        with pytest.raises(mqdssm.GenericDirectoryError, match=f"{asked} is not kept") as failed:
             world.directory.read(Site, target, attributes=["Name", asked])
         assert failed.value.result is RESULT.GENERIC_ERROR
 

@@ -1,5 +1,6 @@
 """OpenLDAP's slapd with the MSMQ schema of this project."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import UUID
@@ -9,6 +10,7 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Not
 from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context, context_dn
 from mqdssm.directory.requests import DEREF_OID, Control, Scope, deref_control
 from mqdssm.errors import (
+    DecodeError,
     DirectoryError,
     GenericDirectoryError,
     ObjectAlreadyExists,
@@ -20,6 +22,8 @@ from mqdssm.wire.dtyp import Sid
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
     from mqdssm.directory.responses import LdapResult
+
+log = logging.getLogger(__name__)
 
 RDN_VALUE_BYTES_MAX: Final = 242
 """UTF-8 bytes in the value of an RDN: more is result 80 without a word (LMDB's key of 511 bytes)."""
@@ -134,7 +138,13 @@ class OpenLdap(Profile):
             value = session.get(name, ["objectSid"]).first("objectSid")
         except ObjectNotFound:
             return None  # the rootdn of slapd need not exist as an entry
-        return None if value is None else str(Sid.from_bytes(value))
+        if value is None:
+            return None
+        try:
+            return str(Sid.from_bytes(value))
+        except DecodeError as error:
+            log.warning("the objectSid of %s counts as none: %s", name, error)
+            return None
 
 
 def _first_context(contexts: "list[bytes]") -> DN:

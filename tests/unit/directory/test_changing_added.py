@@ -1,4 +1,4 @@
-"""Whether an object that was added is there: the object of that GUID at that name, and no other."""
+"""Whether an object that was added is there: that name, that GUID and those values, and no other."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -12,19 +12,26 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.errors import ObjectAlreadyExists, ObjectNotFound
 
 GUID = uuid4()
-SENT = {"objectClass": [b"mSMQQueue"], "objectGUID": [GUID.bytes_le]}
+SENT = {"objectClass": [b"mSMQQueue"], "objectGUID": [GUID.bytes_le], "mSMQLabelEx": [b"mine"]}
 OURS = "CN=new,CN=msmq,CN=w1,CN=Computers,DC=example,DC=com"
 
 
 class Shelf:
     """A directory that holds one object at most."""
 
-    def __init__(self, dn: str | None, guid: UUID = GUID) -> None:
+    def __init__(
+        self, dn: str | None, guid: UUID = GUID, other: dict[str, list[bytes]] | None = None
+    ) -> None:
         self._dn = dn
         self._guid = guid
+        own = {"objectclass": [b"top", b"msmqqueue"], "msmqlabelex": [b"mine"], "objectguid": [guid.bytes_le]}
+        self._values = own | (other or {})
 
     def get_all(self, target: Any, attributes: Sequence[str], **_: object) -> list[Entry]:
-        here = [] if self._dn is None else [Entry(self._dn, {"objectguid": [self._guid.bytes_le]})]
+        shown = {
+            name.lower(): self._values[name.lower()] for name in attributes if name.lower() in self._values
+        }
+        here = [] if self._dn is None else [Entry(self._dn, shown)]
         if isinstance(target, UUID):
             return here if target == self._guid else []
         if self._dn is None or target.lower() != self._dn.lower():
@@ -52,3 +59,14 @@ def test_another_object_with_the_guid_that_we_brought_is_not_ours() -> None:
 def test_another_object_at_our_name_is_not_ours() -> None:
     with pytest.raises(ObjectAlreadyExists, match="that name"):
         was_added(Shelf(OURS, uuid4()))
+
+
+@pytest.mark.parametrize(
+    "other", [{"msmqlabelex": [b"older"]}, {"msmqlabelex": []}, {"objectclass": [b"top"]}]
+)
+def test_an_older_object_with_name_and_guid_that_we_brought_is_not_ours(
+    other: dict[str, list[bytes]],
+) -> None:
+    """Migrated a second time: the server refused it, and its answer was lost."""
+    with pytest.raises(ObjectAlreadyExists, match=r"other values.*was there before"):
+        was_added(Shelf(OURS, other=other))

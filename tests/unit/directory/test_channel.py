@@ -93,6 +93,7 @@ class TestAnswers:
         )
         page = wire.channel.receive(number, soon())
         assert [len(messages) for _, messages in page.parts] == [1]
+        assert page.references == 1
 
 
 BREAKS: dict[str, tuple[Callable[[int], bytes], str]] = {
@@ -123,6 +124,8 @@ class TestBroken:
             wire.channel.receive(number, soon(), ADD_RESPONSE)
         assert caught.value.request_left
         assert not caught.value.timed_out
+        assert caught.value.garbled == (name != "notice of disconnection")
+        assert caught.value.is_final == caught.value.garbled
         assert wire.channel.broken
 
     @pytest.mark.parametrize("came", [b"", b"\x30", answers.entry(7, "cn=a"), answers.search_done(7)[:-1]])

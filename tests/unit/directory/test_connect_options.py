@@ -1,10 +1,12 @@
 """Connection settings are checked against each other before anything is sent."""
 
 import pickle
+import traceback
 from typing import Any
 
 import pytest
 
+import mqdssm
 from mqdssm.directory.connect import trust
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.secret import Secret
@@ -118,6 +120,20 @@ class TestSecret:
             assert "s3cr3t" not in text
         assert secret.reveal() == "s3cr3t-words"
         assert options.password == secret
+
+    @pytest.mark.parametrize("call", [ConnectionOptions.of, mqdssm.connect], ids=["options", "connect"])
+    @pytest.mark.parametrize(
+        "settings",
+        [{"tls": "yes"}, {"page_size": 0}, {"tls": "none"}],
+        ids=["tls", "page size", "clear text"],
+    )
+    def test_no_variable_of_ours_shows_the_password(self, call: Any, settings: dict[str, Any]) -> None:
+        with pytest.raises(ConfigError) as refused:
+            call("ldap://192.0.2.1", **USER, **settings)
+        shown = traceback.TracebackException.from_exception(refused.value, capture_locals=True)
+        ours = [frame for frame in shown.stack if "test_connect_options" not in frame.filename]
+        assert any("password" in (frame.locals or {}) for frame in ours)
+        assert not [frame.name for frame in ours if USER["password"] in str(frame.locals)]
 
     def test_is_a_value(self) -> None:
         assert Secret("a") == Secret("a") != Secret("b")

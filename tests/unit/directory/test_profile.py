@@ -1,5 +1,6 @@
 """What is special about a server, read from its root DSE."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,6 +20,7 @@ from mqdssm.errors import (
     ObjectNotFound,
 )
 from mqdssm.model.dn import DN
+from mqdssm.wire.dtyp import Sid
 
 OPENLDAP = OpenLdap()
 GUID = UUID("68f32679-6a34-437f-a30c-563cc7a5e002")
@@ -168,3 +170,28 @@ class TestExplanations:
     )
     def test_all_others_are_left_to_the_general_rule(self, result: LdapResult, name: str | None) -> None:
         assert OPENLDAP.explain(result, "add", name) is None
+
+
+class Somebody:
+    """A bound identity with an objectSid."""
+
+    def __init__(self, sid: bytes) -> None:
+        self._sid = sid
+
+    def bound_name(self) -> str:
+        return "CN=me,DC=x"
+
+    def get(self, target: Any, attributes: Any) -> Entry:
+        assert (target, attributes) == ("CN=me,DC=x", ["objectSid"])
+        return Entry("CN=me,DC=x", {"objectsid": [self._sid]})
+
+
+class TestBoundSid:
+    def test_of_the_bound_entry(self) -> None:
+        assert OPENLDAP.bound_sid(Somebody(bytes(Sid.parse("S-1-5-21-1-2-3-1001")))) == "S-1-5-21-1-2-3-1001"
+
+    @pytest.mark.parametrize("damaged", [b"", b"\x01", b"\x01\x05" + bytes(6) + b"cut", b"S-1-5-18"])
+    def test_a_damaged_one_counts_as_none(self, damaged: bytes, caplog: pytest.LogCaptureFixture) -> None:
+        assert OPENLDAP.bound_sid(Somebody(damaged)) is None
+        (warning,) = caplog.messages
+        assert "objectSid of CN=me,DC=x counts as none" in warning

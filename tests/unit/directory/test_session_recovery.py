@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import pytest
 
-from mqdssm.directory.recovery import Fate, ReadBack, has_values
+from mqdssm.directory.recovery import Fate, ReadBack, has_values, is_as_sent
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
 
 QUICK = ReadBack(settle_s=0.1, limit_s=0.5)
@@ -48,6 +49,11 @@ def test_not_made_is_believed_after_a_while() -> None:
     assert 0.1 <= time.monotonic() - started < 0.5
 
 
+def test_a_busy_server_gets_time_to_finish() -> None:
+    """Half a second is too short for a commit that waits for others: the ordinary limit is far above it."""
+    assert 1.5 <= ReadBack().settle_s <= ReadBack().limit_s / 5
+
+
 def test_nobody_to_ask() -> None:
     started = time.monotonic()
     fate, why = QUICK.find_out(looks(GONE))
@@ -85,3 +91,26 @@ class TestHasValues:
         assert not has_values(found, {"mSMQSite1": [b"CN=S2,CN=Sites,DC=x"]})
         assert not has_values(found, {"mSMQSite1": [b"no name"]})
         assert not has_values(found, {"mSMQLabelEx": [b"CN=a,DC=x"]})  # a text that looks like one
+
+
+class TestIsAsSent:
+    SENT: ClassVar[dict[str, list[bytes]]] = {
+        "objectClass": [b"mSMQQueue"],
+        "nTSecurityDescriptor": [b"ours"],
+        "mSMQLabelEx": [b"label"],
+    }
+
+    def test_what_servers_complete(self) -> None:
+        found = {
+            "objectclass": [b"top", b"msmqQueue"],
+            "ntsecuritydescriptor": [b"ours and more"],
+            "msmqlabelex": [b"label"],
+        }
+        assert is_as_sent(found, self.SENT)
+        assert is_as_sent(found | {"description": [b"not sent"]}, self.SENT)
+        assert not is_as_sent(found | {"objectclass": [b"top"]}, self.SENT)
+        assert not is_as_sent(found | {"msmqlabelex": [b"other"]}, self.SENT)
+
+    def test_what_is_missing(self) -> None:
+        assert not is_as_sent({}, self.SENT)
+        assert not is_as_sent({"objectclass": [b"mSMQQueue"]}, self.SENT)

@@ -68,16 +68,32 @@ def test_referred_bind_is_an_error(trap: tuple[str, list[str]]) -> None:
     assert caught == []
 
 
-def test_references_of_a_search_are_passed_over(trap: tuple[str, list[str]]) -> None:
+def test_references_of_a_search_are_passed_over_and_counted(
+    trap: tuple[str, list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
     url, caught = trap
 
-    def reply(number: int) -> bytes:
+    def reply(number: int, cookie: bytes) -> bytes:
         reference = answers.message(number, tlv(SEARCH_REFERENCE, octet_string(url)))
-        return answers.entry(number, "CN=a,DC=x") + reference + answers.search_done(number, cookie=b"")
+        return answers.entry(number, "CN=a,DC=x") + reference + answers.search_done(number, cookie=cookie)
 
-    script = answers.conversation(answers.bind_done, answers.openldap_root_dse, reply)
+    script = answers.conversation(
+        answers.bind_done,
+        answers.openldap_root_dse,
+        lambda number: reply(number, b"more"),
+        lambda number: reply(number, b""),
+        lambda number: reply(number, b""),
+        lambda number: answers.entry(number, "CN=b,DC=x") + answers.search_done(number, cookie=b""),
+    )
     with scripted_server(script) as port:
         options = ConnectionOptions.of(f"ldap://127.0.0.1:{port}", tls="none")
         with Session.open(options) as session:
-            assert [one.dn for one in session.find("DC=x", TRUE, [])] == ["CN=a,DC=x"]
+            assert [one.dn for one in session.find("DC=x", TRUE, [])] == ["CN=a,DC=x"] * 2
+            (warning,) = caplog.messages  # one a search, not one a page
+            assert warning.startswith("the search below DC=x")
+            assert "2 references were not followed" in warning
+            assert session.get("DC=y", []).dn == "CN=a,DC=x"
+            assert "DC=y" in caplog.messages[1]
+            assert list(session.find("DC=z", TRUE, []))
+    assert len(caplog.messages) == 2
     assert caught == []

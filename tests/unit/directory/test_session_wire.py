@@ -129,12 +129,14 @@ def test_search_by_guid(wire: tuple[Session, Recorder]) -> None:
     )
 
 
+@pytest.mark.spec("MS-MQDSSM 3.1.6.15")
 def test_paged_search(wire: tuple[Session, Recorder]) -> None:
     wanted = Equal("cn", b"*)(\x00")
     request = last(wire, lambda session: list(session.find(DN, wanted, ["cn"], Scope.ONE_LEVEL, 500)))
+    # timeLimit is 120, as asked for (decision M58); in all other searches 0
     control = "a0 27 30 25 04 16 '1.2.840.113556.1.4.319' 0101ff 04 08 30 06 02 02 01f4 0400"
     assert request == ber(
-        "63 2c 04 09 'CN=q,DC=x' 0a0101 0a0100 020100 020100 010100 a3 0a 04 02 'cn' 04 04 2a292800"
+        "63 2c 04 09 'CN=q,DC=x' 0a0101 0a0100 020100 020178 010100 a3 0a 04 02 'cn' 04 04 2a292800"
         f"30 04 04 02 'cn' {control}"
     )
 
@@ -174,3 +176,10 @@ def test_rename(wire: tuple[Session, Recorder]) -> None:
     assert request == ber("6c 14 04 09 'CN=q,DC=x' 04 04 'CN=r' 01 01 ff")
     request = last(wire, lambda session: session.rename(DN, "CN=r", "DC=y"))
     assert request == ber("6c 1a 04 09 'CN=q,DC=x' 04 04 'CN=r' 01 01 ff 80 04 'DC=y'")
+
+
+@pytest.mark.spec("MS-MQDSSM 2.2.1")
+def test_the_enterprise_is_looked_for_at_its_place(wire: tuple[Session, Recorder]) -> None:
+    request = last(wire, lambda session: session.check_msmq())
+    place = "CN=MsmqServices,CN=Services,CN=Configuration,dc=example,dc=com"
+    assert answers.octet_string(place) in bytes.fromhex(request)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mqdssm.tables import TABLES, ldif, markdown, schema, schema_attributes
+from mqdssm.model.dn import DN
+from mqdssm.tables import TABLES, ldif, markdown, places, schema, schema_attributes
 from mqdssm.tables.generated import generated_files
 from mqdssm.tables.ldif import attribute_definition, class_definition, fold
 from mqdssm.tables.schema_compare import compare, needed_attributes, parse_description
@@ -103,6 +104,18 @@ def test_the_base_tree_has_what_the_events_need():
     for wrong in ("", "ou=x", "dc="):
         with pytest.raises(ValueError, match="has to begin with DC="):
             ldif.base_tree_ldif(wrong)
+    with pytest.raises(ValueError, match="dc"):
+        ldif.base_tree_ldif("dc=x,nonsense")
+
+
+@pytest.mark.spec("MS-MQDSSM 2.2.1")
+def test_the_base_tree_is_where_the_places_are():
+    root = DN.parse(r"dc=a\,b, dc=example")
+    text = ldif.base_tree_ldif(r"dc=a\,b, dc=example")
+    dns = [line[4:] for line in text.splitlines() if line.startswith("dn: ")]
+    assert dns[0] == str(root)
+    assert dns[-2:] == [str(places.services_dn(root)), str(places.enterprise_dn(root))]
+    assert "dc: a,b\n" in text
 
 
 def test_the_root_dse_names_the_contexts():

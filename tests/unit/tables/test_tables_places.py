@@ -22,6 +22,10 @@ CONFIGURATION = "CN=Configuration,DC=example,DC=com"
         (places.computer_dn(ROOT, "web01"), "CN=web01,CN=Computers,DC=example,DC=com"),
         (places.site_dn(ROOT, "Berlin"), f"CN=Berlin,CN=Sites,{CONFIGURATION}"),
         (places.enterprise_dn(ROOT), f"CN=MsmqServices,CN=Services,{CONFIGURATION}"),
+        (
+            places.enterprise_dn(ROOT, DN.parse("CN=Configuration,DC=forest")),
+            "CN=MsmqServices,CN=Services,CN=Configuration,DC=forest",
+        ),
         (places.user_dn(ROOT, "anna"), "CN=anna,CN=Users,DC=example,DC=com"),
         (places.link_dn(ROOT, "0" * 64), f"CN={'0' * 64},CN=MsmqServices,CN=Services,{CONFIGURATION}"),
         (

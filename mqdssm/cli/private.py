@@ -1,0 +1,20 @@
+"""Private servers: not on every system."""
+
+from importlib import import_module
+from types import ModuleType
+
+from mqdssm.errors import ConfigError
+
+
+def testing_module(name: str) -> ModuleType:
+    """A module of ``mqdssm.testing``, which runs private servers.
+
+    Raises:
+        ConfigError: this system cannot run one.
+    """
+    try:
+        return import_module(f"mqdssm.testing.{name}")
+    except ImportError as error:  # no fcntl on Windows
+        raise ConfigError(
+            f"private directories need Linux or another Unix ({error}); every other command works here"
+        ) from error

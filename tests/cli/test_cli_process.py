@@ -1,0 +1,157 @@
+"""The command line as a program of its own: speed, pipes, signals, terminals."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = [sys.executable, "-m", "mqdssm.cli.main"]
+HEAVY = (
+    "ldap3",
+    "pyspark",
+    "pyarrow",
+    "cryptography",
+    "pydantic_settings",
+    "mqdssm.directory.session",
+    "mqdssm.tables",
+)
+
+
+def run(*args: str, **more) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *args], capture_output=True, text=True, timeout=60, check=False, **more)
+
+
+def test_help_is_quick_because_it_imports_little():
+    code = (
+        "import sys\n"
+        "from mqdssm.cli.main import run\n"
+        "for command in ([], ['create'], ['doctor'], ['demo'], ['schema', 'check']):\n"
+        "    sys.argv = ['mqdssm', *command, '--help']\n"
+        "    try: run()\n"
+        "    except SystemExit as end: assert not end.code\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.split())
+    assert not loaded.intersection(HEAVY)
+    assert "mqdssm.cli.main" in loaded
+    assert done.stdout.count("Usage: mqdssm") == 5
+
+
+def test_the_installed_program_is_the_same():
+    program = Path(sys.executable).parent / "mqdssm"
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "mqdssm 0.1.0\n", "")
+
+
+def test_exit_codes_leave_the_process():
+    done = run("read", "queue")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: which queue? give an Attribute=Value, or use 'mqdssm list queue'\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    with subprocess.Popen(
+        [*PROGRAM, "schema", "show", "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent to processes")
+def test_interrupt_ends_quietly(tmp_path):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"ldap://127.0.0.1:{silent.getsockname()[1]}"
+        process = subprocess.Popen(
+            [*PROGRAM, "list", "queue", "--url", url, "--tls", "none"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        silent.settimeout(30)
+        connection, _ = silent.accept()  # it has connected, and waits for an answer
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        connection.close()
+    assert (process.returncode, out, err) == (130, "", "error: interrupted\n")
+
+
+def test_json_is_utf8_whatever_the_locale(tmp_path):
+    done = subprocess.run(
+        [*PROGRAM, "schema", "ldif", "--format", "root-dse", "--root", "DC=größe", "-o", "json"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.decode("utf-8"))["format"] == "root-dse"
+
+
+def in_terminal(args: list[str], typed: dict[str, str], environment: dict[str, str]) -> tuple[int, str]:
+    """Run it on a terminal; type answers when their questions are seen. Gives exit code and screen."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(PROGRAM[0], [*PROGRAM, *args], {**os.environ, **environment, "TERM": "xterm"})
+    screen, waiting, deadline = "", dict(typed), time.monotonic() + 60
+    try:
+        while time.monotonic() < deadline:
+            if not select.select([terminal], [], [], 1)[0]:
+                continue
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:  # Linux: the other side has gone
+                break
+            if not data:
+                break
+            screen += data.decode(errors="replace")
+            for question in [one for one in waiting if one in screen]:
+                os.write(terminal, waiting.pop(question).encode() + b"\n")
+    finally:
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+    return os.waitstatus_to_exitcode(status), screen
+
+
+def test_the_password_is_asked_for_at_a_terminal(openldap_server):
+    environment = {
+        "MQDSSM_URL": openldap_server.url,
+        "MQDSSM_USER": openldap_server.user,
+        "MQDSSM_CA_FILE": openldap_server.ca_file,
+    }
+    question = f"Password of {openldap_server.user}: "
+    args = ["read", "enterprise", "-a", "Name"]
+    code, screen = in_terminal(args, {question: openldap_server.password}, environment)
+    assert code == 0, screen
+    assert "dc=example,dc=com" in screen
+    assert openldap_server.password not in screen  # it is not echoed
+    code, screen = in_terminal(args, {question: "wrong"}, environment)
+    assert code == 3
+    assert "unknown user or wrong password" in screen
+
+
+def test_on_a_terminal_tables_are_drawn_and_progress_is_cleared(openldap_server):
+    environment = {"MQDSSM_URL": openldap_server.ldapi_url, "COLUMNS": "100"}
+    code, screen = in_terminal(["list", "enterprise"], {}, environment)
+    assert code == 0, screen
+    assert "──" in screen
+    assert "dc=example,dc=com" in screen
+    assert screen.rstrip().endswith("1 enterprise")
+    code, screen = in_terminal(["list", "enterprise", "-o", "json"], {}, environment)
+    assert json.loads(screen)[0]["Name"] == "dc=example,dc=com"
+    assert "\x1b" not in screen

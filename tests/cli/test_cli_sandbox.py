@@ -1,0 +1,60 @@
+"""sandbox: a private directory that outlives the command."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def folder(alone, tmp_path):
+    place = tmp_path / "box"
+    yield place
+    if (place / "sandbox.json").exists():
+        alone("sandbox", "stop", str(place))
+
+
+@pytest.mark.server
+def test_a_life(alone, cli, folder):
+    started = alone.json("sandbox", "start", str(folder), "--computer", "web01")
+    assert started["running"] is True
+    assert started["answers"] is True
+    login = {
+        "MQDSSM_URL": started["url"],
+        "MQDSSM_USER": started["user"],
+        "MQDSSM_PASSWORD_FILE": started["password_file"],
+        "MQDSSM_CA_FILE": started["ca_file"],
+    }
+    site = alone.json("create", "site", "Name=Berlin", **login)["Identifier"]
+    alone("create", "queue-manager", "ComputerName=web01", f"SiteIdentifierList={site}", **login)
+    assert alone.json("sandbox", "status", str(folder)) == started
+    again = alone("sandbox", "start", str(folder), "--computer", "web01")
+    assert again.stderr == "computer web01 is there already\n"
+    lines = again.stdout.splitlines()
+    assert lines[0] == f"running   yes, process {started['pid']}"
+    assert lines[1] == f"URL       {started['url']}"
+    assert f"password  in {started['password_file']}" in lines
+    assert f"  export MQDSSM_URL={started['url']} MQDSSM_USER={started['user']}" in lines
+    assert Path(started["password_file"]).read_text().strip() not in again.output
+    assert alone("sandbox", "stop", str(folder)).stdout == f"{folder}: stopped\n"
+    assert alone("sandbox", "stop", str(folder)).stdout == f"{folder}: was not running\n"
+    assert alone.json("sandbox", "status", str(folder), code=3)["running"] is False
+    # what was put in is still there
+    restarted = alone.json("sandbox", "start", str(folder))
+    assert restarted["url"] == started["url"]
+    assert alone.json("read", "site", "Name=Berlin", "-a", "Identifier", **login) == {"Identifier": site}
+
+
+def test_no_sandbox_there(alone, tmp_path):
+    for command in ("status", "stop"):
+        said = alone.error("sandbox", command, str(tmp_path), code=6)
+        assert said == f"{tmp_path} holds no sandbox; `mqdssm sandbox start {tmp_path}` makes one"
+    assert list(tmp_path.iterdir()) == [tmp_path / "home"]
+
+
+@pytest.mark.server
+def test_a_root_of_ones_own(alone, folder):
+    started = alone.json("sandbox", "start", str(folder), "--base-dn", "dc=lab,dc=test")
+    assert started["base_dn"] == "dc=lab,dc=test"
+    read = alone.json("read", "enterprise", "-a", "Name", "--url", started["ldapi_url"])
+    assert read == {"Name": "dc=lab,dc=test"}
+    assert alone.error("sandbox", "start", str(folder / "x"), "--base-dn", "o=x", code=2)
