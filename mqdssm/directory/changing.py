@@ -14,7 +14,7 @@ from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.reading import Reading
-from mqdssm.directory.recovery import Fate, ReadBack, has_values, is_as_sent
+from mqdssm.directory.recovery import Fate, ReadBack, is_as_sent
 from mqdssm.directory.responses import (
     ADD_RESPONSE,
     DELETE_RESPONSE,
@@ -182,7 +182,6 @@ class Changing:
         Raises:
             ObjectAlreadyExists: somebody else's object has the name, or the objectGUID.
         """
-        comparable = self._knowledge.profile.comparable(attributes)
         guid = next((values[0] for name, values in attributes.items() if name.lower() == "objectguid"), None)
         if guid is not None and len(guid) == 16:
             wanted = UUID(bytes_le=bytes(guid))
@@ -191,7 +190,7 @@ class Changing:
             )
             for one in found:
                 if DN.parse(one.dn) == DN.parse(dn):
-                    return _made_as_sent(one, comparable, dn)
+                    return _made_as_sent(one, attributes, dn)
             if found:  # a GUID that the caller brought, and that another object has
                 raise ObjectAlreadyExists(
                     "add failed: another object has the same objectGUID",
@@ -202,7 +201,7 @@ class Changing:
         if there is None:
             return False
         if guid is None:
-            return _made_as_sent(there, comparable, dn)
+            return _made_as_sent(there, attributes, dn)
         raise ObjectAlreadyExists(
             "add failed: an object of that name exists already", dn=dn, hint="it has another objectGUID"
         )
@@ -218,7 +217,7 @@ class Changing:
         there = self._entry_at(dn, tuple(replacements), deadline, url)
         if there is None:
             raise ObjectNotFound("modify failed: there is no such object", dn=dn)
-        return has_values(there.attributes, self._knowledge.profile.comparable(replacements))
+        return self._knowledge.profile.holds(there.attributes, replacements)
 
     def was_deleted(self, dn: str, deadline: float, url: str | None) -> bool:
         """Whether the object is gone."""

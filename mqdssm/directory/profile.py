@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
 from mqdssm.directory.filters import And, Equal
+from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
 from mqdssm.model.dn import DN
@@ -243,9 +244,14 @@ class Profile(ABC):
             return {self.original_guid: (guid.bytes_le,)}
         return {}
 
-    def comparable(self, attributes: Mapping[str, Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
-        """Those of the attributes that are read back as they were sent: servers complete some others."""
-        return dict(attributes)
+    def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
+        """Whether an entry holds what a replacement left it with.
+
+        Args:
+            found: lower-case attribute -> values, as read.
+            sent: attribute -> values, as replaced; none removes the attribute.
+        """
+        return has_values(found, sent)
 
     def brought(
         self,

@@ -8,6 +8,7 @@ from mqdssm.directory.ber import integer, sequence
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
 from mqdssm.directory.profiles import ad_errors, extended_dn
+from mqdssm.directory.recovery import has_values
 from mqdssm.directory.requests import Control, Scope
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
@@ -155,10 +156,13 @@ class ActiveDirectory(Profile):
         # without the Add-GUID right (50), or a server that never takes one (53; Samba, whatever it promises)
         return error.ldap_code in {19, 50, 53}
 
-    def comparable(self, attributes: Mapping[str, Sequence[bytes]]) -> dict[str, Sequence[bytes]]:  # noqa: D102  see Profile
-        # the server adds the classes above, and inherited entries to descriptors
-        completed = {"objectclass", _DESCRIPTOR}
-        return {name: values for name, values in attributes.items() if name.lower() not in completed}
+    def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:  # noqa: D102  see Profile
+        others = {name: values for name, values in sent.items() if name.lower() != _DESCRIPTOR}
+        images = [values for name, values in sent.items() if name.lower() == _DESCRIPTOR]
+        there = found.get(_DESCRIPTOR, ())
+        return has_values(found, others) and all(
+            len(there) == len(image) == 1 and _has_parts(there[0], image[0]) for image in images
+        )
 
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:  # noqa: D102  see Profile
         return ad_errors.explain(result, operation, dn)
@@ -182,3 +186,14 @@ class ActiveDirectory(Profile):
 def _sd_flags(parts: int) -> Control:
     """LDAP_SERVER_SD_FLAGS_OID ([MS-ADTS] 3.1.1.3.4.1.11): which parts of descriptors are meant."""
     return Control(SD_FLAGS_OID, critical=True, value=sequence(integer(parts)))
+
+
+def _has_parts(there: bytes, sent: bytes) -> bool:
+    """Whether a descriptor holds all parts of the one that was sent; the server adds what is inherited."""
+    found, wanted = SecurityDescriptor.from_bytes(there), SecurityDescriptor.from_bytes(sent)
+    parts = parts_present(wanted)
+    return (
+        (not parts & 1 or found.owner == wanted.owner)
+        and (not parts & 2 or found.group == wanted.group)
+        and (not parts & 4 or set(found.explicit_aces()) == set(wanted.explicit_aces()))
+    )

@@ -21,7 +21,7 @@ from mqdssm.errors import (
     ObjectNotFound,
 )
 from mqdssm.model.dn import DN
-from mqdssm.wire.dtyp import SecurityDescriptor, Sid, allow
+from mqdssm.wire.dtyp import Ace, AceFlags, SecurityDescriptor, Sid, allow
 
 AD = ActiveDirectory()
 GUID = UUID("68f32679-6a34-437f-a30c-563cc7a5e002")
@@ -205,9 +205,22 @@ class TestIdentity:
         assert AD.identity("mSMQQueue", guid, keeps_guids=False) == {"mSMQOwnerID": (guid.bytes_le,)}
         assert AD.identity("site", guid, keeps_guids=False) == {}
 
-    def test_what_is_read_back_as_it_was_sent(self) -> None:
-        sent = {"objectClass": [b"mSMQQueue"], "nTSecurityDescriptor": [b""], "mSMQLabelEx": [b"a"]}
-        assert AD.comparable(sent) == {"mSMQLabelEx": [b"a"]}
+    def test_whether_a_change_was_made(self) -> None:
+        def image(*granted: Ace, owner: Sid | None = None) -> bytes:
+            return bytes(SecurityDescriptor.build(owner=owner, dacl=granted))
+
+        inherited = allow(GROUP, 0x10, AceFlags.INHERITED)
+        found = {
+            "ntsecuritydescriptor": [image(allow(USER, 0x20), inherited, owner=GROUP)],
+            "msmqlabelex": [b"a"],
+        }
+        sent = {"nTSecurityDescriptor": [image(allow(USER, 0x20))]}
+        assert AD.holds(found, sent)
+        assert AD.holds(found, sent | {"mSMQLabelEx": [b"a"]})
+        assert not AD.holds(found, sent | {"mSMQLabelEx": [b"b"]})
+        assert not AD.holds(found, {"nTSecurityDescriptor": [image(allow(USER, 0x10))]})
+        assert not AD.holds(found, {"nTSecurityDescriptor": [image(allow(USER, 0x20), owner=USER)]})
+        assert not AD.holds({}, sent)  # hidden, or gone
 
 
 class TestExplanations:
