@@ -74,6 +74,16 @@ class Naming:
                 bases.append(dn)
         return tuple(bases)
 
+    def bases_for(self, *, configuration: bool) -> tuple[DN, ...]:
+        """Those of `guid_bases` that must be searched for objects of a class.
+
+        Args:
+            configuration: whether they are in the configuration naming context, or in the domains.
+        """
+        if configuration:
+            return tuple(base for base in self.guid_bases if self._reaches(base, self.configuration))
+        return tuple(base for base in self.guid_bases if base != self.configuration)
+
     def _reaches(self, base: DN, dn: DN) -> bool:
         """Whether a search below `base` comes to `dn`."""
         if dn == base:
@@ -182,6 +192,10 @@ class Profile(ABC):
     @abstractmethod
     def read_controls(self, attributes: Iterable[str]) -> "tuple[Control, ...]":
         """Controls that reading these attributes needs (decision M13)."""
+
+    def search_controls(self) -> "tuple[Control, ...]":
+        """Controls of every search that goes below its base."""
+        return ()
 
     @abstractmethod
     def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> "tuple[Control, ...]":

@@ -472,7 +472,8 @@ class Session:
     ) -> PagedSearch:
         name = str(base)
         knowledge = self._known()
-        controls = (*knowledge.profile.read_controls(attributes), *controls)
+        profile = knowledge.profile
+        controls = (*profile.read_controls(attributes), *profile.search_controls(), *controls)
         search = Search(
             name, scope, encode(search_filter), tuple(attributes), controls, time_limit_s=SEARCH_TIME_LIMIT_S
         )

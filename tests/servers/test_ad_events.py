@@ -316,6 +316,12 @@ class TestSecurity:
         assert domain.directory.read(mqdssm.Queue, by_identifier(guid)).security == queue.security
 
 
+def test_an_ordinary_search_warns_of_nothing(domain: Domain, caplog: pytest.LogCaptureFixture) -> None:
+    list(domain.directory.search(mqdssm.Queue))
+    list(domain.directory.search(mqdssm.Site))
+    assert not [record for record in caplog.records if "not followed" in record.message]
+
+
 class TestLimitsOfWindows:
     def test_many_values(self, domain: Domain, tmp_path: Path) -> None:
         computer, _ = domain.queue_manager()

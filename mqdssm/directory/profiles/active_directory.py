@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 CAPABILITY_OID: Final = b"1.2.840.113556.1.4.800"
 """LDAP_CAP_ACTIVE_DIRECTORY_OID ([MS-ADTS] 3.1.1.3.4.3.1)."""
 SD_FLAGS_OID: Final = "1.2.840.113556.1.4.801"
+DOMAIN_SCOPE_OID: Final = "1.2.840.113556.1.4.1339"
+"""LDAP_SERVER_DOMAIN_SCOPE_OID: no references to other naming contexts."""
 OWNER_GROUP_DACL: Final = 7
 """What everybody with READ_CONTROL may read of a descriptor; the SACL needs a privilege."""
 RDN_UNITS_MAX: Final = 64
@@ -101,6 +103,10 @@ class ActiveDirectory(Profile):
         if any(name.lower() == _DESCRIPTOR for name in attributes):
             return (_sd_flags(OWNER_GROUP_DACL),)
         return ()
+
+    def search_controls(self) -> tuple[Control, ...]:  # noqa: D102  see Profile
+        # else every search of a domain brings references to the configuration and to DNS, which are at hand
+        return (Control(DOMAIN_SCOPE_OID),)
 
     def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[Control, ...]:  # noqa: D102  see Profile
         for name, values in attributes.items():

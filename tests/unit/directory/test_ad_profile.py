@@ -109,6 +109,17 @@ class TestSearching:
             with pytest.raises(ValueError, match="allows 64"):
                 AD.check_name(f"CN={name},DC=r")
 
+    def test_searches_of_a_domain_bring_no_references(self) -> None:
+        (control,) = AD.search_controls()
+        assert (control.oid, control.critical, control.value) == ("1.2.840.113556.1.4.1339", False, None)
+
+    def test_each_class_is_searched_for_where_it_can_be(self) -> None:
+        naming = AD.naming(root_dse(), "DC=eu,DC=contoso,DC=test")
+        configuration = dn("CN=Configuration,DC=contoso,DC=test")
+        assert naming.bases_for(configuration=True) == (configuration,)
+        assert configuration not in naming.bases_for(configuration=False)
+        assert len(AD.naming(root_dse(), None).bases_for(configuration=False)) == 1
+
 
 class TestSecurity:
     def test_reading_asks_for_three_parts(self) -> None:
