@@ -47,7 +47,7 @@ class Domain:
     def queue_manager(self, **more: Any) -> tuple[str, UUID]:
         """A computer with MSMQ; returns its name and the queue manager's GUID."""
         name = self.machine()
-        sites = more.pop("site_identifier_list", None) or [self.site()]
+        sites = tuple(more.pop("site_identifier_list", None) or [self.site()])
         manager = mqdssm.QueueManager(computer_name=name, site_identifier_list=sites, **more)
         return name, self.directory.create(manager)
 

@@ -38,7 +38,7 @@ def test_the_root():
     [
         (r"CN=a\,b,DC=x", "a,b", r"CN=a\,b,DC=x"),
         (r"CN=a\2Cb,DC=x", "a,b", r"CN=a\,b,DC=x"),
-        (r"CN=a\3Bb\3Db,DC=x", "a;b=b", r"CN=a\;b=b,DC=x"),
+        (r"CN=a\3Bb\3Db,DC=x", "a;b=b", r"CN=a\;b\=b,DC=x"),
         (r"CN=\#x,DC=x", "#x", r"CN=\#x,DC=x"),
         (r"CN=a\#x,DC=x", "a#x", "CN=a#x,DC=x"),
         (r"CN=a\\b,DC=x", "a\\b", r"CN=a\\b,DC=x"),
