@@ -9,9 +9,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.tables import rights
 
 if TYPE_CHECKING:
     from mqdssm.directory.responses import LdapResult
+
+
+INSUFFICIENT_ACCESS: Final = 50
 
 
 class _Meaning(NamedTuple):
@@ -64,6 +68,14 @@ def windows_code(text: str) -> int | None:
 def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:
     """The error for a result that a domain controller explains; None: the general one."""
     code, text = result.code, result.text
+    if code == INSUFFICIENT_ACCESS and dn is not None and (right := rights.missing(operation, dn, text)):
+        return GenericDirectoryError(
+            f"{operation} failed: insufficientAccessRights",
+            dn=dn,
+            ldap_code=code,
+            server_text=text,
+            hint=f"this user has no right to do that: it needs {right}",
+        )
     meaning = _special(result, operation) or _WINDOWS.get(windows_code(text) or -1) or _RESULTS.get(code)
     if meaning is None:
         return None
