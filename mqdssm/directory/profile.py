@@ -145,6 +145,7 @@ class Profile(ABC):
         original_guid: the attribute that keeps a GUID that could not become the objectGUID (decision M37).
         original_guid_classes: the classes that have it.
         change_counter: an attribute that differs after every change of an object; None: there is none.
+        hidden_hint: what to say of an object that is not found because this user may not read it.
     """
 
     name: ClassVar[str]
@@ -159,6 +160,7 @@ class Profile(ABC):
     original_guid: ClassVar[str | None] = None
     original_guid_classes: ClassVar[frozenset[str]] = frozenset()
     change_counter: ClassVar[str | None] = None
+    hidden_hint: ClassVar[str] = ""
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:

@@ -186,7 +186,7 @@ class Session:
         found = self._reading.get_all(target, attributes, object_filter or TRUE)
         name = target_name(target)
         if not found:
-            raise ObjectNotFound("there is no such object", dn=name)
+            raise ObjectNotFound("there is no such object", dn=name, hint=self.profile.hidden_hint)
         if len(found) > 1:
             raise GenericDirectoryError(
                 f"{len(found)} objects have the same objectGUID",

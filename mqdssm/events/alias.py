@@ -31,7 +31,11 @@ def resolve_queue_alias(ctx: Context, full_path: str) -> str:
         ValueError: no DN.
     """
     entry = ctx.session.get(DN.parse(full_path), [ALIAS_FORMAT_NAME])
-    return _format_name(entry)
+    try:
+        return _format_name(entry)
+    except AttributeNotFound as error:
+        error.hint = ctx.session.profile.hidden_hint
+        raise
 
 
 def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:

@@ -238,12 +238,18 @@ def missing(operation: str, dn: str, server_text: str) -> str:
     if operation != "modify":
         return ""
     if "dacl" in server_text.lower():
-        return f"{_words(WRITE_DAC)} on it, to change Security"
+        return f"{_words(WRITE_DAC)} on it to change Security, and RIGHT_WRITE_OWNER for its owner"
     also = f" (and {_words(WRITE_DAC)} if Security was given)" if ldap_class in _SECURED else ""
     return f"{_words(WRITE)} on it{also}"
 
 
 _SECURED: Final = frozenset(need.holder for need in NEEDS if need.right is WRITE_DAC)
+
+
+HIDDEN: Final = (
+    f"or this user may not see it: that needs {READ.name} ({READ.mask:#x}) on it and on what is above it"
+)
+"""Why something that is there may not be found."""
 
 
 def _words(right: Right) -> str:

@@ -12,6 +12,7 @@ from mqdssm.directory.recovery import has_values
 from mqdssm.directory.requests import Control, Scope
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
+from mqdssm.tables import rights
 from mqdssm.tables.access import KINDS, from_directory, parts_present, to_directory
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
@@ -54,6 +55,7 @@ class ActiveDirectory(Profile):
         {"mSMQQueue", "mSMQConfiguration", "mSMQSettings"}
     )
     change_counter: ClassVar[str | None] = "uSNChanged"
+    hidden_hint: ClassVar[str] = rights.HIDDEN
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return CAPABILITY_OID in root_dse.all("supportedCapabilities")
