@@ -90,6 +90,10 @@ class SambaTools:
         self._ldb("ldbadd", ldif=_ldif(dn, attributes), controls=controls)
         return dn
 
+    def add_text(self, ldif: str) -> None:
+        """Add all entries of an LDIF text at once."""
+        self._ldb("ldbadd", ldif=ldif)
+
     def modify(self, dn: str, changes: str, controls: Sequence[str] = ()) -> None:
         """Modify an entry; the text is what follows ``changetype: modify`` in LDIF."""
         self._ldb("ldbmodify", ldif=f"dn: {dn}\nchangetype: modify\n{changes.strip()}\n", controls=controls)
