@@ -23,7 +23,8 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.register_profile("soak", settings.get_profile("default"), max_examples=5000, print_blob=True)
 settings.load_profile(os.environ.get("MQDSSM_TEST_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
-SERVER_FIXTURES = frozenset({"openldap_server", "openldap_directory"})
+SERVER_FIXTURES = frozenset({"openldap_server", "openldap_directory", "samba_server", "samba_directory"})
+SAMBA_FIXTURES = frozenset({"samba_server", "samba_directory"})
 PLACE_MARKS = {"servers": "server", "spark": "spark"}  # folder below tests/ -> mark
 
 
@@ -46,5 +47,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(PLACE_MARKS[place])
         if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("server")
+        if item.path.name.startswith("test_samba_") or SAMBA_FIXTURES.intersection(
+            getattr(item, "fixturenames", ())
+        ):
+            item.add_marker("samba")
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one JVM, one session

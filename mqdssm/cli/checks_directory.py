@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from mqdssm.cli import checks_rights
 from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, Patient, ok, problem, warning
 from mqdssm.cli.checks_connection import bound
 from mqdssm.errors import ObjectNotFound
@@ -111,6 +112,9 @@ def rights(patient: Patient) -> Iterator[Finding]:
     who = session.bound_name()
     sid = session.bound_sid()
     yield ok(name, f"logged in as {who or 'nobody (anonymous)'}{f', SID {sid}' if sid else ''}")
+    if session.profile.computes_rights:
+        yield from checks_rights.events(patient)
+        return
     if patient.options.read_only:
         yield ok(name, "read only: nothing is ever written, so the right to was not tried")
         return
@@ -119,14 +123,14 @@ def rights(patient: Patient) -> Iterator[Finding]:
         ("queue managers", "mSMQConfiguration", "mSMQQuota"),
         ("queues", "mSMQQueue", "mSMQQueueQuota"),
     ):
-        target = _first(session, ldap_class, attribute)
+        target = first_of(session, ldap_class, attribute)
         if target is not None:
             yield _may_write(patient, what, attribute, *target)
         elif ldap_class != "mSMQEnterpriseSettings":
             yield ok(name, f"no {what} to be seen yet: whether they may be changed was not tried")
 
 
-def _first(session: "Session", ldap_class: str, attribute: str) -> tuple[str, list[bytes]] | None:
+def first_of(session: "Session", ldap_class: str, attribute: str) -> tuple[str, list[bytes]] | None:
     """Some object of a class, and the values of an attribute of it."""
     from mqdssm.directory.filters import Equal
     from mqdssm.tables.places import search_base

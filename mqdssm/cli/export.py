@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import ObjectType
 from mqdssm.cli.run import Run, add_command
 
@@ -38,6 +39,8 @@ def export(
     access = run.access()
     access.pop("urls")
     run.connection_options()  # what cannot be is refused before Java starts
+    if run.loaded.settings.authentication not in {None, "simple"}:
+        raise UsageProblem("export logs in by a simple bind: leave --authentication out, and use TLS")
     with run.output.progress(f"exporting {', '.join(wanted)}", counted=False):
         manifest = export_to(run.loaded.settings.url, wanted, to, **access)
     if run.output.is_json:

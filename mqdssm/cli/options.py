@@ -19,6 +19,16 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class Authentication(StrEnum):
+    """How to log in."""
+
+    SIMPLE = "simple"
+    SPNEGO = "spnego"
+    NTLM = "ntlm"
+    KERBEROS = "kerberos"
+    EXTERNAL = "external"
+
+
 class Tls(StrEnum):
     """How a connection is secured."""
 
@@ -48,8 +58,17 @@ _PASSWORD_FILE: Final = _option(
     "FILE",
 )
 _TLS: Final = _option("--tls", "Else as the URL says; for ldap:// StartTLS. MQDSSM_TLS.")
+_AUTHENTICATION: Final = _option(
+    "--authentication", "How to log in; else by what is given. MQDSSM_AUTHENTICATION."
+)
+_KEYTAB: Final = _option(
+    "--keytab", "The user's Kerberos keys, instead of a password. MQDSSM_KEYTAB.", "FILE"
+)
+_KERBEROS_HOST: Final = _option(
+    "--kerberos-host", "The server's name in tickets, if not the URL's. MQDSSM_KERBEROS_HOST.", "HOST"
+)
 _CA_FILE: Final = _option("--ca-file", "Authorities to trust, PEM. MQDSSM_CA_FILE.", "FILE")
-_PROFILE: Final = _option("--profile", "Kind of server: auto, openldap. MQDSSM_PROFILE.", "NAME")
+_PROFILE: Final = _option("--profile", "Kind of server, else found out. MQDSSM_PROFILE.", "NAME")
 _CONTEXT: Final = _option("--naming-context", "Where computers are, if not below the root.", "DN")
 _CONNECTION_NAME: Final = _option("--connection", "One of the connections in the profile file.", "NAME")
 _READ_ONLY: Final = _option("--read-only", "Refuse every change before it is sent. MQDSSM_READ_ONLY.")
@@ -67,6 +86,9 @@ CONNECTION: Final[Mapping[str, Any]] = {
     "user": Annotated[str | None, _USER],
     "password_file": Annotated[Path | None, _PASSWORD_FILE],
     "tls": Annotated[Tls | None, _TLS],
+    "authentication": Annotated[Authentication | None, _AUTHENTICATION],
+    "keytab": Annotated[Path | None, _KEYTAB],
+    "kerberos_host": Annotated[str | None, _KERBEROS_HOST],
     "ca_file": Annotated[Path | None, _CA_FILE],
     "profile": Annotated[str | None, _PROFILE],
     "naming_context": Annotated[str | None, _CONTEXT],
@@ -93,6 +115,9 @@ class Given:
     user: str | None = None
     password_file: Path | None = None
     tls: Tls | None = None
+    authentication: Authentication | None = None
+    keytab: Path | None = None
+    kerberos_host: str | None = None
     ca_file: Path | None = None
     profile: str | None = None
     naming_context: str | None = None
@@ -113,6 +138,9 @@ class Given:
             "user": self.user,
             "password_file": self.password_file,
             "tls": None if self.tls is None else self.tls.value,
+            "authentication": None if self.authentication is None else self.authentication.value,
+            "keytab": self.keytab,
+            "kerberos_host": self.kerberos_host,
             "ca_file": self.ca_file,
             "profile": self.profile,
             "naming_context": self.naming_context,

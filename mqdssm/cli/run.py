@@ -67,7 +67,10 @@ class Run:
             local = all(url.lower().startswith("ldapi:") for url in settings.url)
             return None if local else self.loaded.stored_password()
         if self._password is None:
-            self._password = self.loaded.stored_password() or _asked(settings.user)
+            self._password = self.loaded.stored_password()
+            by_ticket = settings.keytab is not None or settings.authentication in {"kerberos", "external"}
+            if self._password is None and not by_ticket:
+                self._password = _asked(settings.user)
         return self._password
 
     def connection_options(self, **more: Any) -> "ConnectionOptions":
@@ -143,7 +146,13 @@ class Run:
         }
 
     def _limits(self) -> dict[str, Any]:
-        return {"read_only": self.loaded.settings.read_only}
+        settings = self.loaded.settings
+        return {
+            "read_only": settings.read_only,
+            "authentication": settings.authentication,
+            "keytab": None if settings.keytab is None else str(settings.keytab),
+            "kerberos_host": settings.kerberos_host,
+        }
 
 
 def _check_context(session: "Session") -> None:

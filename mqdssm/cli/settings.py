@@ -32,7 +32,7 @@ FILE_NAME: Final = "config.toml"
 PASSWORD_BYTES_MAX: Final = 64 * 1024
 """More in a password file is another file, named by mistake."""
 
-_PATHS: Final = frozenset({"password_file", "ca_file", "log_file"})
+_PATHS: Final = frozenset({"password_file", "keytab", "ca_file", "log_file"})
 _NO_PASSWORD: Final = "put the password into a file of its own and name that with password_file"  # noqa: S105  no password
 
 
@@ -45,6 +45,9 @@ class Settings(BaseSettings):
         password: from ``MQDSSM_PASSWORD``; never shown.
         password_file: a file that holds the password.
         tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
+        authentication: how to log in; None: by what else is given.
+        keytab: file with the user's Kerberos keys, instead of a password.
+        kerberos_host: name of the server in its tickets, if the URL has another one.
         ca_file: PEM file of the authorities to trust; None: those of the system.
         profile: kind of server, or ``auto``.
         read_only: nothing is ever written.
@@ -67,6 +70,9 @@ class Settings(BaseSettings):
     password: SecretStr | None = Field(default=None, repr=False)
     password_file: Path | None = None
     tls: Literal["ldaps", "starttls", "none"] | None = None
+    authentication: Literal["simple", "spnego", "ntlm", "kerberos", "external"] | None = None
+    keytab: Path | None = None
+    kerberos_host: str | None = None
     ca_file: Path | None = None
     profile: str = "auto"
     read_only: bool = False

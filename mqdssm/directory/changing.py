@@ -14,7 +14,7 @@ from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.reading import Reading
-from mqdssm.directory.recovery import Fate, ReadBack, has_values, is_as_sent
+from mqdssm.directory.recovery import Fate, ReadBack, is_as_sent
 from mqdssm.directory.responses import (
     ADD_RESPONSE,
     DELETE_RESPONSE,
@@ -115,9 +115,13 @@ class Changing:
                 number = channel.new_id()
                 request = encoded(number)
                 try:
-                    return channel.request(number, request, _RESULT_TAGS[operation], deadline)
+                    result = channel.request(number, request, _RESULT_TAGS[operation], deadline)
                 except ConnectionBroken as broken:
                     lost, url = broken, channel.url
+                else:
+                    if result.code == 0:
+                        self._pool.changed_on(channel.url)
+                    return result
             if lost.timed_out:
                 self._pool.suspect(url)
             if lost.request_left:
@@ -181,7 +185,9 @@ class Changing:
         guid = next((values[0] for name, values in attributes.items() if name.lower() == "objectguid"), None)
         if guid is not None and len(guid) == 16:
             wanted = UUID(bytes_le=bytes(guid))
-            found = self._reading.get_all(wanted, tuple(attributes), deadline=deadline, url=url)
+            found = self._reading.get_all(
+                wanted, tuple(attributes), deadline=deadline, url=url, only_own=True
+            )
             for one in found:
                 if DN.parse(one.dn) == DN.parse(dn):
                     return _made_as_sent(one, attributes, dn)
@@ -211,7 +217,7 @@ class Changing:
         there = self._entry_at(dn, tuple(replacements), deadline, url)
         if there is None:
             raise ObjectNotFound("modify failed: there is no such object", dn=dn)
-        return has_values(there.attributes, replacements)
+        return self._knowledge.profile.holds(there.attributes, replacements)
 
     def was_deleted(self, dn: str, deadline: float, url: str | None) -> bool:
         """Whether the object is gone."""

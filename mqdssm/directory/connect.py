@@ -18,7 +18,9 @@ from ldap3.core.exceptions import LDAPException, LDAPOperationResult
 from mqdssm.directory import failures
 from mqdssm.directory.channel import Channel, Counter
 from mqdssm.directory.options import ConnectionOptions, Endpoint, is_loopback
-from mqdssm.errors import ConfigError, DirectoryNotConnected
+from mqdssm.directory.sasl import LEGS_MAX, Layer, LogIn, SealedTransport
+from mqdssm.directory.secret import without_frames
+from mqdssm.errors import ConfigError, DirectoryNotConnected, MqdssmError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,16 +178,21 @@ def _open(attempt: Attempt, address: _Address, counter: Counter) -> Channel:
             connection.socket = _HurriedSocket(connection.socket, deadline)
             connection.start_tls(read_server_info=False)
         connection.socket = _HurriedSocket(connection.socket, deadline)
+        if attempt.options.seals:
+            return _log_in(attempt, connection, counter)
         bound = connection.bind(read_server_info=False, controls=None)
+    except MqdssmError:
+        _abandon(connection)
+        raise
     except LDAPOperationResult as error:
         _abandon(connection)
-        raise failures.refused(endpoint, attempt.options, error) from _without_frames(error)
+        raise failures.refused(endpoint, attempt.options, error) from without_frames(error)
     except (LDAPException, OSError) as error:
         _abandon(connection)
-        raise failures.cannot_connect(endpoint, tls.failure or error) from _without_frames(error)
+        raise failures.cannot_connect(endpoint, tls.failure or error) from without_frames(error)
     except Exception as error:  # noqa: BLE001  ldap3's decoder lets KeyError and more out of odd answers
         _abandon(connection)
-        raise failures.not_understood(endpoint, error) from _without_frames(error)
+        raise failures.not_understood(endpoint, error) from without_frames(error)
     except BaseException:
         _abandon(connection)
         raise
@@ -245,16 +252,28 @@ def _ldap3_connection(attempt: Attempt, address: _Address, tls: _VerifiedTls) ->
     )
 
 
-def _take_over(connection: ldap3.Connection, endpoint: Endpoint, counter: Counter) -> Channel:
+def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: Counter) -> Channel:
+    """Log in by GSS-SPNEGO: ldap3 has connected, and started TLS where there is any."""
+    wire: _HurriedSocket = connection.socket
+    certificate = wire.raw.getpeercert(True) if isinstance(wire.raw, ssl.SSLSocket) else None
+    log_in = LogIn(attempt.options, attempt.endpoint, certificate)
+    layer = log_in.run(wire, connection.server.next_message_id())
+    return _take_over(connection, attempt.endpoint, counter, layer)
+
+
+def _take_over(
+    connection: ldap3.Connection, endpoint: Endpoint, counter: Counter, layer: Layer | None = None
+) -> Channel:
     """From here on the socket is ours: ldap3 never sees it again."""
     bound = connection.socket.raw
-    first_id = connection.server.next_message_id()
+    first_id = connection.server.next_message_id() + LEGS_MAX
     connection.password = None
     connection.socket = None
     connection.closed = True
     if not endpoint.is_local_socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    return Channel(bound, endpoint.url, first_id, counter)
+    transport = bound if layer is None else SealedTransport(bound, layer)
+    return Channel(transport, endpoint.url, first_id, counter)
 
 
 def _abandon(connection: ldap3.Connection) -> None:
@@ -263,15 +282,3 @@ def _abandon(connection: ldap3.Connection) -> None:
     left, connection.socket, connection.closed = connection.socket, None, True
     if left is not None:
         left.close()
-
-
-def _without_frames(error: Exception) -> Exception:
-    """The error and what led to it, without ldap3's frames: their variables hold the password.
-
-    Programs that log tracebacks with variables would write it down.
-    """
-    seen: BaseException | None = error
-    while seen is not None:
-        seen.__traceback__ = None
-        seen = seen.__cause__ or seen.__context__
-    return error

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from mqdssm.directory.log_in_refusals import log_in_failure
 from mqdssm.errors import (
     AttributeNotFound,
     DirectoryError,
@@ -108,13 +109,23 @@ def _bind_error(
     endpoint: "Endpoint", options: "ConnectionOptions", code: int, text: str
 ) -> DirectoryNotConnected:
     who = f"user {options.user!r}" if options.user is not None else "an anonymous user"
+    if options.user is None and options.seals:
+        who = "the user of this process"
     if options.user is None and endpoint.is_local_socket:
         who = "the user of this process (SASL EXTERNAL)"
     hint = _HINTS.get(code, "")
     message = f"{endpoint.url} did not let {who} in: {name_of(code)}"
-    if code == INVALID_CREDENTIALS:
+    told = log_in_failure(text)
+    if told is not None:
+        message = f"{endpoint.url} did not let {who} in: {told[0]}"
+        hint = told[1]
+    elif code == INVALID_CREDENTIALS:
         message = f"{endpoint.url} did not let {who} in: unknown user or wrong password"
         hint = "servers do not tell which of the two: check the user's DN and the password"
+    elif code == STRONGER_AUTH_REQUIRED and options.seals and endpoint.tls != "none":
+        hint = "this server takes no GSS-SPNEGO over TLS: leave TLS out (tls='none'), the log-in seals itself"
+    elif code == UNWILLING and options.seals and endpoint.tls != "none":
+        hint = "over TLS this server takes a simple bind only, or GSS-SPNEGO without TLS (tls='none')"
     elif code == UNWILLING:
         hint = "the server refuses this kind of log-in"
     return DirectoryNotConnected(message, ldap_code=code, server_text=text, hint=hint)
@@ -162,6 +173,51 @@ def cannot_connect(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnec
         )
     return DirectoryNotConnected(
         f"{endpoint.url}: the connection failed: {words}", hint="is this an LDAP server?"
+    )
+
+
+_MISMATCH: Final = "wrong password"
+_KERBEROS: Final = (
+    ("skew", "the clocks differ too much", "set this machine's clock by the domain's: 5 minutes are allowed"),
+    (
+        "server not found in kerberos database",
+        "the domain does not know the server by that name",
+        "use its full DNS name in the URL, or give it as kerberos_host=; addresses have no tickets",
+    ),
+    ("cannot find kdc", "no key distribution centre is known", "see /etc/krb5.conf and the resolver"),
+    ("cannot contact any kdc", "no key distribution centre answers", "see /etc/krb5.conf and the firewall"),
+    ("no kerberos credentials", "there is no ticket", "run kinit, or give user and password, or a keytab"),
+    ("credentials cache", "there is no ticket", "run kinit, or give user and password, or a keytab"),
+    ("no credential", "there is no ticket", "run kinit, or give user and password, or a keytab"),
+    ("ticket expired", "the ticket has expired", "run kinit again"),
+    ("have expired", "the ticket or the password has expired", "run kinit again"),
+    ("preauthentication failed", _MISMATCH, "check the password"),
+    ("password incorrect", _MISMATCH, "check the password"),
+    ("not found in kerberos database", "there is no such user", "check the name: user@REALM"),
+    ("not found in keytab", "the keytab has no key of this user", "see it with klist -k"),
+    (
+        "keytab",
+        "the keytab cannot be used",
+        "may this user read the file? klist -k shows it",
+    ),
+    ("revoked", "the account is locked, disabled or expired", "an administrator of the domain can tell"),
+)
+"""What Kerberos says, what it means, and what to do."""
+
+
+def no_ticket(endpoint: "Endpoint", options: "ConnectionOptions", error: Exception) -> DirectoryNotConnected:
+    """The log-in by GSS-SPNEGO failed on this side, or does not believe the server."""
+    words = " ".join(str(error).split())
+    who = f"user {options.user!r}" if options.user is not None else "the user of this process"
+    meaning, hint = next(
+        ((told, cure) for part, told, cure in _KERBEROS if part in words.lower()),
+        ("no security context", "is this a domain controller of the user's domain, or of a trusted one?"),
+    )
+    return DirectoryNotConnected(
+        f"{endpoint.url}: the log-in of {who} failed: {meaning} ({words})",
+        # so that the next server is not asked with the same wrong password: that could lock the account
+        ldap_code=INVALID_CREDENTIALS if meaning == _MISMATCH else None,
+        hint=hint,
     )
 
 

@@ -11,6 +11,11 @@ from mqdssm.directory.secret import Secret
 from mqdssm.errors import ConfigError
 
 TlsMode = Literal["ldaps", "starttls", "none"]
+Authentication = Literal["simple", "spnego", "ntlm", "kerberos", "external"]
+"""How to log in: a simple bind; GSS-SPNEGO with what both sides can, or only one of its two; the identity
+that the local socket tells (SASL EXTERNAL)."""
+SEALING: Final = frozenset({"spnego", "ntlm", "kerberos"})
+"""Log-ins that protect what follows themselves, where TLS does not."""
 
 CONNECT_TIMEOUT_S: Final = 10.0
 OPERATION_TIMEOUT_S: Final = 60.0
@@ -45,8 +50,13 @@ class Endpoint:
         return self.path is not None
 
     @classmethod
-    def parse(cls, url: str, tls: TlsMode | None) -> "Endpoint":
+    def parse(cls, url: str, tls: TlsMode | None, *, plain: TlsMode = "starttls") -> "Endpoint":
         """Read one URL; the kind of TLS comes from it unless stated.
+
+        Args:
+            url: as the caller gave it.
+            tls: as stated.
+            plain: what ``ldap:`` stands for.
 
         Raises:
             ConfigError: no LDAP URL, or a kind of TLS that contradicts it.
@@ -69,7 +79,7 @@ class Endpoint:
             raise ConfigError(
                 f"{url!r} is LDAPS, but tls={tls!r} was asked for: use ldap://, or leave tls out"
             )
-        mode: TlsMode = tls or ("ldaps" if scheme == "ldaps" else "starttls")
+        mode: TlsMode = tls or ("ldaps" if scheme == "ldaps" else plain)
         return cls(url, mode, parts.hostname, port or _PORTS[mode], None)
 
     @classmethod
@@ -113,6 +123,9 @@ class ConnectionOptions:
         allow_clear_text: let a simple bind go in clear text to another machine.
         naming_context: base of computers, queues and users, if it is not the root naming context
             (decision M8).
+        authentication: how to log in; None: by what else is given.
+        keytab: file with the user's Kerberos keys, instead of a password.
+        kerberos_host: full name of the server in its tickets, where the URL has another one, or an address.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -126,6 +139,14 @@ class ConnectionOptions:
     read_only: bool = False
     allow_clear_text: bool = False
     naming_context: str | None = None
+    authentication: Authentication | None = None
+    keytab: str | None = None
+    kerberos_host: str | None = None
+
+    @property
+    def seals(self) -> bool:
+        """Whether the log-in itself protects a connection without TLS."""
+        return self.authentication in SEALING
 
     @classmethod
     def of(
@@ -143,6 +164,9 @@ class ConnectionOptions:
         read_only: bool = False,
         allow_clear_text: bool = False,
         naming_context: str | None = None,
+        authentication: Authentication | None = None,
+        keytab: str | None = None,
+        kerberos_host: str | None = None,
     ) -> "ConnectionOptions":
         """Check the settings against each other.
 
@@ -153,11 +177,15 @@ class ConnectionOptions:
         password = Secret(password) if isinstance(password, str) else password
         if tls is not None and tls not in get_args(TlsMode):
             raise ConfigError(f"tls={tls!r}: use 'ldaps', 'starttls' or 'none'")
+        if authentication is not None and authentication not in get_args(Authentication):
+            known = ", ".join(map(repr, get_args(Authentication)))
+            raise ConfigError(f"authentication={authentication!r}: use one of {known}")
         listed = (urls,) if isinstance(urls, str) else tuple(urls)
         if not listed:
             raise ConfigError("no server was named: give one URL or several")
+        plain: TlsMode = "none" if authentication in SEALING else "starttls"
         options = cls(
-            endpoints=tuple(Endpoint.parse(url.strip(), tls) for url in listed),
+            endpoints=tuple(Endpoint.parse(url.strip(), tls, plain=plain) for url in listed),
             user=user or None,
             password=password,
             ca_file=ca_file,
@@ -168,14 +196,19 @@ class ConnectionOptions:
             read_only=read_only,
             allow_clear_text=allow_clear_text,
             naming_context=naming_context,
+            authentication=authentication,
+            keytab=keytab,
+            kerberos_host=kerberos_host,
         )
         options._check()
         return options
 
     def _check(self) -> None:
+        self._check_authentication()
         if self.user is None and self.password:
             raise ConfigError("a password without a user: give user= too")
-        if self.user is not None and not self.password:
+        by_ticket = self.authentication in {"spnego", "kerberos"}
+        if self.user is not None and not self.password and not by_ticket:
             # RFC 4513 5.1.2: a name with an empty password is an unauthenticated bind, not a log-in
             raise ConfigError(f"user {self.user!r} needs a password: an empty one would not log in at all")
         if self.connect_timeout_s <= 0 or self.operation_timeout_s <= 0:
@@ -186,13 +219,33 @@ class ConnectionOptions:
             if endpoint.host is not None and is_loopback(endpoint.host) is False:
                 self.refuse_clear_text(endpoint)
 
+    def _check_authentication(self) -> None:
+        """Refuse what does not go with this kind of log-in."""
+        kind = self.authentication
+        if kind == "simple" and self.user is None:
+            raise ConfigError("authentication='simple' needs a user and a password")
+        if kind == "external" and (self.user or not all(one.is_local_socket for one in self.endpoints)):
+            raise ConfigError("authentication='external' is for ldapi:// and takes no user")
+        if kind == "ntlm" and self.user is None:
+            raise ConfigError("authentication='ntlm' needs a user and a password")
+        if self.seals and any(one.is_local_socket for one in self.endpoints):
+            raise ConfigError(f"authentication={kind!r} is not for ldapi://: use ldap:// or ldaps://")
+        if self.seals and self.user is not None and "=" in self.user:
+            raise ConfigError(
+                f"authentication={kind!r} knows users as user@domain or DOMAIN\\user, "
+                f"not by DN: {self.user!r}"
+            )
+        if self.keytab is not None and (kind not in {"spnego", "kerberos"} or self.user is None):
+            raise ConfigError("a keytab needs authentication='kerberos' and user=, the name in the keytab")
+
     def refuse_clear_text(self, endpoint: Endpoint) -> None:
         """Refuse to send the password in clear text to another machine.
 
         Raises:
             ConfigError: it would be sent so, and nobody allowed it.
         """
-        if endpoint.tls == "none" and self.user is not None and not self.allow_clear_text:
+        clear = endpoint.tls == "none" and not self.seals
+        if clear and self.user is not None and not self.allow_clear_text:
             raise ConfigError(
                 f"{endpoint.url} would get the password of {self.user!r} in clear text: "
                 "use StartTLS or LDAPS (tls='starttls', ldaps://), or allow_clear_text=True if you must"

@@ -27,6 +27,18 @@ FAILED_SERVER_REST_S: Final = 30.0
 """A server that failed is tried after the others for so long."""
 
 
+class _Operation(threading.local):
+    """What one thread is in the middle of.
+
+    Attributes:
+        depth: operations within operations; 0 is none.
+        url: the server that made the first change.
+    """
+
+    depth = 0
+    url: str | None = None
+
+
 class Pool:
     """Lends channels to one caller at a time; safe for threads.
 
@@ -58,6 +70,27 @@ class Pool:
         self._current: Endpoint | None = None
         self._failed: dict[Endpoint, float] = {}
         self._known: set[Endpoint] = set()
+        self._operation = _Operation()
+
+    @contextmanager
+    def one_server(self) -> Iterator[None]:
+        """An operation of several steps in this thread: after its first change all go to the same server.
+
+        Domain controllers tell each other of changes minutes later.
+        """
+        operation = self._operation
+        operation.depth += 1
+        try:
+            yield
+        finally:
+            operation.depth -= 1
+            if not operation.depth:
+                operation.url = None
+
+    def changed_on(self, url: str) -> None:
+        """A server made a change: the present operation, if there is one, stays there."""
+        if self._operation.depth:
+            self._operation.url = url
 
     @property
     def references(self) -> int:
@@ -75,16 +108,19 @@ class Pool:
 
         Args:
             deadline: when to give up, as `time.monotonic` tells the time.
-            only: URL of the only server that will do; None: any of the list.
+            only: URL of the only server that will do; None: any of the list, or the one of the operation.
 
         Raises:
             DirectoryNotConnected: no server could be reached, or too many channels are in use.
         """
+        stays = self._operation.url if only is None else None
         self._take_reference(deadline)
         try:
-            endpoint, channel = self._idle_channel(only) or self._connect(deadline, only)
-        except BaseException:
+            endpoint, channel = self._idle_channel(only or stays) or self._connect(deadline, only or stays)
+        except BaseException as error:
             self._give_reference()
+            if stays is not None and isinstance(error, DirectoryNotConnected):
+                raise _half_done(stays, error) from error
             raise
         try:
             yield channel
@@ -222,6 +258,14 @@ class Pool:
         self._failed[endpoint] = time.monotonic()
         if self._current == endpoint:
             self._current = None
+
+
+def _half_done(url: str, error: DirectoryNotConnected) -> DirectoryNotConnected:
+    return DirectoryNotConnected(
+        f"the operation stopped in the middle: {error}",
+        ldap_code=error.ldap_code,
+        hint=f"its first changes are on {url} and may not be on other servers yet: repeat it later",
+    )
 
 
 def _none_of_them(failures: list[DirectoryNotConnected]) -> DirectoryNotConnected:

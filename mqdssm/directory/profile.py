@@ -5,11 +5,14 @@ class here, with the same methods.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from uuid import UUID, uuid4
 
+from mqdssm.directory.filters import And, Equal
+from mqdssm.directory.recovery import has_values
+from mqdssm.directory.responses import decode_controls, decode_deref
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
 from mqdssm.model.dn import DN
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
     from mqdssm.directory.filters import LdapFilter
     from mqdssm.directory.requests import Control, Scope
-    from mqdssm.directory.responses import LdapResult
+    from mqdssm.directory.responses import LdapResult, Message
 
 AUTO: Final = "auto"
 
@@ -52,6 +55,7 @@ class Naming:
         schema: the schema naming context.
         default: the server's own default naming context.
         forest: below it every object of the directory is found by its GUID.
+        apart: naming contexts that a search from above does not come to, though their names are below.
     """
 
     root: DN
@@ -59,24 +63,51 @@ class Naming:
     schema: DN
     default: DN
     forest: DN
+    apart: tuple[DN, ...] = ()
 
     @property
     def guid_bases(self) -> tuple[DN, ...]:
-        """What must be searched to find any object: no base lies below another one."""
+        """What must be searched to find any object: no base is reached from another one."""
         bases: list[DN] = [self.forest]
         for dn in (self.root, self.configuration):
-            if not any(dn == base or dn.is_below(base) for base in bases):
+            if not any(self._reaches(base, dn) for base in bases):
                 bases.append(dn)
         return tuple(bases)
+
+    def bases_for(self, *, configuration: bool) -> tuple[DN, ...]:
+        """Those of `guid_bases` that must be searched for objects of a class.
+
+        Args:
+            configuration: whether they are in the configuration naming context, or in the domains.
+        """
+        if configuration:
+            return tuple(base for base in self.guid_bases if self._reaches(base, self.configuration))
+        return tuple(base for base in self.guid_bases if base != self.configuration)
+
+    def _reaches(self, base: DN, dn: DN) -> bool:
+        """Whether a search below `base` comes to `dn`."""
+        if dn == base:
+            return True
+        return dn.is_below(base) and not any(
+            (dn == one or dn.is_below(one)) and one.is_below(base) for one in self.apart
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class GuidTarget:
-    """How to ask for one object by its objectGUID ([MS-MQDSSM] 3.1.6.19, decision M9)."""
+    """How to ask for one object by its objectGUID ([MS-MQDSSM] 3.1.6.19, decision M9).
+
+    Attributes:
+        bases: where to begin; one that does not exist holds no such object.
+        scope: how far below.
+        filter: matches the object wherever it is.
+        otherwise: where else to look when nothing is found: a GUID that could not be kept (decision M37).
+    """
 
     bases: tuple[str, ...]
     scope: "Scope"
     filter: "LdapFilter"
+    otherwise: "GuidTarget | None" = None
 
 
 class Identity(Protocol):
@@ -85,8 +116,17 @@ class Identity(Protocol):
     def bound_name(self) -> str | None:
         """The DN that the connection is bound as, if the server can say."""
 
+    @property
+    def naming(self) -> Naming:
+        """Where things are."""
+
     def get(self, target: str | DN | UUID, attributes: Sequence[str]) -> "Entry":
         """Read one object."""
+
+    def find(
+        self, base: str | DN, search_filter: "LdapFilter", attributes: Sequence[str]
+    ) -> "Iterator[Entry]":
+        """Search below an object."""
 
 
 class Profile(ABC):
@@ -101,6 +141,12 @@ class Profile(ABC):
         modify_time_attributes: where ModifyTime is read from, first one that is there.
         operational_attributes: needed by the mapping, and returned only when asked for by name.
         schema_hint: what to do when the schema is missing.
+        translates_security: descriptors are not stored as the abstract model has them (decision M31).
+        original_guid: the attribute that keeps a GUID that could not become the objectGUID (decision M37).
+        original_guid_classes: the classes that have it.
+        change_counter: an attribute that differs after every change of an object; None: there is none.
+        computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
+        hidden_hint: what to say of an object that is not found because this user may not read it.
     """
 
     name: ClassVar[str]
@@ -111,6 +157,12 @@ class Profile(ABC):
     modify_time_attributes: ClassVar[tuple[str, ...]]
     operational_attributes: ClassVar[tuple[str, ...]]
     schema_hint: ClassVar[str]
+    translates_security: ClassVar[bool] = False
+    original_guid: ClassVar[str | None] = None
+    original_guid_classes: ClassVar[frozenset[str]] = frozenset()
+    change_counter: ClassVar[str | None] = None
+    computes_rights: ClassVar[bool] = False
+    hidden_hint: ClassVar[str] = ""
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:
@@ -137,19 +189,113 @@ class Profile(ABC):
     def class_filter(self, ldap_class: str) -> "LdapFilter":
         """A filter for objects of a class, and no others (decision M32)."""
 
+    def computer_filter(self, name: str) -> "LdapFilter":
+        """A filter for the computers of a name, by what the server has indexed (decision M16)."""
+        return And((self.class_filter("computer"), Equal("cn", name.encode())))
+
     @abstractmethod
     def read_controls(self, attributes: Iterable[str]) -> "tuple[Control, ...]":
         """Controls that reading these attributes needs (decision M13)."""
 
+    def search_controls(self) -> "tuple[Control, ...]":
+        """Controls of every search that goes below its base."""
+        return ()
+
     @abstractmethod
-    def write_controls(self, attributes: Iterable[str]) -> "tuple[Control, ...]":
-        """Controls that writing these attributes needs."""
+    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> "tuple[Control, ...]":
+        """Controls that writing these attributes, with these values, needs."""
 
     @abstractmethod
     def references_control(
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> "tuple[Control, ...]":
         """What makes a page bring along the objects that its entries refer to; none if it cannot."""
+
+    def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
+        """A security descriptor as this server has to hold it.
+
+        Args:
+            ldap_class: of the object.
+            image: as the abstract model has it.
+
+        Raises:
+            DecodeError: it is none.
+        """
+        return image
+
+    def security_from_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
+        """A security descriptor as the abstract model has it.
+
+        Raises:
+            DecodeError: the server holds none.
+        """
+        return image
+
+    def check_name(self, dn: str) -> None:  # noqa: B027  a hook: most servers refuse such names themselves
+        """Refuse a name for a new object that this kind of server may take, but should not.
+
+        Raises:
+            ValueError: such a name.
+        """
+
+    def keeps_guids(self, session: Identity) -> bool:  # noqa: ARG002  a hook
+        """Whether an objectGUID that we send with an add may become the object's (decision M37)."""
+        return self.makes_guid
+
+    def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: ARG002  a hook
+        """Whether the server refused an add because of the objectGUID that came with it."""
+        return False
+
+    def identity(
+        self, ldap_class: str, guid: UUID | None, *, keeps_guids: bool
+    ) -> dict[str, tuple[bytes, ...]]:
+        """What to send with an add, so that the object has the GUID or says that it had (decision M37).
+
+        Args:
+            ldap_class: of the new object.
+            guid: one that it brings along, or None.
+            keeps_guids: what is known of this directory.
+        """
+        if keeps_guids and (guid is not None or self.makes_guid):
+            return {"objectGUID": ((guid or uuid4()).bytes_le,)}
+        if guid is not None and self.original_guid is not None and ldap_class in self.original_guid_classes:
+            return {self.original_guid: (guid.bytes_le,)}
+        return {}
+
+    def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
+        """Whether an entry holds what a replacement left it with.
+
+        Args:
+            found: lower-case attribute -> values, as read.
+            sent: attribute -> values, as replaced; none removes the attribute.
+        """
+        return has_values(found, sent)
+
+    def brought(
+        self,
+        rows: "list[tuple[Any, ...]]",
+        columns: Sequence[str],  # noqa: ARG002  other servers need it
+        buffer: bytes,
+        messages: "Sequence[Message]",
+    ) -> "list[tuple[Any, ...]]":
+        """The rows of a page, each with what `references_control` brought along.
+
+        Args:
+            rows: the DN and the columns of each entry.
+            columns: their names.
+            buffer: what was received.
+            messages: where the entries lie in it.
+
+        Returns:
+            Rows with one item more: lower-case attribute -> list of `Dereferenced`.
+
+        Raises:
+            DecodeError: it cannot be read.
+        """
+        return [
+            (*row, decode_deref(decode_controls(buffer, message.end, message.stop)))
+            for row, message in zip(rows, messages, strict=True)
+        ]
 
     @abstractmethod
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:

@@ -11,10 +11,12 @@ from mqdssm.directory.filters import TRUE, LdapFilter, all_of, encode
 from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
+from mqdssm.directory.profile import GuidTarget
+from mqdssm.directory.ranges import Ranges
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import EXTENDED_RESPONSE, LdapResult
 from mqdssm.directory.searching import READ_ATTEMPTS, Search, warn_of_references
-from mqdssm.errors import DecodeError, DirectoryNotConnected, GenericDirectoryError
+from mqdssm.errors import DecodeError, DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 
 T = TypeVar("T")
@@ -78,6 +80,7 @@ class Reading:
         *,
         deadline: float | None = None,
         url: str | None = None,
+        only_own: bool = False,
     ) -> list[Entry]:
         """The objects of that name: one, if all is well.
 
@@ -87,25 +90,48 @@ class Reading:
             object_filter: what they must satisfy.
             deadline: when to give up; None: after the time of an operation.
             url: the only server to ask; None: any.
+            only_own: a GUID is that of the object itself, not one that it had elsewhere (decision M37).
 
         Raises:
             ObjectNotFound: the DN does not exist. An objectGUID that does not is an empty list.
             DirectoryError: anything else.
         """
-        profile, naming = self._knowledge.profile, self._knowledge.naming
-        controls = profile.read_controls(attributes)
-        if isinstance(target, UUID):
-            by_guid = profile.guid_target(naming, target)
-            bases, scope = by_guid.bases, by_guid.scope
-            wanted = by_guid.filter if object_filter == TRUE else all_of(by_guid.filter, object_filter)
-        else:
-            bases, scope, wanted = (str(target),), Scope.BASE, object_filter
+        controls = self._knowledge.profile.read_controls(attributes)
         limit = self.new_deadline() if deadline is None else deadline
-        found: list[Entry] = []
-        for base in bases:
+
+        def read(base: str, scope: Scope, wanted: LdapFilter) -> list[Entry]:
             search = Search(base, scope, encode(wanted), tuple(attributes), controls)
-            found += self._search_once(search, target_name(target), limit, url)
+            return self._search_once(search, target_name(target), limit, url)
+
+        if not isinstance(target, UUID):
+            return read(str(target), Scope.BASE, object_filter)
+        place: GuidTarget | None = self._knowledge.profile.guid_target(self._knowledge.naming, target)
+        found: list[Entry] = []
+        while place is not None and not found:
+            wanted = place.filter if object_filter == TRUE else all_of(place.filter, object_filter)
+            for base in place.bases:
+                try:
+                    found += read(base, place.scope, wanted)
+                except ObjectNotFound:
+                    continue  # there is no such base, so nothing is below it
+            place = None if only_own else place.otherwise
         return found
+
+    def ranges(self, url: str | None) -> Ranges:
+        """Completes attributes that came in part.
+
+        Args:
+            url: the server that they came from.
+        """
+
+        def read(dn: str, attributes: Sequence[str]) -> Entry:
+            search = Search(dn, Scope.BASE, encode(TRUE), tuple(attributes))
+            entries = self._search_once(search, dn, self.new_deadline(), url)
+            if not entries:
+                raise ObjectNotFound("the object is gone", dn=dn)
+            return entries[0]
+
+        return Ranges(read, self._knowledge.profile.change_counter)
 
     def extended(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
         """Send an extended request that changes nothing, and return its result, whatever it is.

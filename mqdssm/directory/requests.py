@@ -4,6 +4,7 @@ Every function returns one whole LDAPMessage. Nothing here knows a connection; m
 from the caller. What cannot be sent is refused with ValueError before anything is.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -28,6 +29,9 @@ from mqdssm.directory.filters import LdapFilter, attribute_description, encode
 
 MESSAGE_ID_MAX: Final = 2**31 - 1
 
+_LDAP_VERSION: Final = 3
+_BIND: Final = 0x60
+_SASL: Final = 0xA3
 _SEARCH: Final = 0x63
 _MODIFY: Final = 0x66
 _ADD: Final = 0x68
@@ -51,6 +55,8 @@ PAGED_RESULTS_OID: Final = "1.2.840.113556.1.4.319"
 POST_READ_OID: Final = "1.3.6.1.1.13.2"
 ASSERTION_OID: Final = "1.3.6.1.1.12"
 DEREF_OID: Final = "1.3.6.1.4.1.4203.666.5.16"
+
+_RANGE: Final = re.compile(r"[0-9]{1,10}-(?:[0-9]{1,10}|\*)")
 
 
 class Scope(IntEnum):
@@ -208,6 +214,13 @@ def encode_abandon(message_id: int, abandoned_id: int) -> bytes:
     return _message(message_id, integer(_message_id(abandoned_id), _ABANDON), ())
 
 
+def encode_sasl_bind(message_id: int, mechanism: str, credentials: bytes) -> bytes:
+    """A BindRequest by SASL ([RFC4511] 4.2), one leg of it."""
+    sasl = octet_string(mechanism.encode()) + octet_string(credentials)
+    content = integer(_LDAP_VERSION) + _dn("") + tlv(_SASL, sasl)
+    return _message(message_id, tlv(_BIND, content), ())
+
+
 def encode_unbind(message_id: int) -> bytes:
     """An UnbindRequest ([RFC4511] 4.3); the server closes the connection."""
     return _message(message_id, _UNBIND, ())
@@ -298,6 +311,9 @@ def _selector(name: str) -> bytes:
         return name.encode()
     if name.startswith("@"):  # all attributes of an object class ([RFC4529])
         return b"@" + attribute_description(name[1:])
+    attribute, marker, values = name.partition(";range=")
+    if marker and _RANGE.fullmatch(values):  # beyond the grammar: see `mqdssm.directory.ranges`
+        return attribute_description(attribute) + (marker + values).encode()
     return attribute_description(name)
 
 

@@ -111,15 +111,17 @@ class LdapResult:
 
 @dataclass(frozen=True, slots=True)
 class Dereferenced:
-    """One entry that a DN-valued attribute names, as the dereference control returns it.
+    """One entry that a DN-valued attribute names, as a server told along with it.
 
     Attributes:
         dn: the value of the DN-valued attribute.
         attributes: lower-case name -> values; empty when the entry does not exist or may not be read.
+        identity_only: nothing but its objectGUID is known: not even its class was asked for.
     """
 
     dn: str
     attributes: dict[str, list[bytes]]
+    identity_only: bool = False
 
 
 def split_messages(buffer: bytes, position: int = 0) -> tuple[list[Message], int]:

@@ -37,3 +37,15 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash((Secret, self._text))
+
+
+def without_frames(error: Exception) -> Exception:
+    """The error and what led to it, without the library's frames: their variables hold the password.
+
+    Programs that log tracebacks with variables would write it down.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        seen.__traceback__ = None
+        seen = seen.__cause__ or seen.__context__
+    return error

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
@@ -9,6 +10,7 @@ from uuid import UUID
 from mqdssm.directory.changing import Changing
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
+from mqdssm.directory.identities import Identities
 from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
@@ -26,7 +28,6 @@ from mqdssm.directory.requests import (
     encode_modify,
     encode_modify_dn,
 )
-from mqdssm.directory.responses import Message, decode_controls, decode_deref
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.errors import DecodeError, GenericDirectoryError, ObjectNotFound
@@ -54,6 +55,7 @@ class Session:
         self._pool = Pool(options, self._knowledge.welcome)
         self._reading = Reading(self._pool, options, self._knowledge)
         self._changing = Changing(self._pool, options, self._knowledge, self._reading)
+        self._identities = Identities(self)
         self._sid: tuple[str | None] | None = None
 
     @classmethod
@@ -86,6 +88,10 @@ class Session:
     def close(self) -> None:
         """Unbind all connections ([MS-MQDSSM] 3.1.6.21); a later operation is DirectoryNotConnected."""
         self._pool.close()
+
+    def one_server(self) -> AbstractContextManager[None]:
+        """Hold an operation of several steps to the server that made its first change."""
+        return self._pool.one_server()
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +127,11 @@ class Session:
     def brings_references(self) -> bool:
         """Whether `rows` can bring along what its entries refer to."""
         return bool(self.profile.references_control(self.root_dse, {"member": ("cn",)}))
+
+    @property
+    def keeps_guids(self) -> bool:
+        """Whether a new object may keep a GUID that it had elsewhere (decision M37)."""
+        return self._identities.keeps_guids
 
     @property
     def server_url(self) -> str | None:
@@ -175,14 +186,14 @@ class Session:
         found = self._reading.get_all(target, attributes, object_filter or TRUE)
         name = target_name(target)
         if not found:
-            raise ObjectNotFound("there is no such object", dn=name)
+            raise ObjectNotFound("there is no such object", dn=name, hint=self.profile.hidden_hint)
         if len(found) > 1:
             raise GenericDirectoryError(
                 f"{len(found)} objects have the same objectGUID",
                 dn=name,
                 hint="is the unique overlay on objectGUID missing? " + "; ".join(one.dn for one in found[:5]),
             )
-        return found[0]
+        return self._reading.ranges(self.server_url).complete(found[0])
 
     def find(
         self,
@@ -212,9 +223,11 @@ class Session:
 
         def entries() -> Iterator[Entry]:
             for page in search.pages():
+                ranges = self._reading.ranges(self.server_url)
                 for buffer, messages in page.parts:
                     for message in messages:
-                        yield decoded_entry(buffer, message.start, message.end, message.stop)
+                        entry = decoded_entry(buffer, message.start, message.end, message.stop)
+                        yield ranges.complete(entry)
 
         return entries()
 
@@ -250,7 +263,8 @@ class Session:
             ValueError: an attribute name that is none.
             DirectoryError: while iterating, as `find`.
         """
-        bring = self._known().profile.references_control(self.root_dse, references or {})
+        profile = self._known().profile
+        bring = profile.references_control(self.root_dse, references or {})
         search = self._paged(base, search_filter, columns, scope, page_size, controls=bring)
         decoder = RowDecoder(tuple(columns), multi=multi)
 
@@ -259,11 +273,17 @@ class Session:
                 for buffer, messages in page.parts:
                     try:
                         decoded = decoder.rows(buffer, [(one.start, one.end) for one in messages])
-                        if references is not None:
-                            decoded = _with_references(decoded, buffer, messages, brought=bool(bring))
+                        if bring:
+                            decoded = profile.brought(decoded, columns, buffer, messages)
+                        elif references is not None:
+                            decoded = [(*row, None) for row in decoded]
                     except DecodeError as error:
                         raise unreadable(error) from error
-                    yield from decoded
+                    if multi:
+                        ranges = self._reading.ranges(self.server_url)
+                        yield from ranges.complete_rows(decoded, columns, multi)
+                    else:
+                        yield from decoded
 
         return tuples()
 
@@ -280,17 +300,44 @@ class Session:
             ObjectNotFound: the parent does not exist.
             ObjectAlreadyExists: an object of that name, or with that objectGUID, exists.
             OutcomeUnknown: the answer was lost, and reading back did not work.
+            ValueError: a name that is none, or that no server of this kind should hold.
             DirectoryError: anything else; the object was not created.
         """
         name = str(dn)
         self._changing.refuse_if_read_only("add", name)
-        controls = self._known().profile.write_controls(attributes)
+        profile = self._known().profile
+        profile.check_name(name)
+        controls = profile.write_controls(attributes)
         self._changing.send(
             "add",
             name,
             lambda number: encode_add(number, name, attributes, controls),
             lambda end, url: self._changing.was_added(name, attributes, end, url),
         )
+
+    def create(
+        self,
+        dn: str | DN,
+        ldap_class: str,
+        attributes: Mapping[str, Sequence[bytes]],
+        identifier: UUID | None = None,
+    ) -> UUID | None:
+        """Create an object with the GUID that it shall have, as far as this directory allows (M37).
+
+        Args:
+            dn: its name; the parent must exist.
+            ldap_class: its class.
+            attributes: all others but objectGUID.
+            identifier: a GUID that it had before; None: it is new.
+
+        Returns:
+            Its objectGUID; None where the server made it, so that it must be read.
+
+        Raises:
+            DirectoryError: as `add`.
+        """
+        self._changing.refuse_if_read_only("add", str(dn))
+        return self._identities.create(str(dn), ldap_class, attributes, identifier)
 
     def modify(self, dn: str | DN, replacements: Mapping[str, Sequence[bytes]]) -> None:
         """Replace attributes, all or none ([MS-MQDSSM] 3.1.6.16, 3.1.6.17).
@@ -425,7 +472,8 @@ class Session:
     ) -> PagedSearch:
         name = str(base)
         knowledge = self._known()
-        controls = (*knowledge.profile.read_controls(attributes), *controls)
+        profile = knowledge.profile
+        controls = (*profile.read_controls(attributes), *profile.search_controls(), *controls)
         search = Search(
             name, scope, encode(search_filter), tuple(attributes), controls, time_limit_s=SEARCH_TIME_LIMIT_S
         )
@@ -437,15 +485,3 @@ class Session:
             limit_s=self._options.operation_timeout_s,
             error_of=lambda result: knowledge.error_of(result, "search", name),
         )
-
-
-def _with_references(
-    rows: list[tuple[Any, ...]], buffer: bytes, messages: Sequence[Message], *, brought: bool
-) -> list[tuple[Any, ...]]:
-    """The rows, each with what the server says of the objects it refers to."""
-    if not brought:
-        return [(*row, None) for row in rows]
-    return [
-        (*row, decode_deref(decode_controls(buffer, message.end, message.stop)))
-        for row, message in zip(rows, messages, strict=True)
-    ]

@@ -33,7 +33,12 @@ def resolve_queue_alias(ctx: Context, full_path: str) -> str:
     dn = DN.parse(full_path)
     if not dn:
         raise ValueError("the distinguished name of the queue alias is empty")
-    return _format_name(ctx.session.get(dn, [ALIAS_FORMAT_NAME]))
+    entry = ctx.session.get(dn, [ALIAS_FORMAT_NAME])
+    try:
+        return _format_name(entry)
+    except AttributeNotFound as error:
+        error.hint = ctx.session.profile.hidden_hint
+        raise
 
 
 def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:

@@ -15,6 +15,7 @@ from mqdssm.events.references import References
 from mqdssm.model.dn import DN, first_values
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES, compute
+from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Computed, Holder, Row
 from mqdssm.tables.syntax import BOOLEAN, UINT32
 
@@ -220,8 +221,19 @@ _MAKERS: Final[Mapping[Computed, Maker]] = MappingProxyType(
 _ABSTRACT: Final = frozenset(("distinguishedName",))
 
 
-def maker_of(row: Row, profile: Profile) -> tuple[Maker | None, tuple[str, ...]]:
-    """How a row is made, and the LDAP attributes of the entry that it needs.
+def guid_of(value: Value) -> UUID | None:
+    """A GUID as the directory holds it; None for anything that is none."""
+    raw = value[0] if isinstance(value, list) and value else value
+    return UUID(bytes_le=raw) if isinstance(raw, bytes) and len(raw) == 16 else None
+
+
+def _security(translate: Callable[[str, bytes], bytes], ldap_class: str, row: Row, source: Source) -> Any:
+    raw = source.first(row.ldap[0])
+    return UNSET if raw is None else translate(ldap_class, raw)
+
+
+def maker_of(row: Row, table: ElementTable, profile: Profile) -> tuple[Maker | None, tuple[str, ...]]:
+    """How a row of a table is made, and the LDAP attributes of the entry that it needs.
 
     Returns:
         None for the maker where the value is copied from the one LDAP attribute.
@@ -230,6 +242,8 @@ def maker_of(row: Row, profile: Profile) -> tuple[Maker | None, tuple[str, ...]]
         return partial(_time, profile.create_time_attributes), profile.create_time_attributes
     if row.ldap == ("whenChanged",):
         return partial(_time, profile.modify_time_attributes), profile.modify_time_attributes
+    if row.adm == "Security" and profile.translates_security:
+        return partial(_security, profile.security_from_directory, table.ldap_class), row.ldap
     if row.ldap == ("cn",):
         return _name_of_site, ()
     if row.computed is None and row.holder is Holder.OWN:

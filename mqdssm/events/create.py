@@ -9,9 +9,9 @@ from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists
 from mqdssm.events import security, settings
 from mqdssm.events.attributes import left_by_create, names_to_create
 from mqdssm.events.context import Context, Machine
-from mqdssm.events.encode import SERVICE_NAMES, Values, service_type, stored_values
+from mqdssm.events.encode import DESCRIPTOR, SERVICE_NAMES, Values, for_server, service_type, stored_values
 from mqdssm.events.machines import with_machine
-from mqdssm.events.settings import Served, guid_of, new_identity
+from mqdssm.events.settings import Served, guid_of
 from mqdssm.events.signing import signing_values
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -21,7 +21,6 @@ from mqdssm.model.queuenames import rdn_of
 from mqdssm.tables import TABLES, compute, places
 from mqdssm.tables.row import Access
 
-DESCRIPTOR: Final = "nTSecurityDescriptor"
 KEYS_NAME: Final = "PublicSigningKeyList"
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -89,18 +88,16 @@ def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> N
         raise GenericDirectoryError(f"{obj.element_name}.{', '.join(empty)} must be set to create it")
 
 
-def _identity(ctx: Context, obj: DirectoryObject, names: frozenset[str]) -> Values:
-    """A GUID that the object brings is kept where the server lets us (M37)."""
-    return new_identity(ctx, obj.identifier if "Identifier" in names else None)
+def _identity(obj: DirectoryObject, names: frozenset[str]) -> UUID | None:
+    """The GUID that the object brings: it is kept where the server lets us (M37)."""
+    return obj.identifier if "Identifier" in names else None
 
 
-def _add(ctx: Context, dn: DN, ldap_class: str, values: Values) -> UUID:
+def _add(ctx: Context, dn: DN, ldap_class: str, values: Values, identifier: UUID | None) -> UUID:
     """Create Object Using LDAP (3.1.6.12), in as few round trips as the server allows (M30)."""
-    attributes = {name: raws for name, raws in values.items() if raws}
-    attributes["objectClass"] = (ldap_class.encode(),)
-    ctx.session.add(dn, attributes)
-    sent = attributes.get("objectGUID")
-    return UUID(bytes_le=sent[0]) if sent else guid_of(ctx.session.get(dn, ["objectGUID"]))
+    attributes = {name: raws for name, raws in for_server(ctx, ldap_class, values).items() if raws}
+    made = ctx.session.create(dn, ldap_class, attributes, identifier)
+    return made or guid_of(ctx.session.get(dn, ["objectGUID"]))
 
 
 # -- Queue (3.1.6.1.2) -------------------------------------------------------------------------------
@@ -119,14 +116,14 @@ def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
     name = rdn_of(path.queue)
     if name.extension is not None:
         values["mSMQQueueNameExt"] = (name.extension.encode(),)
-    values |= _identity(ctx, queue, names)
 
     def below(machine: Machine) -> UUID:
         sent = values
         if not values.get(DESCRIPTOR) and ctx.session.profile.writes_default_security:
             bound = security.sid_of(ctx.session.bound_sid())
             sent = values | {DESCRIPTOR: (security.queue_descriptor(machine=machine.sid, bound=bound),)}
-        return _add(ctx, places.queue_manager_of(machine.dn).child("CN", name.cn), table.ldap_class, sent)
+        dn = places.queue_manager_of(machine.dn).child("CN", name.cn)
+        return _add(ctx, dn, table.ldap_class, sent, _identity(queue, names))
 
     return with_machine(ctx, path.computer, below)
 
@@ -159,13 +156,12 @@ def _create_queue_manager(
     if not names.isdisjoint(SERVICE_NAMES):
         values["mSMQServiceType"] = service_type(manager, manager.populated, {})
     keys = signing_values(manager.public_signing_key_list) if KEYS_NAME in names else {}
-    values |= _identity(ctx, manager, names)
 
     def below(machine: Machine) -> tuple[UUID, frozenset[str]]:
         dn = places.queue_manager_of(machine.dn)
         sent = values | _machine_security(ctx, machine, manager, names)
         try:
-            identifier = _add(ctx, dn, table.ldap_class, sent)
+            identifier = _add(ctx, dn, table.ldap_class, sent, _identity(manager, names))
         except ObjectAlreadyExists:
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
             there = ctx.session.get(dn, settings.ATTRIBUTES)
@@ -182,11 +178,9 @@ def _create_queue_manager(
 
 
 def _machine_security(ctx: Context, machine: Machine, manager: QueueManager, names: frozenset[str]) -> Values:
-    supplied = manager.security if "Security" in names else None
-    if supplied is None and not ctx.session.profile.writes_default_security:
-        return {}
+    # on every server: with the default of Active Directory's schema the machine could not make queues
     descriptor = security.machine_descriptor(
-        supplied=supplied,
+        supplied=manager.security if "Security" in names else None,
         machine=machine.sid,
         bound=security.sid_of(ctx.session.bound_sid()),
         foreign="ForeignSystem" in names and manager.foreign_system,
@@ -200,12 +194,12 @@ def _machine_security(ctx: Context, machine: Machine, manager: QueueManager, nam
 def _create_site(ctx: Context, site: Site, names: frozenset[str]) -> UUID:
     table = TABLES[Site]
     values = stored_values(ctx, table, site, names, Access.CREATE)
-    values |= _identity(ctx, site, names)
     supplied = site.security if "Security" in names else None
     bound = security.sid_of(ctx.session.bound_sid())
     values[DESCRIPTOR] = (security.site_descriptor(supplied=supplied, bound=bound),)
     # the text says CN=Services: decision M2
-    return _add(ctx, places.site_dn(ctx.forest_root, site.name or ""), table.ldap_class, values)
+    dn = places.site_dn(ctx.forest_root, site.name or "")
+    return _add(ctx, dn, table.ldap_class, values, _identity(site, names))
 
 
 # -- RoutingLink (3.1.6.1.4) -------------------------------------------------------------------------
@@ -214,10 +208,10 @@ def _create_site(ctx: Context, site: Site, names: frozenset[str]) -> UUID:
 def _create_routing_link(ctx: Context, link: RoutingLink, names: frozenset[str]) -> UUID:
     table = TABLES[RoutingLink]
     values = stored_values(ctx, table, link, names, Access.CREATE)
-    values |= _identity(ctx, link, names)
     if link.site1_identifier is None or link.site2_identifier is None:
         raise GenericDirectoryError(
             "RoutingLink.Site1Identifier and Site2Identifier must be set to create it"
         )
     name = compute.link_name(link.site1_identifier, link.site2_identifier)
-    return _add(ctx, places.link_dn(ctx.forest_root, name), table.ldap_class, values)
+    dn = places.link_dn(ctx.forest_root, name)
+    return _add(ctx, dn, table.ldap_class, values, _identity(link, names))

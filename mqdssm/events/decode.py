@@ -17,6 +17,7 @@ from mqdssm.events.computed import (
     Source,
     Value,
     computer_of,
+    guid_of,
     maker_of,
 )
 from mqdssm.events.references import BROUGHT, References
@@ -64,11 +65,15 @@ class ElementDecoder:
         self._multi: set[str] = set()
         self._others: list[tuple[str, str]] = []  # LDAP attribute, class of what its DNs name
         self._of_computer: dict[str, None] = {}
+        self._original: int | None = None
         for name in names:
             self._add(table.row(name))
 
     def _add(self, row: Row) -> None:
-        maker, attributes = maker_of(row, self._session.profile)
+        profile = self._session.profile
+        maker, attributes = maker_of(row, self._table, profile)
+        if row.adm == "Identifier" and self._table.ldap_class in profile.original_guid_classes:
+            self._original = self._columns.setdefault(str(profile.original_guid), len(self._columns))
         places = [self._columns.setdefault(name, len(self._columns)) for name in attributes]
         if row.holder is Holder.COMPUTER:
             self._of_computer.update(dict.fromkeys(row.ldap))
@@ -159,7 +164,9 @@ class ElementDecoder:
                 made[row.field] = value
         if self._made:
             self._compute(made, dn, Source(dn, values, self._columns, references, self._session, self._above))
-        return self._table.element.from_directory(made)
+        if self._original is None or values[self._original] is None:
+            return self._table.element.from_directory(made)
+        return self._table.element.from_directory(made, guid_of(values[self._original]))
 
     def _compute(self, made: dict[str, Any], dn: str, source: Source) -> None:
         for row, make in self._made:

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 SERVICE_NAMES: Final = tuple(compute.SERVICE_BITS)
 """What mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.1.1.5)."""
 
+DESCRIPTOR: Final = "nTSecurityDescriptor"
+
 Values = dict[str, tuple[bytes, ...]]
 
 
@@ -57,6 +59,15 @@ def stored_values(
             case _:
                 pass
     return values
+
+
+def for_server(ctx: Context, ldap_class: str, values: Values) -> Values:
+    """The values as this kind of server holds them: masks of descriptors are translated (decision M31)."""
+    images = values.get(DESCRIPTOR)
+    if not images:
+        return values
+    translate = ctx.session.profile.security_to_directory
+    return values | {DESCRIPTOR: tuple(translate(ldap_class, image) for image in images)}
 
 
 def service_type(

@@ -9,6 +9,7 @@ from mqdssm.directory.options import (
     CONNECT_TIMEOUT_S,
     OPERATION_TIMEOUT_S,
     PAGE_ENTRIES,
+    Authentication,
     ConnectionOptions,
     TlsMode,
 )
@@ -55,7 +56,8 @@ class Directory:
             ObjectAlreadyExists: there is such an object.
             ValueError: a name or value that no directory can hold; nothing was sent.
         """
-        return create.create(self._context, obj, _names(attributes))
+        with self.session.one_server():
+            return create.create(self._context, obj, _names(attributes))
 
     def delete(self, obj: DirectoryObject, recursive: bool = False) -> None:
         """Delete an object ([MS-MQDSSM] 3.1.6.2).
@@ -68,7 +70,8 @@ class Directory:
             GenericDirectoryError: a kind that cannot be deleted, or objects are below it.
             ObjectNotFound: there is no such object.
         """
-        delete.delete(self._context, obj, recursive=recursive)
+        with self.session.one_server():
+            delete.delete(self._context, obj, recursive=recursive)
 
     def read(
         self, kind: type[E], filters: Filter | Iterable[Filter], *, attributes: Sequence[str] | None = None
@@ -130,7 +133,8 @@ class Directory:
             ObjectNotFound: there is no such object.
             ValueError: a value that no directory can hold; nothing was sent.
         """
-        write.write(self._context, obj, _names(attributes))
+        with self.session.one_server():
+            write.write(self._context, obj, _names(attributes))
 
     def read_begin(
         self,
@@ -218,6 +222,9 @@ def connect(
     read_only: bool = False,
     allow_clear_text: bool = False,
     naming_context: str | None = None,
+    authentication: Authentication | None = None,
+    keytab: str | None = None,
+    kerberos_host: str | None = None,
     create_server_objects: bool = True,
     check_msmq: bool = True,
 ) -> Directory:
@@ -236,6 +243,10 @@ def connect(
         read_only: refuse every change before it is sent.
         allow_clear_text: let the password go in clear text to another machine.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
+        authentication: ``"simple"``, ``"spnego"`` (NTLM or Kerberos, signed and sealed), ``"ntlm"``,
+            ``"kerberos"`` or ``"external"``; None: simple with a user, external over ldapi.
+        keytab: file with the user's Kerberos keys, instead of a password.
+        kerberos_host: full name of the server in its tickets, if the URL has another one.
         create_server_objects: make the ``server`` objects that mSMQSettings needs (decision M6).
         check_msmq: make sure that this is a directory of MSMQ: another one would answer every search with
             nothing.
@@ -261,6 +272,9 @@ def connect(
         read_only=read_only,
         allow_clear_text=allow_clear_text,
         naming_context=naming_context,
+        authentication=authentication,
+        keytab=keytab,
+        kerberos_host=kerberos_host,
     )
     session = Session.open(options)
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from mqdssm.directory.filters import And, Equal, LdapFilter
+from mqdssm.directory.filters import LdapFilter
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events.context import Context, Machine
 from mqdssm.model.dn import DN
@@ -59,8 +59,7 @@ def _at_its_place(ctx: Context, name: str) -> Machine | None:
 
 
 def _by_search(ctx: Context, name: str) -> Machine:
-    # by cn, which slapd and Active Directory index, and which add_computer, Windows and ldapadd all set
-    wanted = And((_class(ctx), Equal("cn", name.encode())))
+    wanted = ctx.session.profile.computer_filter(name)
     found = [
         _machine(entry.dn, entry.first("objectSid"))
         for entry in ctx.session.find(ctx.root, wanted, ["objectSid"])

@@ -33,7 +33,10 @@ def read(
         found = find_one(ctx, table, filters, attributes)
         if found is None:
             wanted = " and ".join(f"{one.attribute} {one.operator} {one.value!r}" for one in filters)
-            raise EndOfData(f"there is no {table.name}{' with ' if wanted else ''}{wanted}")
+            raise EndOfData(
+                f"there is no {table.name}{' with ' if wanted else ''}{wanted}",
+                hint=ctx.session.profile.hidden_hint,
+            )
         return found
     names = names_to_read(table, attributes)
     decoder = ElementDecoder(table, names, ctx.session, asked=frozenset(attributes or ()), strict=True)

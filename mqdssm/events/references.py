@@ -6,10 +6,11 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
+from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.responses import Dereferenced
 from mqdssm.directory.session import Session
-from mqdssm.model.dn import normalize
+from mqdssm.model.dn import DN, normalize
+from mqdssm.tables.places import is_in_configuration, stands_in_its_place
 
 T = TypeVar("T")
 
@@ -75,7 +76,8 @@ class References:
     def learn(self, brought: Iterable[Dereferenced], ldap_class: str) -> None:
         """Remember what a page brought along of the objects of a class that its entries refer to.
 
-        What is there but does not plainly say that it is of the class is left to be looked up.
+        What is there but does not plainly say that it is of the class is left to be looked up. Where a server
+        tells no classes, the place of the object says it.
 
         Args:
             brought: with `BROUGHT` of each object.
@@ -90,21 +92,21 @@ class References:
             classes = one.attributes.get("objectclass", ())
             if not one.attributes:  # nothing is there, or nothing that may be seen
                 known[key] = None
-            elif any(name.lower() == wanted for name in classes):
+            elif any(name.lower() == wanted for name in classes) or (
+                one.identity_only and stands_in_its_place(ldap_class, one.dn)
+            ):
                 known[key] = _guid(next(iter(one.attributes.get("objectguid", ())), None))
 
     def fetch_identifiers(self, dns: Iterable[str], ldap_class: str) -> None:
         """Look up the objectGUID of many objects of a class at once."""
         known = self._identifiers.setdefault(ldap_class, {})
-        of_class = self._session.profile.class_filter(ldap_class)
-        for key, entry in self._fetch(dns, known, ["objectGUID"], of_class):
+        for key, entry in self._fetch(dns, known, ["objectGUID"], ldap_class):
             known[key] = None if entry is None else _guid(entry.first("objectGUID"))
 
     def fetch_computers(self, dns: Iterable[str]) -> None:
         """Look up many computers at once."""
-        of_class = self._session.profile.class_filter("computer")
         attributes = self._computer_attributes or ("objectClass",)
-        for key, entry in self._fetch(dns, self._computers, attributes, of_class):
+        for key, entry in self._fetch(dns, self._computers, attributes, "computer"):
             self._computers[key] = entry
 
     def dns_of(self, identifiers: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
@@ -113,27 +115,34 @@ class References:
         of_class = self._session.profile.class_filter(ldap_class)
         for batch in batched(dict.fromkeys(identifiers), BATCH_TERMS):
             wanted = And((of_class, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in batch))))
-            for base in self._session.naming.guid_bases:
+            for base in self._bases(ldap_class):
                 for entry in self._session.find(base, wanted, ["objectGUID"]):
                     guid = _guid(entry.first("objectGUID"))
                     if guid is not None:
                         found[guid] = entry.dn
         return found
 
+    def _bases(self, ldap_class: str) -> tuple[DN, ...]:
+        """Where objects of a class are searched for."""
+        return self._session.naming.bases_for(configuration=is_in_configuration(ldap_class))
+
     def _fetch(
         self,
         dns: Iterable[str],
         known: dict[str, UUID | None] | dict[str, Entry | None],
         attributes: Sequence[str],
-        of_class: LdapFilter,
+        ldap_class: str,
     ) -> Iterator[tuple[str, Entry | None]]:
         """Yield each DN that is not known yet, normalised, with its entry."""
         unknown = {key: dn for dn in dns if (key := normalize(dn)) not in known}
         profile = self._session.profile
+        of_class = profile.class_filter(ldap_class)
         for batch in batched(unknown.items(), DN_TERMS_MAX):
             missing = dict(batch)
             wanted = And((of_class, any_of(*(profile.dn_filter(dn) for dn in missing.values()))))
-            for base in self._session.naming.guid_bases:
+            for base in self._bases(ldap_class):
+                if not missing:
+                    break
                 for entry in self._session.find(base, wanted, attributes):
                     key = normalize(entry.dn)
                     if missing.pop(key, None) is not None:

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
-from uuid import UUID, uuid4
+from typing import Final
+from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal
@@ -238,11 +238,9 @@ def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, renew: bo
 
 def _create(ctx: Context, dn: DN, served: Served) -> None:
     attributes = {name: values for name, values in _values(served).items() if values}
-    attributes["objectClass"] = (LDAP_CLASS.encode(),)
-    attributes |= new_identity(ctx)
     for attempt in range(ATTEMPTS_MAX):
         try:
-            ctx.session.add(dn, attributes)
+            ctx.session.create(dn, LDAP_CLASS, attributes)
         except ObjectNotFound:
             if not ctx.create_server_objects or attempt == ATTEMPTS_MAX - 1:
                 raise
@@ -254,13 +252,8 @@ def _create(ctx: Context, dn: DN, served: Served) -> None:
 def _make_server(ctx: Context, server: DN) -> None:
     """Make the `server` object, and the `Servers` container above it, where they are missing (M6)."""
     for dn, ldap_class in ((server.parent, "serversContainer"), (server, "server")):
-        attributes: dict[str, tuple[bytes, ...]] = {
-            "objectClass": (ldap_class.encode(),),
-            "description": (MADE_BY_US.encode(),),
-        }
-        attributes |= new_identity(ctx)
         try:
-            ctx.session.add(dn, attributes)
+            ctx.session.create(dn, ldap_class, {"description": (MADE_BY_US.encode(),)})
         except (ObjectAlreadyExists, ObjectNotFound):
             continue  # the attempt to add what belongs below shows what is missing
 
@@ -287,10 +280,3 @@ def _remove_if_ours(ctx: Context, dn: DN) -> bool:
     except GenericDirectoryError:
         return False  # it still holds something
     return True
-
-
-def new_identity(ctx: Context, identifier: UUID | None = None) -> dict[str, tuple[Any, ...]]:
-    """The objectGUID to send with an add, where the server does not make one (M37)."""
-    if not ctx.session.profile.makes_guid:
-        return {}
-    return {"objectGUID": ((identifier or uuid4()).bytes_le,)}

@@ -7,7 +7,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.events import settings
 from mqdssm.events.attributes import NO_ATTRIBUTES, element_table, left_by_write, names_to_write
 from mqdssm.events.context import Context
-from mqdssm.events.encode import SERVICE_NAMES, Values, service_type, stored_values
+from mqdssm.events.encode import SERVICE_NAMES, Values, for_server, service_type, stored_values
 from mqdssm.events.settings import Served
 from mqdssm.events.signing import signing_values
 from mqdssm.events.targets import locate
@@ -46,7 +46,8 @@ def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) 
         if isinstance(obj, User) and "Certificates" in names:
             # digests that were not given come out of the certificates: they go together (M21, M56)
             values = signing_values(obj.certificates) | values
-        ctx.session.modify(locate(ctx, table, obj, NO_ATTRIBUTES).dn, values)
+        dn = locate(ctx, table, obj, NO_ATTRIBUTES).dn
+        ctx.session.modify(dn, for_server(ctx, table.ldap_class, values))
     obj.mark_written(left_by_write(table, obj, names))
 
 
@@ -59,7 +60,7 @@ def _write_queue_manager(
     if not names.isdisjoint(SERVICE_NAMES):
         values["mSMQServiceType"] = service_type(manager, names, _stored_roles(entry), _service_bits(entry))
     keys = signing_values(manager.public_signing_key_list) if "PublicSigningKeyList" in names else {}
-    ctx.session.modify(entry.dn, values)
+    ctx.session.modify(entry.dn, for_server(ctx, table.ldap_class, values))
     ctx.session.modify(DN.parse(entry.dn).parent, keys)
     if not names.isdisjoint(_SETTINGS_NAMES):
         after = Served.of(Entry(entry.dn, entry.attributes | _lower(values)))

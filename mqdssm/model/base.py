@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
@@ -55,6 +56,7 @@ class DirectoryObject(BaseModel):
 
     _assigned: frozenset[str] = PrivateAttr(default=_NOTHING)  # names of fields
     _was_read: bool = PrivateAttr(default=False)
+    _original_identifier: UUID | None = PrivateAttr(default=None)
 
     identifier: Guid | None = adm("Identifier")
 
@@ -121,17 +123,23 @@ class DirectoryObject(BaseModel):
         return data
 
     @classmethod
-    def from_directory(cls, values: dict[str, Any]) -> Self:
+    def from_directory(cls, values: dict[str, Any], original_identifier: UUID | None = None) -> Self:
         """Make an element out of what a directory holds; nothing is validated, so that all can be read.
 
         Args:
             values: field name -> value, already of the field's type; exactly these are populated.
+            original_identifier: see the property.
         """
         element = cls.__new__(cls)
         _set(element, "__dict__", cls._defaults | values)
         _set(element, "__pydantic_fields_set__", set(values))
         _set(element, "__pydantic_extra__", None)
-        _set(element, "__pydantic_private__", {"_assigned": _NOTHING, "_was_read": True})
+        private = {
+            "_assigned": _NOTHING,
+            "_was_read": True,
+            "_original_identifier": original_identifier,
+        }
+        _set(element, "__pydantic_private__", private)
         return element
 
     @classmethod
@@ -167,6 +175,14 @@ class DirectoryObject(BaseModel):
     def was_read(self) -> bool:
         """Whether the object came from a directory, or was written to one."""
         return self._was_read
+
+    @property
+    def original_identifier(self) -> UUID | None:
+        """The GUID that the object had before it came into this directory, where it could not keep it (M37).
+
+        `identifier` is what the directory knows it by; a look-up by Identifier finds it by both.
+        """
+        return self._original_identifier
 
     @property
     def assigned(self) -> frozenset[str]:

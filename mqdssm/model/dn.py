@@ -40,6 +40,7 @@ _QUOTED: Final = re.compile(r'[^\\"]+')
 _HEX_PAIRS: Final = re.compile(r"(?:\\[0-9A-Fa-f]{2})+")
 _HEX_VALUE: Final = re.compile(r"#((?:[0-9A-Fa-f]{2})+)")
 _MUST_ESCAPE: Final = re.compile(r'[\x00-\x1f\x7f"+,;<>\\]')
+_BETTER_ESCAPED: Final = re.compile(r'[\x00-\x1f\x7f"+,;<=>\\]')  # Samba takes no bare "=" in a value
 _ESCAPABLE: Final = frozenset(' "#+,;<=>\\')
 # BER strings that a #hex value may hold: tag -> codec
 _BER_TEXT: Final = {4: "utf-8", 12: "utf-8", 19: "ascii", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
@@ -222,8 +223,8 @@ def first_values(text: str, count: int) -> tuple[str, ...]:
 
 
 def escape_value(value: str) -> str:
-    """The text of an attribute value within a DN, with only what must be escaped escaped (RFC 4514 2.4)."""
-    text = _MUST_ESCAPE.sub(_escaped, value)
+    """The text of an attribute value within a DN (RFC 4514 2.4), also ``=`` escaped: servers differ there."""
+    text = _BETTER_ESCAPED.sub(_escaped, value)
     if text[:1] in {" ", "#"}:
         text = "\\" + text
     if text[-1:] == " " and text != "\\ ":

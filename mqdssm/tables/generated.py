@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from mqdssm.tables import ldif, markdown
+from mqdssm.tables import ldif, markdown, rights_page
 
 
 def generated_files() -> Mapping[str, str]:
@@ -12,4 +12,5 @@ def generated_files() -> Mapping[str, str]:
         "ldif/msmq.ldif": ldif.openldap_config_ldif(),
         "ldif/base-tree.ldif": ldif.base_tree_sample(),
         **{f"docs/tables/{name}": text for name, text in markdown.pages().items()},
+        "docs/tables/rights.md": rights_page.page(),
     }

@@ -62,7 +62,7 @@ def _index() -> str:
         [f"[{table.name}]({page_name(table)}.md)", f"`{table.ldap_class}`", str(len(table.rows))]
         for table in TABLES.values()
     ]
-    contents = "\n".join([*map(page_name, TABLES.values()), *_OTHER_PAGES])
+    contents = "\n".join([*map(page_name, TABLES.values()), *_OTHER_PAGES, "rights"])
     return f"""{_HEAD}
 # Where everything is kept
 
@@ -71,7 +71,8 @@ schema files in `ldif/` and these pages are derived from the rows.
 
 {_table(["element", "LDAP class", "attributes"], lines)}
 Besides: [settings objects, aliases and groups](settings-and-aliases.md), the
-[schema](schema.md) with OIDs, syntaxes and ranges, and the [result codes](results.md).
+[schema](schema.md) with OIDs, syntaxes and ranges, the [result codes](results.md), and the
+[rights](rights.md) that each event needs on Active Directory.
 
 Columns of the pages:
 

@@ -6,7 +6,7 @@ be elsewhere (decision M16): then the DN that was found takes the place of :func
 
 from typing import Final
 
-from mqdssm.model.dn import DN
+from mqdssm.model.dn import DN, first_values
 from mqdssm.tables.settings import RDN_VALUE as SETTINGS_NAME
 
 QUEUE_MANAGER_NAME: Final = "msmq"
@@ -20,6 +20,9 @@ _BASES: Final = {
     "site": ("Sites",),
     "mSMQSiteLink": (ENTERPRISE_NAME, "Services"),
 }
+
+_BESIDE_SITES: Final = frozenset({"subnets", "inter-site transports"})
+"""What else Active Directory allows below CN=Sites."""
 
 
 def configuration_dn(root: DN) -> DN:
@@ -131,3 +134,24 @@ def search_base(ldap_class: str, root: DN, configuration: DN | None = None) -> D
     for value in reversed(rdns):
         base = base.child("CN", value)
     return base
+
+
+def is_in_configuration(ldap_class: str) -> bool:
+    """Whether objects of a class are below the configuration naming context, not in a domain."""
+    return bool(_BASES.get(ldap_class))
+
+
+def stands_in_its_place(ldap_class: str, dn: str) -> bool:
+    """Whether a name alone tells that an object is of a class: by 2.2.1 and Active Directory's schema.
+
+    Args:
+        ldap_class: ``site`` or ``mSMQConfiguration``; no other class is referred to.
+        dn: as a server wrote it.
+    """
+    try:
+        name, parent = (part.casefold() for part in first_values(dn, 2))
+    except ValueError:
+        return False
+    if ldap_class == "site":
+        return parent == "sites" and name not in _BESIDE_SITES
+    return ldap_class == "mSMQConfiguration" and name == QUEUE_MANAGER_NAME

@@ -1,6 +1,7 @@
 """Servers for tests, of this project and of programs that use it.
 
-`OpenLdapServer` is a private OpenLDAP with the MSMQ schema, `OpenLdapContainer` the same in a container;
+`OpenLdapServer` is a private OpenLDAP with the MSMQ schema, `SambaDomainController` a private domain
+controller of Active Directory; `OpenLdapContainer` and `SambaContainer` are the same in a container.
 `mqdssm.testing.plugin` offers them as pytest fixtures. Needs Linux (or another Unix) and the server's
 software; nothing else in mqdssm does. Names are loaded when they are first used, because pytest loads
 this package in every run.
@@ -11,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mqdssm.testing.containers import OpenLdapContainer
     from mqdssm.testing.openldap import OpenLdapServer
+    from mqdssm.testing.samba import SambaDomainController
+    from mqdssm.testing.samba_container import SambaContainer
     from mqdssm.testing.sandbox import SandboxState, sandbox_status, start_sandbox, stop_sandbox
 
 __all__ = [
     "OpenLdapContainer",
     "OpenLdapServer",
+    "SambaContainer",
+    "SambaDomainController",
     "SandboxState",
     "sandbox_status",
     "start_sandbox",
@@ -25,6 +30,8 @@ __all__ = [
 _MODULES = {
     "OpenLdapContainer": "mqdssm.testing.containers",
     "OpenLdapServer": "mqdssm.testing.openldap",
+    "SambaContainer": "mqdssm.testing.samba_container",
+    "SambaDomainController": "mqdssm.testing.samba",
     "SandboxState": "mqdssm.testing.sandbox",
     "sandbox_status": "mqdssm.testing.sandbox",
     "start_sandbox": "mqdssm.testing.sandbox",

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import hashlib
 import secrets
+import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -170,6 +171,23 @@ def connect_as_owner(ldapi_url: str) -> Connection:
         authentication=ldap3.SASL,
         sasl_mechanism=ldap3.EXTERNAL,
         sasl_credentials="",
+        check_names=False,
+        raise_exceptions=True,
+        auto_referrals=False,
+        receive_timeout=CALL_WAIT_S,
+    )
+
+
+def connect_over_tls(ldaps_url: str, user: str, password: str, ca_file: str) -> Connection:
+    """Open an ldap3 connection by simple bind, the certificate verified."""
+    import ldap3
+
+    tls = ldap3.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=ca_file)
+    server = ldap3.Server(ldaps_url, get_info=ldap3.NONE, connect_timeout=CALL_WAIT_S, tls=tls)
+    return ldap3.Connection(
+        server,
+        user=user,
+        password=password,
         check_names=False,
         raise_exceptions=True,
         auto_referrals=False,

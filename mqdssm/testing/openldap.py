@@ -1,13 +1,10 @@
 """A private OpenLDAP with the MSMQ schema, for tests and for trying things out."""
 
-import json
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypedDict
+from typing import Final, Self
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing.accounts import Accounts, connect_as_owner
@@ -15,7 +12,6 @@ from mqdssm.testing.openldap_config import (
     DATABASE_BYTES_MAX,
     DEFAULT_BASE_DN,
     START_SCRIPT,
-    SUPERVISOR,
     OpenLdapOptions,
     ServerFolder,
     require_software,
@@ -30,16 +26,9 @@ from mqdssm.testing.openldap_start import (
     failure,
     require_free,
 )
+from mqdssm.testing.supervised import ServerState, SupervisedServer
 
 START_ATTEMPTS: Final = 5  # another process may take a port between our look and the start
-
-
-class _State(TypedDict):
-    """What the supervisor answers."""
-
-    pid: int | None
-    exit: int | None
-    log: str
 
 
 class OpenLdapServer:
@@ -117,7 +106,7 @@ class OpenLdapServer:
         self._folder = None if folder is None else ServerFolder(Path(folder).absolute())
         self._restart = restart
         self._ports: tuple[int, int] | None = None
-        self._supervisor: subprocess.Popen[bytes] | None = None
+        self._supervisor: SupervisedServer | None = None
         self._lock = threading.RLock()
         self._accounts: Accounts | None = None
 
@@ -274,16 +263,12 @@ class OpenLdapServer:
         require_free(folder.path)
         self.password = folder.make(self.options)
         self._ports = chosen_ports(self.options)
-        command = [sys.executable, "-I", "-S", str(SUPERVISOR), "--owned"]
-        command += ["--restart"] if self._restart else []
-        if self._temporary:
-            command += [f"--remove={place}" for place in folder.places]
-        self._supervisor = subprocess.Popen(
-            [*command, "--", "/bin/sh", str(START_SCRIPT)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=folder.environment(self.options, *self._ports),
-            start_new_session=True,
+        self._supervisor = SupervisedServer(
+            ["/bin/sh", str(START_SCRIPT)],
+            folder.environment(self.options, *self._ports),
+            f"the LDAP server in {folder.path}",
+            restart=self._restart,
+            remove=folder.places if self._temporary else (),
         )
         self._start_slapd()
 
@@ -301,26 +286,16 @@ class OpenLdapServer:
             time.sleep(POLL_S)
             state = self._ask("status")
 
-    def _ask(self, word: str) -> _State:
+    def _ask(self, word: str) -> ServerState:
         with self._lock:
-            process = self._supervisor
-            if process is None or process.stdin is None or process.stdout is None:
+            if self._supervisor is None:
                 raise ConfigError("the server is not running: use it as a context manager, or call start()")
-            try:
-                process.stdin.write(word.encode() + b"\n")
-                process.stdin.flush()
-                line = process.stdout.readline()
-            except BrokenPipeError:
-                line = b""
-            if not line:
-                raise ConfigError(f"the supervisor of the LDAP server in {self.folder} is gone")
-            state: _State = json.loads(line)
-            return state
+            return self._supervisor.ask(word)
 
     def _end_supervisor(self) -> None:
-        process, self._supervisor = self._supervisor, None
-        if process is not None:
-            process.communicate()  # closes its standard input: it stops slapd and ends
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is not None:
+            supervisor.close()
         self._ports = None
         if self._temporary and self._folder is not None:
             self._folder.remove()

@@ -19,7 +19,6 @@ DATABASE_BYTES_MAX: Final = 16 * 1024**3  # address space only; the file stays s
 SOCKET_PATH_BYTES_MAX: Final = 100  # sun_path holds 108 on Linux and 104 on macOS
 PASSWORD_BYTES: Final = 18
 START_SCRIPT: Final = Path(__file__).parent / "data" / "start.sh"
-SUPERVISOR: Final = Path(__file__).parent / "supervisor.py"
 
 _PROGRAMS: Final = ("slapd", "slapadd", "slappasswd", "flock")
 _PLACES_OF_PROGRAMS: Final = (

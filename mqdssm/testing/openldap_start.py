@@ -41,10 +41,15 @@ def failure(status: int | None, log: str, folder: Path) -> Exception:
     """
     log = log.strip()
     if status == EXIT_FOLDER_IN_USE:
-        return ConfigError(f"{folder} is in use by another LDAP server")
+        return folder_in_use(folder)
     if "bind(" in log and "errno=98" in log:
         return PortTakenError(f"a port of the LDAP server is taken: {log}")
     return ConfigError(f"slapd ended with status {status}: {log}")
+
+
+def folder_in_use(folder: Path) -> ConfigError:
+    """Say that another server serves the folder."""
+    return ConfigError(f"{folder} is in use by another LDAP server")
 
 
 def answers(path: Path) -> bool:
@@ -80,7 +85,7 @@ def _peer(connection: socket.socket) -> int:
 
 
 def require_free(folder: Path) -> None:
-    """Refuse a folder whose lock a server holds; start.sh takes the lock, this only looks.
+    """Refuse a folder whose lock a server holds; its start script takes the lock, this only looks.
 
     Raises:
         ConfigError: another server serves the folder.
@@ -98,7 +103,7 @@ def require_free(folder: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 if time.monotonic() > deadline:
-                    raise failure(EXIT_FOLDER_IN_USE, "", folder) from error
+                    raise folder_in_use(folder) from error
                 time.sleep(POLL_S)
             else:
                 return

@@ -3,6 +3,8 @@
 * ``openldap_server``: one `mqdssm.testing.OpenLdapServer` for the whole run (each xdist worker its own).
 * ``openldap_directory``: for each test an `mqdssm` directory connected to it as its administrator.
 * ``openldap_container``: the same server in a container, where a container engine answers.
+* ``samba_server``, ``samba_directory``, ``samba_container``: the same with an Active Directory domain
+  controller, `mqdssm.testing.SambaDomainController`.
 
 Tests share the server: each makes objects of its own names. pytest loads this module in every run, so
 it imports nothing that is not needed; a test that uses no fixture of these starts no server.
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
     from mqdssm.testing.containers import OpenLdapContainer
     from mqdssm.testing.openldap import OpenLdapServer
+    from mqdssm.testing.samba import SambaDomainController
+    from mqdssm.testing.samba_container import SambaContainer
 
 
 @pytest.fixture(scope="session")
@@ -52,4 +56,40 @@ def openldap_container() -> "Iterator[OpenLdapContainer]":
     if reason:
         pytest.skip(reason)
     with OpenLdapContainer() as container:
+        yield container
+
+
+@pytest.fixture(scope="session")
+def samba_server() -> "Iterator[SambaDomainController]":
+    """A private Active Directory domain controller; needs Samba and root."""
+    from mqdssm.testing.samba import SambaDomainController
+
+    with SambaDomainController() as server:
+        yield server
+
+
+@pytest.fixture
+def samba_directory(samba_server: "SambaDomainController") -> "Iterator[Directory]":
+    """An open directory on ``samba_server``, as its administrator."""
+    import mqdssm
+
+    with mqdssm.connect(
+        samba_server.ldaps_url,
+        user=samba_server.user,
+        password=samba_server.password,
+        ca_file=samba_server.ca_file,
+    ) as directory:
+        yield directory
+
+
+@pytest.fixture(scope="session")
+def samba_container() -> "Iterator[SambaContainer]":
+    """The domain controller in a container; skips with the reason where no container engine answers."""
+    from mqdssm.testing.containers import why_no_engine
+    from mqdssm.testing.samba_container import SambaContainer
+
+    reason = why_no_engine()
+    if reason:
+        pytest.skip(reason)
+    with SambaContainer() as container:
         yield container

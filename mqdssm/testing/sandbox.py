@@ -21,7 +21,6 @@ from mqdssm.errors import ConfigError
 from mqdssm.testing.accounts import Accounts, connect_as_owner
 from mqdssm.testing.openldap_config import (
     START_SCRIPT,
-    SUPERVISOR,
     OpenLdapOptions,
     ServerFolder,
     require_software,
@@ -35,6 +34,7 @@ from mqdssm.testing.openldap_start import (
     failure,
     require_free,
 )
+from mqdssm.testing.supervised import SUPERVISOR
 
 STOP_WAIT_S: Final = 15.0  # more than the supervisor's own patience with slapd
 START_ATTEMPTS: Final = 5

@@ -187,6 +187,7 @@ class TestStartScript:
         for name in ("grep", "sed", "cat"):
             (tmp_path / name).symlink_to(f"/usr/bin/{name}")
         script = tmp_path / "start.sh"
+        (tmp_path / "certificates.sh").symlink_to(START_SCRIPT.with_name("certificates.sh"))
         # the places where servers are kept are part of the script
         script.write_text(START_SCRIPT.read_text().replace("PATH=$PATH:", "PATH=$PATH #"))
         ran = subprocess.run(

@@ -1,16 +1,17 @@
-"""One empty enterprise for each test: a real slapd, our directory on it, and plain LDAP tools beside it."""
+"""One empty enterprise for each test: a real server, our directory on it, and plain LDAP tools beside it."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 from uuid import UUID
 
 import pytest
 from plain_ldap import PlainLdap
+from servers import KINDS, MADE_BY_THE_SERVER, Kind, Started, parameters
 
 import mqdssm
-from mqdssm.directory.filters import Present
-from mqdssm.testing.openldap import OpenLdapServer
 
 _numbers = count(1)
 
@@ -20,7 +21,8 @@ class World:
     """What most tests begin with, and makers of the usual objects; names are never used twice."""
 
     directory: mqdssm.Directory
-    server: OpenLdapServer
+    kind: Kind
+    server: Any
     ldap: PlainLdap
     root: str
     _names: dict[UUID, str] = field(default_factory=dict)
@@ -40,8 +42,35 @@ class World:
     def computer(self, name: str | None = None) -> str:
         """Add a computer as another program would; return its name."""
         name = name or self.name("pc")
-        self.server.add_computer(name)
+        self.kind.add_computer(self.server, name)
         return name
+
+    def user(self, name: str | None = None) -> tuple[str, str]:
+        """Add a user without special rights; return the DN and the password."""
+        return self.kind.add_user(self.server, name or self.name("user"))
+
+    def make_administrator(self, dn: str) -> None:
+        """Let a user do everything."""
+        self.kind.make_administrator(self.server, dn)
+
+    @property
+    def creator(self) -> mqdssm.Sid | None:
+        """Who our directory is bound as, where that is an account; the owner of what it creates."""
+        sid = self.directory.session.bound_sid()
+        return None if sid is None else mqdssm.Sid(sid)
+
+    def creators(self, mask: int) -> dict[mqdssm.Sid, int]:
+        """What the creator is granted, if there is one (M22)."""
+        return {} if self.creator is None else {self.creator: mask}
+
+    def connect(self, **options: Any) -> mqdssm.Directory:
+        """Another directory on the same server."""
+        return self.kind.connect(self.server, **options)
+
+    def search(self, kind: type[Any], *filters: mqdssm.Filter, **options: Any) -> list[Any]:
+        """What a search finds, without what the server had before anybody came."""
+        found = self.directory.search(kind, *filters, **options)
+        return [one for one in found if one.name not in self.kind.own_sites]
 
     def computer_dn(self, name: str) -> str:
         return f"CN={name},CN=Computers,{self.root}"
@@ -81,38 +110,35 @@ class World:
         return f"CN=MSMQ Settings,CN={computer},CN=Servers,CN={site},{self.sites_dn}"
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test of an event runs on every kind of server, see `servers`."""
+    if "world" in metafunc.fixturenames:
+        file, test = metafunc.definition.path.name, metafunc.definition.originalname
+        metafunc.parametrize("world", parameters(file, test), indirect=True)
+
+
 @pytest.fixture(scope="session")
-def openldap_server() -> Iterator[OpenLdapServer]:
-    """A server of these tests alone: other tests leave users and computers behind on theirs."""
-    with OpenLdapServer(durable=False) as server:
-        yield server
+def started() -> Iterator[Started]:
+    """The servers that the tests of the events run on."""
+    with ExitStack() as stack:
+        yield Started(stack)
 
 
 @pytest.fixture
-def ldap(openldap_server: OpenLdapServer) -> PlainLdap:
-    """The directory as OpenLDAP's own tools see it."""
-    return PlainLdap(openldap_server)
-
-
-@pytest.fixture
-def world(
-    openldap_server: OpenLdapServer, openldap_directory: mqdssm.Directory, ldap: PlainLdap
-) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, started: Started) -> Iterator[World]:
     """An enterprise that holds the base tree alone; what the test adds is taken away again."""
-    session = openldap_directory.session
-    root = openldap_server.base_dn
-    everything = Present("objectClass")
-    before = {entry.dn for entry in session.find(root, everything, ["1.1"])}
-    services = session.get(f"CN=MsmqServices,CN=Services,CN=Configuration,{root}", ["*"])
-    yield World(openldap_directory, openldap_server, ldap, root)
-    with mqdssm.connect(openldap_server.ldapi_url) as cleaner:  # the test may have closed its own
-        added = [e.dn for e in cleaner.session.find(root, everything, ["1.1"]) if e.dn not in before]
-        for dn in sorted(added, key=lambda dn: -dn.count(",")):
-            cleaner.session.delete(dn)
-        now = cleaner.session.get(services.dn, ["*"])
-        changed = {
-            name: services.attributes.get(name, [])
-            for name in {*services.attributes, *now.attributes}
-            if services.attributes.get(name) != now.attributes.get(name)
-        }
-        cleaner.session.modify(services.dn, changed)
+    kind = KINDS[request.param]
+    server, cleaner = started.server(kind), started.cleaner(kind)
+    services = f"CN=MsmqServices,CN=Services,{cleaner.naming.configuration}"
+    written = ["*", "nTSecurityDescriptor"]
+    then, before = kind.now(cleaner), cleaner.get(services, written).attributes
+    with kind.connect(server) as directory:
+        yield World(directory, kind, server, kind.plain(server), server.base_dn)
+    kind.clean(cleaner, then, keep=services)
+    after = cleaner.get(services, written).attributes
+    changed = {
+        name: before.get(name, [])
+        for name in {*before, *after} - MADE_BY_THE_SERVER - {"objectguid"}
+        if before.get(name) != after.get(name)
+    }
+    cleaner.modify(services, changed)

@@ -22,7 +22,7 @@ from mqdssm.wire.masks import (
 EVERYONE = mqdssm.Sid("S-1-1-0")
 ANONYMOUS = mqdssm.Sid("S-1-5-7")
 OWNER = mqdssm.Sid("S-1-5-21-1-2-3-1105")
-GROUP = mqdssm.Sid("S-1-5-21-1-2-3-513")
+GROUP = mqdssm.Sid("S-1-5-21-1-2-3-1513")
 
 
 def descriptor(world, dn: str) -> SecurityDescriptor:
@@ -37,12 +37,8 @@ def granted(found: SecurityDescriptor) -> dict[mqdssm.Sid, int]:
 @pytest.fixture
 def as_user(world):
     """A directory bound as an administrator of MSMQ that has a SID, and that SID."""
-    dn, password = world.server.add_user(world.name("maker"))
-    group = f"CN=MSMQ Admins,CN=Users,{world.root}"
-    if world.ldap.exists(group):
-        world.ldap.modify(group, f"add: member\nmember: {dn}")
-    else:
-        world.ldap.add(group, {"objectClass": "group", "member": dn})
+    dn, password = world.user(world.name("maker"))
+    world.make_administrator(dn)
     sid = mqdssm.Sid.from_bytes(world.ldap.entry(dn)["objectSid"][0])
     server = world.server
     with mqdssm.connect(server.url, user=dn, password=password, ca_file=server.ca_file) as directory:
@@ -136,8 +132,8 @@ def test_a_descriptor_that_is_not_listed_is_not_written(world) -> None:
     site = Site(name=name, security=bytes(SecurityDescriptor.build(owner=OWNER, dacl=[])))
     world.directory.create(site, attributes=["Name"])
     found = descriptor(world, f"CN={name},{world.sites_dn}")
-    assert found.owner is None
-    assert granted(found) == {EVERYONE: MQSEC_SITE_GENERIC_READ}
+    assert found.owner == world.creator
+    assert granted(found) == {EVERYONE: MQSEC_SITE_GENERIC_READ} | world.creators(MQSEC_SITE_GENERIC_ALL)
 
 
 # -- what the list of attributes does to the rest -----------------------------------------------------
@@ -241,7 +237,7 @@ def test_one_certificate_twice_has_one_digest(world) -> None:
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.7.6.2")
 def test_digests_that_are_given_are_written_as_they_are(world) -> None:
-    dn, _ = world.server.add_user(world.name("user"))
+    dn, _ = world.user()
     user = world.directory.read(mqdssm.User, Filter("FullPath", "==", dn))
     keys, other = registered("one"), UUID(int=7)
     user.certificates, user.certificate_digest_list = bytes(keys), [other.bytes_le]

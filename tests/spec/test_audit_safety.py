@@ -25,10 +25,18 @@ def settings(world) -> dict[str, dict[str, list[bytes]]]:
     return world.ldap.search(world.root, "(objectClass=mSMQSettings)")
 
 
-def computer_elsewhere(world, name: str, *, with_msmq: UUID | None = None, **values: bytes) -> str:
-    """A computer in an organizational unit of its own, as administrators keep them; its DN."""
+def computer_elsewhere(
+    world, name: str, *, with_msmq: UUID | None = None, taken: bool = False, **values: bytes
+) -> str:
+    """A computer in an organizational unit of its own, as administrators keep them; its DN.
+
+    With `taken` another one has its account name.
+    """
     unit = world.ldap.add(f"OU={world.name('unit')},{world.root}", {"objectClass": "organizationalUnit"})
-    dn = world.ldap.add(f"CN={name},{unit}", {"objectClass": "computer", "objectGUID": uuid4().bytes_le})
+    account = {} if taken else {"sAMAccountName": f"{name}$"}
+    dn = world.ldap.add(
+        f"CN={name},{unit}", {"objectClass": "computer", "objectGUID": uuid4().bytes_le} | account
+    )
     if with_msmq is not None:
         world.ldap.add(
             f"CN=msmq,{dn}", {"objectClass": "mSMQConfiguration", "objectGUID": with_msmq.bytes_le} | values
@@ -217,7 +225,7 @@ def test_a_name_that_reads_otherwise_is_not_the_queue(world) -> None:
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.7.6.2")
 def test_a_sid_that_two_users_have_names_neither(world) -> None:
-    (one, _), (two, _) = (world.server.add_user(world.name("user")) for _ in range(2))
+    (one, _), (two, _) = (world.user() for _ in range(2))
     sid = world.ldap.entry(one)["objectSid"][0]
     world.directory.session.modify(two, {"objectSid": [sid]})
     keys = registered("one")
@@ -230,7 +238,7 @@ def test_a_sid_that_two_users_have_names_neither(world) -> None:
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.7.6.2")
 def test_certificates_that_are_none_change_nothing(world) -> None:
-    dn, _ = world.server.add_user(world.name("user"))
+    dn, _ = world.user()
     before = world.ldap.entry(dn)
     user = world.directory.read(mqdssm.User, Filter("FullPath", "==", dn))
     user.certificates, user.certificate_digest_list = b"\1\0\0\0x", [bytes(16)]
@@ -265,7 +273,7 @@ def test_settings_of_a_computer_of_the_same_name_are_left_alone(world) -> None:
     before = settings(world)
     second = uuid4()
     name = world.computer_of(first)
-    computer_elsewhere(world, name, with_msmq=second, mSMQSites=site.bytes_le)
+    computer_elsewhere(world, name, with_msmq=second, taken=True, mSMQSites=site.bytes_le)
     with pytest.raises(mqdssm.GenericDirectoryError, match="another queue manager") as failed:
         world.directory.write(QueueManager(identifier=second, supporting_server=True))
     assert world.computer_dn(name).lower() in failed.value.hint.lower()
@@ -298,7 +306,7 @@ def test_settings_that_an_earlier_queue_manager_left_are_replaced(world) -> None
 def test_a_computer_that_was_made_anew_gets_the_rights_of_its_new_sid(world) -> None:
     """It is remembered where it was; the descriptor must not be that of the computer that is gone."""
     computer = world.name("anew")
-    world.server.add_computer(computer)
+    world.computer(computer)
     world.queue_manager(computer, site_identifier_list=[])
     world.queue(computer, "q")
     old = world.ldap.entry(world.computer_dn(computer))

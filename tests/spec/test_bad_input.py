@@ -1,6 +1,9 @@
 """Bad input: a clear error of the right class, and nothing in the directory has changed (docs/errors.md)."""
 
+import ipaddress
 import time
+import urllib.parse
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -25,14 +28,14 @@ FRAGMENTS = [
 """Names that would be something else where filters or DNs are joined as strings."""
 
 
-def snapshot(world) -> dict[str, dict[str, list[bytes]]]:
-    return world.ldap.search(world.root, "(objectClass=*)", "*", "modifyTimestamp", "entryCSN")
+def snapshot(world) -> dict[str, Any]:
+    return world.ldap.versions(world.root)
 
 
 @pytest.fixture
 def unchanged(world):
     """The directory is the same, to the last time stamp, after the test as when it began its work."""
-    taken: list[dict[str, dict[str, list[bytes]]]] = []
+    taken: list[dict[str, Any]] = []
     yield lambda: taken.append(snapshot(world))
     assert taken, "the test did not say when its preparations were done"
     assert snapshot(world) == taken[0]
@@ -105,7 +108,7 @@ def test_cost_out_of_range(cost) -> None:
 
 @pytest.mark.parametrize("damaged", [b"x", b"\1\0\4\x80" + bytes(15), SecurityDescriptor.build(dacl=[])])
 def test_damaged_descriptors_and_certificates_are_refused_before_sending(world, unchanged, damaged) -> None:
-    guid, user = world.queue(), world.server.add_user(world.name("user"))[0]
+    guid, user = world.queue(), world.user()[0]
     unchanged()
     image = bytes(damaged)[:-1]
     with pytest.raises(mqdssm.DecodeError, match="MS-DTYP"):
@@ -159,7 +162,7 @@ def test_fragments_of_filters_and_dns_are_only_text(world, name) -> None:
     assert found[0].label == name
     world.directory.delete(mqdssm.QueueManager(computer_name=computer), recursive=True)
     world.directory.delete(mqdssm.Site(name=name))
-    assert [one.identifier for one in world.directory.search(mqdssm.Site)] == [decoy]
+    assert [one.identifier for one in world.search(mqdssm.Site)] == [decoy]
     for kind, attribute in ((mqdssm.QueueManager, "ComputerName"), (mqdssm.Queue, "Label")):
         assert not list(world.directory.search(kind, mqdssm.Filter(attribute, "==", name)))
 
@@ -174,14 +177,15 @@ def test_missing_parent_and_duplicate(world, unchanged) -> None:
         world.directory.create(mqdssm.Site(name="Taken"))
     assert failed.value.ldap_code == 68
     assert "taken" in str(failed.value).lower()
-    with pytest.raises(mqdssm.ObjectAlreadyExists):
-        world.directory.create(mqdssm.Site(name="other", identifier=site))
+    if world.kind.keeps_guids:
+        with pytest.raises(mqdssm.ObjectAlreadyExists):
+            world.directory.create(mqdssm.Site(name="other", identifier=site))
 
 
 def test_no_rights(world, unchanged) -> None:
     guid, site = world.queue(label="old"), world.site()
     computer = world.computer_of(world.queue_manager())
-    user, password = world.server.add_user(world.name("reader"))
+    user, password = world.user(world.name("reader"))
     unchanged()
     server = world.server
     with mqdssm.connect(server.url, user=user, password=password, ca_file=server.ca_file) as directory:
@@ -200,7 +204,7 @@ def test_no_rights(world, unchanged) -> None:
 def test_read_only(world, unchanged) -> None:
     guid = world.queue(label="old")
     unchanged()
-    with mqdssm.connect(world.server.ldapi_url, read_only=True) as directory:
+    with world.connect(read_only=True) as directory:
         queue = directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", guid))
         queue.label = "new"
         for work in (
@@ -231,8 +235,9 @@ def test_certificate_that_is_not_trusted_or_of_another_host(world, unchanged, tm
     for url in (server.url, server.ldaps_url):
         with pytest.raises(mqdssm.DirectoryNotConnected, match="certificate"):
             mqdssm.connect(url, user=server.user, password=server.password, ca_file=str(stranger))
-        other_name = url.replace("127.0.0.1", "127.0.0.2").replace("localhost", "127.0.0.2")
-        with pytest.raises(mqdssm.DirectoryNotConnected):
+        address = urllib.parse.urlsplit(url).hostname
+        other_name = url.replace(address, str(int(ipaddress.ip_address(address))))  # leads to the same server
+        with pytest.raises(mqdssm.DirectoryNotConnected, match="certificate"):
             mqdssm.connect(other_name, user=server.user, password=server.password, ca_file=server.ca_file)
 
 
@@ -272,13 +277,13 @@ def test_a_server_that_is_no_msmq_directory(world) -> None:
     world.ldap.delete(world.services_dn)
     try:
         with pytest.raises(mqdssm.GenericDirectoryError, match="no MSMQ directory"):
-            mqdssm.connect(world.server.ldapi_url)
-        with mqdssm.connect(world.server.ldapi_url, check_msmq=False) as directory:
+            world.connect()
+        with world.connect(check_msmq=False) as directory:
             assert not list(directory.search(mqdssm.RoutingLink))
             with pytest.raises(mqdssm.ObjectNotFound):
                 directory.read(mqdssm.Enterprise, ())
     finally:
-        world.ldap.add(world.services_dn, services)
+        world.ldap.add_again(world.services_dn, services)
 
 
 def test_guid_of_nothing(world, unchanged) -> None:

@@ -199,7 +199,7 @@ def test_server_objects_are_not_made_where_that_is_switched_off(world) -> None:
     site, computer = world.site(), world.computer()
     manager = mqdssm.QueueManager(computer_name=computer, site_identifier_list=[site], routing_server=True)
     with (
-        mqdssm.connect(world.server.ldapi_url, create_server_objects=False) as literal,
+        world.connect(create_server_objects=False) as literal,
         pytest.raises(mqdssm.ObjectNotFound),
     ):
         literal.create(manager)
@@ -241,13 +241,9 @@ def test_computed_descriptor_of_a_queue_manager(world, values, world_access) -> 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.8")
 def test_a_bound_user_with_a_sid_gets_the_rights_of_the_creator(world) -> None:
     """Decision M22: the bound identity takes the place of the thread's user."""
-    dn, password = world.server.add_user(world.name("maker"))
+    dn, password = world.user(world.name("maker"))
     site, computer = world.site(), world.computer()
-    group = f"CN=MSMQ Admins,CN=Users,{world.root}"
-    if world.ldap.exists(group):
-        world.ldap.modify(group, f"add: member\nmember: {dn}")
-    else:
-        world.ldap.add(group, {"objectClass": "group", "member": dn})
+    world.make_administrator(dn)
     server = world.server
     with mqdssm.connect(server.url, user=dn, password=password, ca_file=server.ca_file) as directory:
         directory.create(mqdssm.QueueManager(computer_name=computer, site_identifier_list=[site]))
@@ -317,7 +313,7 @@ def test_default_descriptor_of_a_site_never_gives_everyone_more_than_reading(wor
     name = world.name("site")
     world.site(name)
     raw = world.ldap.entry(f"CN={name},{world.sites_dn}")["nTSecurityDescriptor"][0]
-    assert granted(raw) == {EVERYONE: MQSEC_SITE_GENERIC_READ}
+    assert granted(raw) == {EVERYONE: MQSEC_SITE_GENERIC_READ} | world.creators(MQSEC_SITE_GENERIC_ALL)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.3.4")
@@ -339,7 +335,7 @@ def test_descriptor_of_a_site_with_an_owner_but_no_dacl(world, owner, expected) 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.3.4")
 def test_a_supplied_dacl_of_a_site_is_kept(world) -> None:
     name = world.name("site")
-    given = bytes(SecurityDescriptor.build(owner=OWNER, sacl=[], dacl=[]))
+    given = bytes(SecurityDescriptor.build(owner=OWNER, group=OWNER, dacl=[]))
     world.site(name, security=given)
     assert world.ldap.entry(f"CN={name},{world.sites_dn}")["nTSecurityDescriptor"] == [given]
 

@@ -123,11 +123,12 @@ def test_settings_of_a_site_that_is_no_longer_served_go_as_well(world) -> None:
     guid = world.queue_manager(site_identifier_list=[old], routing_server=True)
     configuration = f"CN=msmq,{world.computer_dn(world.computer_of(guid))}"
     world.ldap.delete(world.settings_dn(world.site_name(old), world.computer_of(guid)))
+    servers = world.ldap.add(
+        f"CN=Servers,CN={world.site_name(new)},{world.sites_dn}", {"objectClass": "serversContainer"}
+    )
+    server = world.ldap.add(f"CN=other,{servers}", {"objectClass": "server"})
     stray = world.ldap.add(
-        f"CN=MSMQ Settings,CN=other,CN=Servers,CN={world.site_name(new)},{world.sites_dn}".replace(
-            "CN=other,CN=Servers,", ""
-        ),
-        {"objectClass": "mSMQSettings", "mSMQQMID": guid.bytes_le},
+        f"CN=MSMQ Settings,{server}", {"objectClass": "mSMQSettings", "mSMQQMID": guid.bytes_le}
     )
     world.directory.delete(mqdssm.QueueManager(full_path=configuration))
     assert not world.ldap.exists(stray)
@@ -156,7 +157,7 @@ def test_a_site_is_found_by_each_of_its_keys(world, key) -> None:
     keep, guid = world.site(), world.site()
     read = world.directory.read(mqdssm.Site, mqdssm.Filter("Identifier", "==", guid))
     world.directory.delete(mqdssm.Site(**{key: getattr(read, mqdssm.Site.field_name(key))}))
-    assert [site.identifier for site in world.directory.search(mqdssm.Site)] == [keep]
+    assert [site.identifier for site in world.search(mqdssm.Site)] == [keep]
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.2.4.2")

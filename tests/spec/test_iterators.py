@@ -126,7 +126,7 @@ def test_each_iterator_has_its_own_handle_type_attributes_and_results(world, que
 @pytest.mark.spec("MS-MQDSSM 3.1.1.3")
 def test_handles_belong_to_one_directory(world, queues) -> None:
     handle = world.directory.read_begin(Queue)
-    with mqdssm.connect(world.server.ldapi_url) as other, pytest.raises(mqdssm.GenericDirectoryError):
+    with world.connect() as other, pytest.raises(mqdssm.GenericDirectoryError):
         other.read_next(handle)
     assert world.directory.read_next(handle)
 
@@ -146,7 +146,7 @@ def test_unknown_and_ended_handles_are_generic_errors(world, queues) -> None:
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.6")
 def test_the_end_discards_what_was_not_fetched_and_frees_the_connection(world, queues) -> None:
-    with mqdssm.connect(world.server.ldapi_url, page_size=2) as directory:
+    with world.connect(page_size=2) as directory:
         handle = directory.read_begin(Queue)
         directory.read_next(handle)
         assert directory.session.references == 1
@@ -159,7 +159,7 @@ def test_the_end_discards_what_was_not_fetched_and_frees_the_connection(world, q
 @pytest.mark.spec("MS-MQDSSM 3.1.6.5")
 def test_results_are_streamed_page_by_page(world, queues) -> None:
     """Decision M14: paged always, and only as far as the objects are asked for."""
-    with mqdssm.connect(world.server.ldapi_url, page_size=2) as directory:
+    with world.connect(page_size=2) as directory:
         before = directory.session.round_trips
         handle = directory.read_begin(Queue, attributes=["Pathname"])
         directory.read_next(handle)
@@ -171,7 +171,7 @@ def test_results_are_streamed_page_by_page(world, queues) -> None:
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.6")
 def test_closing_the_directory_ends_all_iterations(world, queues) -> None:
-    with mqdssm.connect(world.server.ldapi_url, page_size=2) as directory:
+    with world.connect(page_size=2) as directory:
         for _ in range(3):
             directory.read_next(directory.read_begin(Queue))
         iterators = directory._iterators

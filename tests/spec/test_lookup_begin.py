@@ -220,7 +220,7 @@ def test_users(world, made) -> None:
 def test_a_place_that_does_not_exist_holds_nothing(world, kind) -> None:
     """ObjectNotFound from the search is an empty list (3.1.6.4.x.2)."""
     nowhere = f"OU=nowhere,{world.root}"
-    with mqdssm.connect(world.server.ldapi_url, naming_context=nowhere) as directory:
+    with world.connect(naming_context=nowhere) as directory:
         assert list(directory.search(kind)) == []
         with pytest.raises(mqdssm.EndOfData):
             directory.read_next(directory.read_begin(kind))
@@ -237,7 +237,7 @@ def test_connected_networks_cannot_be_searched_for(world) -> None:
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.4")
 def test_a_search_that_is_not_read_to_its_end_gives_its_connection_back(world, queues) -> None:
-    with mqdssm.connect(world.server.ldapi_url, page_size=2) as directory:
+    with world.connect(page_size=2) as directory:
         for sort in ((), SortKey("Label")):
             found = directory.search(Queue, sort=sort)
             assert next(found)

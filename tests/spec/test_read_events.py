@@ -230,7 +230,7 @@ def test_a_search_for_one_ends_with_the_first(world, made) -> None:
     made.add_many((f"CN=q{i},{made.machine_dn(name)}", "mSMQQueue", {}) for i in range(30))
     session = world.directory.session
     first = next(world.directory.search(Queue)).identifier
-    with mqdssm.connect(world.server.ldapi_url, page_size=5) as directory:
+    with world.connect(page_size=5) as directory:
         assert directory.read(Queue, Filter("Journaling", "==", False)).identifier == first
         assert directory.read(Queue, []).identifier == first
         assert directory.session.references == 0

@@ -8,14 +8,6 @@ import pytest
 import mqdssm
 from mqdssm.directory.responses import Dereferenced
 from mqdssm.events.references import References
-from mqdssm.testing.openldap import OpenLdapServer
-
-
-@pytest.fixture(scope="module", params=[True, False], ids=["brought", "looked-up"])
-def openldap_server(request):
-    """A server with, and one without the overlay for references, in place of the usual one."""
-    with OpenLdapServer(durable=False, deref=request.param) as server:
-        yield server
 
 
 def listed(directory, kind, attributes=None):
@@ -30,7 +22,7 @@ def manager_dn(world, guid):
 
 
 def test_the_servers_of_this_module_differ_in_what_they_offer(world):
-    assert world.directory.session.brings_references is world.server.options.deref
+    assert world.directory.session.brings_references is world.kind.brings_references
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.3")
@@ -59,7 +51,7 @@ def test_routing_servers_of_a_list(world):
     for server in servers:
         assert found[server].out_routing_server_identifier_list == ()
     # one page; where nothing comes along with it one look-up besides
-    assert requests == (1 if world.server.options.deref else 2)
+    assert requests == (1 if world.kind.brings_references else 2)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.3")
@@ -70,13 +62,13 @@ def test_requests_grow_with_pages_not_with_objects(world):
         others = [manager_dn(world, managers[(number + step) % 12]) for step in (1, 5, 7)]
         lines = "\n".join(f"mSMQOutRoutingServers: {dn}" for dn in others)
         world.ldap.modify(manager_dn(world, guid), f"add: mSMQOutRoutingServers\n{lines}")
-    with mqdssm.connect(world.server.ldapi_url, page_size=4) as directory:
+    with world.connect(page_size=4) as directory:
         found, requests = listed(directory, mqdssm.QueueManager)
     assert all(len(one.out_routing_server_identifier_list) == 3 for one in found.values())
     assert all(one.qualified_computer_name for one in found.values())
     # each of 3 pages: itself, its computers, and where they do not come along the routing servers, which
     # are up to 8 new ones and so two pages themselves; one by one it would be 12 + 36 besides
-    assert requests <= 3 * (2 if world.server.options.deref else 4)
+    assert requests <= 3 * (2 if world.kind.brings_references else 4)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.3")
@@ -128,7 +120,7 @@ def test_sites_and_gates_of_links(world):
     assert {guid: (one.site1_identifier, one.site2_identifier) for guid, one in found.items()} == links
     assert all(set(one.site_gate_identifier_list) == set(gates) for one in found.values())
     # without the overlay one look-up of sites and one of gates
-    assert requests == (1 if world.server.options.deref else 3)
+    assert requests == (1 if world.kind.brings_references else 3)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.5.1")

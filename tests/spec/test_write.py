@@ -301,7 +301,7 @@ def test_a_link_cannot_be_moved_to_a_site_that_is_not_there(world, end) -> None:
 
 
 def a_user(world) -> mqdssm.User:
-    dn, _ = world.server.add_user(world.name("user"))
+    dn, _ = world.user()
     return world.directory.read(mqdssm.User, mqdssm.Filter("FullPath", "==", dn))
 
 

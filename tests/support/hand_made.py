@@ -1,13 +1,11 @@
 """Objects as Windows writes them, added with plain ldapadd, every attribute spelt out by hand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from plain_ldap import PlainLdap, _ldif
-
-Values = Mapping[str, Sequence[str | bytes] | str | bytes]
+from plain_ldap import PlainLdap
 
 #: an owner (S-1-5-18), no group, an empty list of rights: 20 bytes of header, then SID and ACL
 DESCRIPTOR = (
@@ -47,8 +45,8 @@ class HandMade:
         for dn, ldap_class, attributes in entries:
             one, values = self._entry(dn, ldap_class, attributes)
             made.append(one)
-            blocks.append(_ldif(dn, values))
-        self.ldap._run("ldapadd", ldif="\n".join(blocks))
+            blocks.append((dn, values))
+        self.ldap.add_many(blocks)
         return made
 
     def _entry(

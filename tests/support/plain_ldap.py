@@ -3,12 +3,14 @@
 import base64
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mqdssm.testing.openldap import OpenLdapServer
 
 Entry = dict[str, list[bytes]]
+Values = Mapping[str, Sequence[str | bytes] | str | bytes]
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,12 @@ class PlainLdap:
 
     server: OpenLdapServer
 
+    def login(self) -> tuple[str, ...]:
+        """Where and as whom the tools work."""
+        return ("-Q", "-Y", "EXTERNAL", "-H", self.server.ldapi_url)
+
     def _run(self, program: str, *arguments: str, ldif: str = "") -> str:
-        command = [program, "-Q", "-Y", "EXTERNAL", "-H", self.server.ldapi_url, *arguments]
+        command = [program, *self.login(), *arguments]
         done = subprocess.run(
             command,
             input=ldif,
@@ -60,14 +66,29 @@ class PlainLdap:
         """The DNs of all matching entries."""
         return list(self.search(base, search_filter, "1.1"))
 
-    def add(self, dn: str, attributes: Mapping[str, Sequence[str | bytes] | str | bytes]) -> str:
+    def versions(self, base: str) -> dict[str, Any]:
+        """What is different after any change at or below an entry."""
+        return self.search(base, "(objectClass=*)", "*", "modifyTimestamp", "entryCSN")
+
+    def add(self, dn: str, attributes: Values) -> str:
         """Add an entry as a person with an LDIF file would."""
-        self._run("ldapadd", ldif=_ldif(dn, attributes))
+        self.add_many([(dn, attributes)])
         return dn
+
+    def add_many(self, entries: Iterable[tuple[str, Values]]) -> None:
+        """Add entries with one LDIF file."""
+        self._run("ldapadd", *self._add_options(), ldif="\n".join(_ldif(*entry) for entry in entries))
+
+    def _add_options(self) -> tuple[str, ...]:
+        return ()
 
     def modify(self, dn: str, changes: str) -> None:
         """Modify an entry; the text is what follows ``changetype: modify`` in LDIF."""
         self._run("ldapmodify", ldif=f"{_line('dn', dn)}\nchangetype: modify\n{changes.strip()}\n")
+
+    def add_again(self, dn: str, entry: Entry) -> None:
+        """Put back what `entry` gave before it was deleted."""
+        self.add(dn, entry)
 
     def delete(self, *dns: str) -> None:
         """Delete entries, in the order given."""
@@ -79,7 +100,7 @@ def _line(name: str, value: str | bytes) -> str:
     return f"{name}:: {base64.b64encode(raw).decode()}"
 
 
-def _ldif(dn: str, attributes: Mapping[str, Sequence[str | bytes] | str | bytes]) -> str:
+def _ldif(dn: str, attributes: Values) -> str:
     lines = [_line("dn", dn)]
     for name, values in attributes.items():
         many = [values] if isinstance(values, (str, bytes)) else values

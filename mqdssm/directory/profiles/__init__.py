@@ -5,8 +5,9 @@ from types import MappingProxyType
 from typing import Final
 
 from mqdssm.directory.profile import Profile
+from mqdssm.directory.profiles.active_directory import ActiveDirectory
 from mqdssm.directory.profiles.openldap import OpenLdap
 
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
-    {profile.name: profile for profile in (OpenLdap(),)}
+    {profile.name: profile for profile in (OpenLdap(), ActiveDirectory())}
 )

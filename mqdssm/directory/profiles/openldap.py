@@ -76,7 +76,7 @@ class OpenLdap(Profile):
     def read_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
         return ()
 
-    def write_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
+    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
         return ()
 
     def references_control(  # noqa: D102  see Profile

@@ -42,15 +42,11 @@ MAX_BYTES=${MSMQ_LDAP_MAX_BYTES:-17179869184}
 RUN_AS=${MSMQ_LDAP_RUN_AS:-}
 LOG_MAX_BYTES=4294967296 # accesslog: 4 GiB
 OPEN_FILES_MAX=4096      # slapd's tables grow with the limit; container engines set a million
-DAYS_OF_CERTIFICATE=3650
 
 PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/usr/local/libexec:/opt/homebrew/opt/openldap/libexec
 PATH=$PATH:/opt/homebrew/opt/openldap/sbin:/usr/local/opt/openldap/libexec:/usr/local/opt/openldap/sbin
 
-fail() { # status, message
-    printf 'start.sh: %s\n' "$2" >&2
-    exit "$1"
-}
+. "${0%/*}/certificates.sh" # fail, make_certificates
 
 first_of() { # the first of the paths that exists
     for candidate; do
@@ -107,24 +103,6 @@ make_password() {
     tr -d '\n' <"$PASSWORD_FILE" >"$DIR/conf/password.bare"
     HASH=$(slappasswd -n -T "$DIR/conf/password.bare")
     rm -f "$DIR/conf/password.bare"
-}
-
-make_certificates() { # an authority and one server certificate; the embedded server brings its own
-    [ -s "$DIR/tls/cert.pem" ] && return 0
-    command -v openssl >/dev/null || fail 69 "openssl is not installed, and $DIR/tls holds no certificate"
-    (
-        cd "$DIR/tls"
-        openssl ecparam -name prime256v1 -genkey -noout -out ca.key
-        openssl req -x509 -new -key ca.key -days "$DAYS_OF_CERTIFICATE" -subj "/CN=mqdssm test authority" \
-            -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign -out ca.pem
-        openssl ecparam -name prime256v1 -genkey -noout -out key.pem
-        openssl req -new -key key.pem -subj "/CN=localhost" -out cert.csr
-        printf 'basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\nsubjectAltName=%s\n' "$TLS_NAMES" >cert.ext
-        openssl x509 -req -in cert.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days "$DAYS_OF_CERTIFICATE" \
-            -extfile cert.ext -out cert.new
-        mv cert.new cert.pem
-        rm -f cert.csr cert.ext ca.key ca.srl # nobody can sign a second certificate
-    ) >"$DIR/conf/openssl.log" 2>&1 || { cat "$DIR/conf/openssl.log" >&2; fail 70 "openssl made no certificate"; }
 }
 
 write_root_dse() {
@@ -252,7 +230,7 @@ flock -n 9 || fail 75 "$DIR is in use by another server"
 files=$(ulimit -n)
 if [ "$files" = unlimited ] || [ "$files" -gt "$OPEN_FILES_MAX" ]; then ulimit -n "$OPEN_FILES_MAX"; fi
 make_password
-make_certificates
+make_certificates "$DIR/tls" "$TLS_NAMES" # the embedded server brings its own
 write_root_dse
 write_configuration >"$DIR/conf/slapd.conf"
 make_base_tree

@@ -1,0 +1,208 @@
+"""Active Directory: domain controllers of Windows, and Samba's."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
+
+from mqdssm.directory.ber import integer, sequence
+from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
+from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
+from mqdssm.directory.profiles import ad_errors, extended_dn
+from mqdssm.directory.recovery import has_values
+from mqdssm.directory.requests import Control, Scope
+from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
+from mqdssm.model.dn import DN
+from mqdssm.tables import rights
+from mqdssm.tables.access import KINDS, from_directory, parts_present, to_directory
+from mqdssm.wire.dtyp import SecurityDescriptor, Sid
+
+if TYPE_CHECKING:
+    from mqdssm.directory.entries import Entry
+    from mqdssm.directory.responses import LdapResult, Message
+
+CAPABILITY_OID: Final = b"1.2.840.113556.1.4.800"
+"""LDAP_CAP_ACTIVE_DIRECTORY_OID ([MS-ADTS] 3.1.1.3.4.3.1)."""
+SD_FLAGS_OID: Final = "1.2.840.113556.1.4.801"
+DOMAIN_SCOPE_OID: Final = "1.2.840.113556.1.4.1339"
+"""LDAP_SERVER_DOMAIN_SCOPE_OID: no references to other naming contexts."""
+OWNER_GROUP_DACL: Final = 7
+"""What everybody with READ_CONTROL may read of a descriptor; the SACL needs a privilege."""
+RDN_UNITS_MAX: Final = 64
+"""UTF-16 units in the value of an RDN: rangeUpper of cn. Samba lets longer ones in, Windows does not."""
+
+_DESCRIPTOR: Final = "ntsecuritydescriptor"
+_GUID_HEURISTIC: Final = 10
+"""Place of fSpecifyGUIDOnAdd in dSHeuristics, counted from 0 ([MS-ADTS] 6.1.1.2.4.1.2)."""
+
+
+class ActiveDirectory(Profile):
+    """A domain controller: it makes the objectGUIDs, translates rights, keeps naming contexts apart."""
+
+    name: ClassVar[str] = "activedirectory"
+    title: ClassVar[str] = "Active Directory"
+    makes_guid: ClassVar[bool] = False
+    writes_default_security: ClassVar[bool] = False
+    create_time_attributes: ClassVar[tuple[str, ...]] = ("whenCreated",)
+    modify_time_attributes: ClassVar[tuple[str, ...]] = ("whenChanged",)
+    operational_attributes: ClassVar[tuple[str, ...]] = ()
+    schema_hint: ClassVar[str] = (
+        "the schema of Active Directory holds MSMQ's classes from the start: was this domain made by Windows "
+        "2000 or later, or by Samba's provisioning?"
+    )
+    translates_security: ClassVar[bool] = True
+    original_guid: ClassVar[str | None] = "mSMQOwnerID"
+    original_guid_classes: ClassVar[frozenset[str]] = frozenset(
+        {"mSMQQueue", "mSMQConfiguration", "mSMQSettings"}
+    )
+    change_counter: ClassVar[str | None] = "uSNChanged"
+    computes_rights: ClassVar[bool] = True
+    hidden_hint: ClassVar[str] = rights.HIDDEN
+
+    def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
+        return CAPABILITY_OID in root_dse.all("supportedCapabilities")
+
+    def naming(self, root_dse: "Entry", override: str | None) -> Naming:  # noqa: D102  see Profile
+        default = context(root_dse, "defaultNamingContext")
+        forest = context(root_dse, "rootDomainNamingContext") or default
+        configuration = context(root_dse, "configurationNamingContext")
+        if forest is None or configuration is None:
+            raise GenericDirectoryError(
+                "the domain controller does not name its root domain and its configuration",
+                hint="may this user read the root DSE?",
+            )
+        schema = context(root_dse, "schemaNamingContext") or configuration.child("CN", "Schema")
+        domains = (default,) if default is not None and default != forest else ()
+        return Naming(
+            root=chosen_root(override, forest),
+            configuration=configuration,
+            schema=schema,
+            default=default or forest,
+            forest=forest,
+            apart=(configuration, schema, *domains),
+        )
+
+    def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
+        own = Equal("objectGUID", guid.bytes_le)
+        kept = Equal(str(self.original_guid), guid.bytes_le)
+        bases = tuple(str(base) for base in naming.guid_bases)
+        return GuidTarget((f"<GUID={guid}>",), Scope.BASE, own, GuidTarget(bases, Scope.SUBTREE, kept))
+
+    def dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
+        return Equal("distinguishedName", dn.encode())
+
+    def class_filter(self, ldap_class: str) -> LdapFilter:  # noqa: D102  see Profile
+        match ldap_class.lower():
+            case "user":  # computers are users, too, and so are service accounts of groups
+                return And((Equal("objectCategory", b"person"), Equal("objectClass", b"user")))
+            case "computer":
+                return Equal("objectCategory", b"computer")
+            case _:
+                return Equal("objectClass", ldap_class.encode())
+
+    def computer_filter(self, name: str) -> LdapFilter:  # noqa: D102  see Profile
+        return And((self.class_filter("computer"), Equal("sAMAccountName", f"{name}$".encode())))
+
+    def read_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: D102  see Profile
+        if any(name.lower() == _DESCRIPTOR for name in attributes):
+            return (_sd_flags(OWNER_GROUP_DACL),)
+        return ()
+
+    def search_controls(self) -> tuple[Control, ...]:  # noqa: D102  see Profile
+        # else every search of a domain brings references to the configuration and to DNS, which are at hand
+        return (Control(DOMAIN_SCOPE_OID),)
+
+    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[Control, ...]:  # noqa: D102  see Profile
+        for name, values in attributes.items():
+            if name.lower() == _DESCRIPTOR and values:
+                # a part that is named and missing would be reset, or needs a right that the user lacks
+                return (_sd_flags(parts_present(SecurityDescriptor.from_bytes(values[0]))),)
+        return ()
+
+    def references_control(  # noqa: D102  see Profile
+        self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
+    ) -> tuple[Control, ...]:
+        if not references or extended_dn.CONTROL_OID.encode() not in root_dse.all("supportedControl"):
+            return ()
+        return (extended_dn.control(),)
+
+    def brought(  # noqa: D102  see Profile
+        self,
+        rows: list[tuple[Any, ...]],
+        columns: Sequence[str],
+        buffer: bytes,  # noqa: ARG002  it is all in the values
+        messages: "Sequence[Message]",  # noqa: ARG002
+    ) -> list[tuple[Any, ...]]:
+        return [extended_dn.plain_row(row, columns) for row in rows]
+
+    def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: D102  see Profile
+        kind = KINDS.get(ldap_class)
+        return image if kind is None else bytes(to_directory(SecurityDescriptor.from_bytes(image), kind))
+
+    def security_from_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: D102  see Profile
+        kind = KINDS.get(ldap_class)
+        if kind is None:
+            return image
+        return bytes(from_directory(SecurityDescriptor.from_bytes(image), kind).descriptor)
+
+    def check_name(self, dn: str) -> None:  # noqa: D102  see Profile
+        value = DN.parse(dn).name
+        units = len(value.encode("utf-16-le")) // 2
+        if units > RDN_UNITS_MAX:
+            raise ValueError(
+                f"{value[:20]!r}… is {units} UTF-16 units long: Active Directory allows {RDN_UNITS_MAX}"
+            )
+
+    def keeps_guids(self, session: Identity) -> bool:  # noqa: D102  see Profile
+        services = session.naming.configuration.child("CN", "Services").child("CN", "Windows NT")
+        try:
+            entry = session.get(services.child("CN", "Directory Service"), ["dSHeuristics"])
+        except ObjectNotFound:
+            return False  # hidden from this user
+        heuristics = entry.first("dSHeuristics") or b""
+        return heuristics[_GUID_HEURISTIC : _GUID_HEURISTIC + 1] == b"1"
+
+    def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: D102  see Profile
+        # without the Add-GUID right (50), or a server that never takes one (53; Samba, whatever it promises)
+        return error.ldap_code in {19, 50, 53}
+
+    def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:  # noqa: D102  see Profile
+        others = {name: values for name, values in sent.items() if name.lower() != _DESCRIPTOR}
+        images = [values for name, values in sent.items() if name.lower() == _DESCRIPTOR]
+        there = found.get(_DESCRIPTOR, ())
+        return has_values(found, others) and all(
+            len(there) == len(image) == 1 and _has_parts(there[0], image[0]) for image in images
+        )
+
+    def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:  # noqa: D102  see Profile
+        return ad_errors.explain(result, operation, dn)
+
+    def bound_sid(self, session: Identity) -> str | None:  # noqa: D102  see Profile
+        # the token has the user's own SID among those of its groups, in no order that can be relied on
+        token = [Sid.from_bytes(value) for value in session.get("", ["tokenGroups"]).all("tokenGroups")]
+        accounts = [sid for sid in token if sid.domain is not None]
+        if not accounts:
+            return None
+        wanted = And(
+            (Equal("objectClass", b"user"), any_of(*(Equal("objectSid", bytes(sid)) for sid in accounts)))
+        )
+        for entry in session.find(session.naming.default, wanted, ["objectSid"]):
+            value = entry.first("objectSid")
+            if value is not None:
+                return str(Sid.from_bytes(value))
+        return str(accounts[0])  # of another domain: the first is the account itself
+
+
+def _sd_flags(parts: int) -> Control:
+    """LDAP_SERVER_SD_FLAGS_OID ([MS-ADTS] 3.1.1.3.4.1.11): which parts of descriptors are meant."""
+    return Control(SD_FLAGS_OID, critical=True, value=sequence(integer(parts)))
+
+
+def _has_parts(there: bytes, sent: bytes) -> bool:
+    """Whether a descriptor holds all parts of the one that was sent; the server adds what is inherited."""
+    found, wanted = SecurityDescriptor.from_bytes(there), SecurityDescriptor.from_bytes(sent)
+    parts = parts_present(wanted)
+    return (
+        (not parts & 1 or found.owner == wanted.owner)
+        and (not parts & 2 or found.group == wanted.group)
+        and (not parts & 4 or set(found.explicit_aces()) == set(wanted.explicit_aces()))
+    )

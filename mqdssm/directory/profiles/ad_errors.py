@@ -1,0 +1,101 @@
+"""What domain controllers say when they refuse something, and what to do about it.
+
+They put a number of Windows in front of their words, in hexadecimal, as ``000020B5: AtrErr: DSID-...``
+([MS-ERREF] 2.2).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.tables import rights
+
+if TYPE_CHECKING:
+    from mqdssm.directory.responses import LdapResult
+
+
+INSUFFICIENT_ACCESS: Final = 50
+
+
+class _Meaning(NamedTuple):
+    words: str
+    hint: str
+    kind: type[DirectoryError] = GenericDirectoryError
+
+
+_NUMBER: Final = re.compile(r"([0-9A-Fa-f]{8})(?::|\b)")
+
+_WINDOWS: Final[Mapping[int, _Meaning]] = {
+    0x20B5: _Meaning(
+        "it names an object that does not exist",
+        "sites and queue managers must exist before something refers to them",
+    ),
+    0x4DC: _Meaning(
+        "the domain controller answers nobody who has not logged in",
+        "give user and password",
+    ),
+    0x2015: _Meaning("it still has objects below it", "delete these first"),
+    0x2099: _Meaning(
+        "such an object may not stand in this place",
+        "queues go below CN=msmq of a computer, sites below CN=Sites of the configuration",
+    ),
+    0x51B: _Meaning(
+        "this user may not make that account the owner",
+        "only itself, or Administrators for their members: leave the owner out of Security",
+    ),
+}
+
+_RESULTS: Final[Mapping[int, _Meaning]] = {
+    10: _Meaning(
+        "the object belongs to another domain, which this domain controller does not hold",
+        "connect to a domain controller of that domain, or say naming_context=; referrals are never followed",
+        ObjectNotFound,
+    ),
+    64: _Meaning(
+        "such an object may not stand in this place",
+        "queues go below CN=msmq of a computer, sites below CN=Sites of the configuration",
+    ),
+}
+
+
+def windows_code(text: str) -> int | None:
+    """The number of Windows at the beginning of a server's words."""
+    found = _NUMBER.match(text)
+    return int(found.group(1), 16) if found else None
+
+
+def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:
+    """The error for a result that a domain controller explains; None: the general one."""
+    code, text = result.code, result.text
+    if code == INSUFFICIENT_ACCESS and dn is not None and (right := rights.missing(operation, dn, text)):
+        return GenericDirectoryError(
+            f"{operation} failed: insufficientAccessRights",
+            dn=dn,
+            ldap_code=code,
+            server_text=text,
+            hint=f"this user has no right to do that: it needs {right}",
+        )
+    meaning = _special(result, operation) or _WINDOWS.get(windows_code(text) or -1) or _RESULTS.get(code)
+    if meaning is None:
+        return None
+    return meaning.kind(
+        f"{operation} failed: {meaning.words}", dn=dn, ldap_code=code, server_text=text, hint=meaning.hint
+    )
+
+
+def _special(result: "LdapResult", operation: str) -> _Meaning | None:
+    text = result.text.lower()
+    if result.code == 53 and "global catalog" in text:
+        return _Meaning("a global catalog takes no changes", "use port 389 or 636 instead of 3268 or 3269")
+    if result.code == 53 and "objectguid" in text:
+        return _Meaning("this directory makes objectGUIDs itself", "leave it out")
+    if result.code == 19 and operation == "add" and "objectguid" in text:
+        return _Meaning(
+            "another object has, or had, the same objectGUID",
+            "deleted objects keep theirs until they are gone for good",
+            ObjectAlreadyExists,
+        )
+    if result.code == 19 and windows_code(result.text) == 0x51B:
+        return _WINDOWS[0x51B]
+    return None

@@ -1,0 +1,76 @@
+"""Distinguished names with the objectGUID in front of them ([MS-ADTS] 3.1.1.3.4.1.5, decision M29).
+
+With the control every name in an answer, also that of the entry, is ``<GUID=...>;CN=...`` or, of accounts,
+``<GUID=...>;<SID=...>;CN=...``: what an object refers to needs no second look.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.directory.ber import integer, sequence
+from mqdssm.directory.entries import PartialValues
+from mqdssm.directory.requests import Control
+from mqdssm.directory.responses import Dereferenced
+from mqdssm.errors import DecodeError
+from mqdssm.tables import adsyntax
+from mqdssm.tables.schema import ATTRIBUTES
+
+CONTROL_OID: Final = "1.2.840.113556.1.4.529"
+"""LDAP_SERVER_EXTENDED_DN_OID."""
+_TEXT_FORM: Final = 1  # GUIDs with dashes, SIDs as S-1-...
+
+_EXTENDED: Final = re.compile(
+    rb"<GUID=([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})>;(?:<SID=[^>;]*>;)?", re.DOTALL
+)
+_DELETED: Final = b"\\0ADEL:"
+"""What the name of a deleted object has behind its own ([MS-ADTS] 3.1.1.5.5)."""
+
+
+def control() -> Control:
+    """Ask for extended names, with GUIDs as text."""
+    return Control(CONTROL_OID, critical=True, value=sequence(integer(_TEXT_FORM)))
+
+
+def split(value: bytes) -> tuple[UUID | None, bytes]:
+    """A name and the objectGUID that stands in front of it, if one does."""
+    found = _EXTENDED.match(value)
+    if found is None:
+        return None, value
+    return UUID(found.group(1).decode("ascii")), value[found.end() :]
+
+
+def plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
+    """A row with ordinary names, and one item more: what its DN-valued columns refer to.
+
+    Raises:
+        DecodeError: a name is no UTF-8.
+    """
+    cells: list[Any] = [split(row[0].encode())[1].decode()]
+    told: dict[str, list[Dereferenced]] = {}
+    for name, cell in zip(columns, row[1:], strict=True):
+        known = ATTRIBUTES.get(name.lower())
+        if cell is None or known is None or known.syntax is not adsyntax.DN:
+            cells.append(cell)
+            continue
+        pairs = [split(value) for value in ([cell] if isinstance(cell, bytes) else cell)]
+        told[name.lower()] = [
+            _told(guid, value) for guid, value in pairs if guid is not None or _DELETED in value
+        ]
+        names = [value for _, value in pairs]
+        if isinstance(cell, PartialValues):
+            cells.append(PartialValues(names, cell.next_index))
+        else:
+            cells.append(names[0] if isinstance(cell, bytes) else names)
+    return (*cells, told)
+
+
+def _told(guid: UUID | None, value: bytes) -> Dereferenced:
+    try:
+        dn = value.decode()
+    except UnicodeDecodeError:
+        raise DecodeError("[MS-ADTS] 3.1.1.3.4.1.5", "DN", 0, "is no UTF-8") from None
+    if guid is None or _DELETED in value:
+        return Dereferenced(dn, {})  # a deleted object is as good as none (decision M40)
+    return Dereferenced(dn, {"objectguid": [guid.bytes_le]}, identity_only=True)

@@ -1,0 +1,92 @@
+"""Attributes with more values than a server hands out at once ([MS-ADTS] 3.1.1.3.1.3.3, decision M14).
+
+Active Directory returns 1,500 values and says so in the attribute's description, ``member;range=0-1499``; the
+others are asked for with ``member;range=1500-*``. The object may change in between, so all is read anew,
+and again until its change counter stood still.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mqdssm.directory.entries import Entry, PartialValues
+from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+
+ATTEMPTS: Final = 10
+"""How often the values are read anew because the object changed meanwhile."""
+RANGES_MAX: Final = 10_000
+"""Ranges of one attribute: with 1,500 values each, more than any object of Active Directory has."""
+
+Read = Callable[[str, Sequence[str]], Entry]
+"""Reads one object at a DN; raises ObjectNotFound when it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Completes what came in part.
+
+    Attributes:
+        read: asks one server, always the same: positions and counters are its own.
+        counter: an attribute that differs after every change of an object; None: there is none.
+    """
+
+    read: Read
+    counter: str | None
+
+    def complete(self, entry: Entry) -> Entry:
+        """The entry with all its values."""
+        for name, values in entry.attributes.items():
+            if isinstance(values, PartialValues):
+                entry.attributes[name] = self.values(entry.dn, name, values)
+        return entry
+
+    def complete_rows(
+        self, rows: Iterable[tuple[Any, ...]], columns: Sequence[str], multi: frozenset[str]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows with all their values: the first item is the DN, the others are of the columns."""
+        lists = [(place, name) for place, name in enumerate(columns, 1) if name in multi]
+        for row in rows:
+            found = row
+            for place, name in lists:
+                if type(row[place]) is PartialValues:
+                    whole = self.values(row[0], name, row[place])
+                    found = (*found[:place], whole, *found[place + 1 :])
+            yield found
+
+    def values(self, dn: str, name: str, some: PartialValues) -> list[bytes]:
+        """All values of an attribute; what was seen of it where the object is gone meanwhile.
+
+        Raises:
+            GenericDirectoryError: the object changes too often.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                found = self._all(dn, name)
+            except ObjectNotFound:
+                return list(some)
+            if found is not None:
+                return found
+        raise GenericDirectoryError(
+            f"{name} changes faster than its values can be read", dn=dn, hint="try again later"
+        )
+
+    def _all(self, dn: str, name: str) -> list[bytes] | None:
+        """All values, None when the object changed while they were read."""
+        found: list[bytes] = []
+        before: bytes | None = None
+        start = 0
+        for number in range(RANGES_MAX):
+            asked = [f"{name};range={start}-*", *([] if self.counter is None else [self.counter])]
+            entry = self.read(dn, asked)
+            count = None if self.counter is None else entry.first(self.counter)
+            if number and count != before:
+                return None
+            before = count
+            values = entry.all(name)
+            found += values
+            start = getattr(values, "next_index", 0)
+            if not start:
+                return found
+            if start != len(found):
+                return None  # a server that counts otherwise than it sends: begin again
+        raise GenericDirectoryError(f"the values of {name} do not come to an end", dn=dn)

@@ -1,0 +1,367 @@
+"""MSMQ's access rights as rights of Active Directory, and back (decision M31).
+
+The lower bits of an access mask mean something else in Active Directory than in MSMQ: 0x20 is MSMQ's *get
+properties* and Active Directory's *write property*. So a descriptor is translated on its way there. Reading
+and writing properties, creating, deleting and the rights on the descriptor itself have bits of Active
+Directory; receiving, peeking and sending have the extended rights of its schema. Entries of Active
+Directory that mean nothing to MSMQ (rights on single attributes, other extended rights) pass unchanged.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+from types import MappingProxyType
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from mqdssm.wire.acl import Ace, AceType
+from mqdssm.wire.control import Control
+from mqdssm.wire.dtyp import SecurityDescriptor
+from mqdssm.wire.masks import (
+    GENERIC_BITS,
+    SYNCHRONIZE,
+    ConnectedNetworkAccess,
+    EnterpriseAccess,
+    MachineAccess,
+    QueueAccess,
+    SiteAccess,
+    map_generic,
+)
+
+
+class AdRight(IntFlag):
+    """Bits of a mask in Active Directory ([MS-ADTS] 5.1.3.2)."""
+
+    CREATE_CHILD = 0x1
+    DELETE_CHILD = 0x2
+    LIST_CHILDREN = 0x4
+    SELF = 0x8
+    READ_PROPERTY = 0x10
+    WRITE_PROPERTY = 0x20
+    DELETE_TREE = 0x40
+    LIST_OBJECT = 0x80
+    CONTROL_ACCESS = 0x100
+
+    GENERIC_EXECUTE = 0x2_0004
+    GENERIC_WRITE = 0x2_0028
+    GENERIC_READ = 0x2_0094
+    GENERIC_ALL = 0xF_01FF
+
+
+STANDARD_RIGHTS: Final = 0x000F_0000 | SYNCHRONIZE
+"""DELETE, READ_CONTROL, WRITE_DAC, WRITE_OWNER: the same bits mean the same in both."""
+
+_GET: Final = 0x20
+_SET: Final = 0x10
+_GET_IN_AD: Final = int(AdRight.READ_PROPERTY | AdRight.LIST_CHILDREN | AdRight.LIST_OBJECT)
+# Listing along with writing grants nothing, and makes the mask differ from all that MSMQ itself uses.
+_SET_IN_AD: Final = int(AdRight.WRITE_PROPERTY | AdRight.LIST_OBJECT)
+
+_ALLOW: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT})
+_REFUSALS: Final = frozenset(
+    {
+        AceType.ACCESS_DENIED,
+        AceType.ACCESS_DENIED_OBJECT,
+        AceType.ACCESS_DENIED_CALLBACK,
+        AceType.ACCESS_DENIED_CALLBACK_OBJECT,
+    }
+)
+_OBJECT_OF: Final[Mapping[int, AceType]] = MappingProxyType(
+    {
+        AceType.ACCESS_ALLOWED: AceType.ACCESS_ALLOWED_OBJECT,
+        AceType.ACCESS_DENIED: AceType.ACCESS_DENIED_OBJECT,
+        AceType.SYSTEM_AUDIT: AceType.SYSTEM_AUDIT_OBJECT,
+    }
+)
+_PLAIN_OF: Final[Mapping[int, AceType]] = MappingProxyType(
+    {obj: AceType(plain) for plain, obj in _OBJECT_OF.items()}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Carrier:
+    """What carries one bit of MSMQ in Active Directory.
+
+    Attributes:
+        bit: of MSMQ.
+        right: CONTROL_ACCESS on an extended right, or CREATE_CHILD of a class.
+        object_type: which one.
+        brings: MSMQ bits that Active Directory's right stands for when somebody grants it alone: to receive
+            is to delete and to peek ([MS-MQMQ] 2.2.24).
+    """
+
+    bit: int
+    right: AdRight
+    object_type: UUID
+    brings: int = 0
+
+    @property
+    def whole(self) -> int:
+        """All MSMQ bits of the right."""
+        return self.bit | self.brings
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKind:
+    """The rights on one kind of object.
+
+    Attributes:
+        rights: its masks in MSMQ.
+        carriers: what carries the bits that have no bit in Active Directory.
+        raw: masks of MSMQ that are found as they are where a program wrote them without translation, and
+            that nobody else would write.
+    """
+
+    rights: type[IntFlag]
+    carriers: tuple[_Carrier, ...]
+    raw: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = ("GENERIC_READ", "GENERIC_WRITE", "GENERIC_ALL", "WORLD_RIGHTS")
+        members = self.rights.__members__
+        object.__setattr__(self, "raw", frozenset(int(members[name]) for name in names if name in members))
+
+    @property
+    def all(self) -> int:
+        """GENERIC_ALL of the kind."""
+        return int(self.rights.__members__["GENERIC_ALL"])
+
+
+def _right(number: str, bit: int, brings: int = 0) -> _Carrier:
+    return _Carrier(bit, AdRight.CONTROL_ACCESS, UUID(number), brings)
+
+
+def _child(number: str, bit: int) -> _Carrier:
+    return _Carrier(bit, AdRight.CREATE_CHILD, UUID(number))
+
+
+_QUEUE: Final = AccessKind(
+    QueueAccess,
+    (
+        _right("06bd3200-df3e-11d1-9c86-006008764d0e", 0x1, brings=0x2),  # msmq-Receive
+        _right("06bd3201-df3e-11d1-9c86-006008764d0e", 0x2),  # msmq-Peek
+        _right("06bd3202-df3e-11d1-9c86-006008764d0e", 0x4),  # msmq-Send
+        _right("06bd3203-df3e-11d1-9c86-006008764d0e", 0x8, brings=0x2),  # msmq-Receive-journal
+    ),
+)
+_MACHINE: Final = AccessKind(
+    MachineAccess,
+    (
+        _right("4b6e08c0-df3c-11d1-9c86-006008764d0e", 0x1, brings=0x2),  # msmq-Receive-Dead-Letter
+        _right("4b6e08c1-df3c-11d1-9c86-006008764d0e", 0x2),  # msmq-Peek-Dead-Letter
+        _child("9a0dc343-c100-11d1-bbc5-0080c76670c0", 0x4),  # mSMQQueue
+        _right("4b6e08c2-df3c-11d1-9c86-006008764d0e", 0x40, brings=0x80),  # msmq-Receive-computer-Journal
+        _right("4b6e08c3-df3c-11d1-9c86-006008764d0e", 0x80),  # msmq-Peek-computer-Journal
+    ),
+)
+# Active Directory has no rights of its own for the three: creating what such a server has in a site. None of
+# these classes may be directly below a site or the enterprise, so that the entries carry and grant nothing.
+_SITE: Final = AccessKind(
+    SiteAccess,
+    (
+        _child("9a0dc347-c100-11d1-bbc5-0080c76670c0", 0x1),  # mSMQSettings: a routing server
+        _child("bf967a92-0de6-11d0-a285-00aa003049e2", 0x2),  # server: a backup site controller
+        _child("9a0dc344-c100-11d1-bbc5-0080c76670c0", 0x4),  # mSMQConfiguration: a machine
+    ),
+)
+_ENTERPRISE: Final = AccessKind(
+    EnterpriseAccess,
+    (
+        _child("bf967aba-0de6-11d0-a285-00aa003049e2", 0x1),  # user
+        _child("bf967ab3-0de6-11d0-a285-00aa003049e2", 0x2),  # site
+        _child("b7b13124-b82e-11d0-afee-0000f80367c1", 0x4),  # subnet: a connected network
+    ),
+)
+_CONNECTED_NETWORK: Final = AccessKind(
+    ConnectedNetworkAccess,
+    (_right("b4e60130-df3f-11d1-9c86-006008764d0e", 0x1),),  # msmq-Open-Connector
+)
+
+KINDS: Final[Mapping[str, AccessKind]] = MappingProxyType(
+    {
+        "mSMQQueue": _QUEUE,
+        "mSMQConfiguration": _MACHINE,
+        "site": _SITE,
+        "mSMQEnterpriseSettings": _ENTERPRISE,
+        "connectedNetwork": _CONNECTED_NETWORK,
+    }
+)
+"""The kinds of objects whose masks are MSMQ's, by their class in the directory ([MS-MQMQ] 2.2.23-2.2.27)."""
+
+
+class FromDirectory(NamedTuple):
+    """A descriptor of Active Directory in MSMQ's terms.
+
+    Attributes:
+        descriptor: owner, group and the object's own entries, with masks of MSMQ.
+        inherited: entries that came from above, as they are there: not the object's, never written back.
+    """
+
+    descriptor: SecurityDescriptor
+    inherited: tuple[Ace, ...]
+
+
+def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDescriptor:
+    """A descriptor with MSMQ's masks as Active Directory has to hold it.
+
+    Inherited entries are left out: the server adds its own.
+
+    Raises:
+        ValueError: the lists become longer than a list can be.
+    """
+    keep = Control.DACL_PROTECTED | Control.SACL_PROTECTED
+    return _rebuilt(
+        descriptor,
+        dacl=None if descriptor.dacl is None else _aces_to_directory(descriptor.dacl.aces, kind),
+        sacl=None if descriptor.sacl is None else _aces_to_directory(descriptor.sacl.aces, kind),
+        keep=keep,
+    )
+
+
+def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> FromDirectory:
+    """A descriptor of Active Directory with MSMQ's masks, what is inherited kept apart.
+
+    Masks that a program stored without translation are read as what they were meant to be.
+    """
+    inherited: tuple[Ace, ...] = ()
+    if descriptor.dacl is not None:
+        inherited = tuple(ace for ace in descriptor.dacl.aces if ace.inherited)
+    own = _rebuilt(
+        descriptor,
+        dacl=None if descriptor.dacl is None else _aces_from_directory(descriptor.dacl.aces, kind),
+        sacl=None if descriptor.sacl is None else _aces_from_directory(descriptor.sacl.aces, kind),
+        keep=Control.DACL_PROTECTED | Control.SACL_PROTECTED,
+    )
+    return FromDirectory(own, inherited)
+
+
+def is_raw(ace: Ace, kind: AccessKind) -> bool:
+    """Whether an entry of Active Directory holds a mask of MSMQ that was never translated.
+
+    Such an entry grants there what nobody meant: writing to who was to read.
+    """
+    if ace.type not in _OBJECT_OF or ace.mask not in kind.raw:
+        return False
+    # a refusal of ours may look like the shortest of these masks: without listing, see `ace_to_directory`
+    return ace.type in _ALLOW or bool(ace.mask & ~(STANDARD_RIGHTS | _GET | _SET))
+
+
+def _rebuilt(
+    descriptor: SecurityDescriptor, *, dacl: list[Ace] | None, sacl: list[Ace] | None, keep: int
+) -> SecurityDescriptor:
+    """The descriptor with other lists; an absent list stays absent, a NULL one NULL."""
+    present = descriptor.control & (Control.DACL_PRESENT | Control.SACL_PRESENT)
+    control = present | (descriptor.control & keep)
+    return SecurityDescriptor.build(
+        owner=descriptor.owner, group=descriptor.group, sacl=sacl, dacl=dacl, control=control
+    )
+
+
+# -- to Active Directory
+
+
+def _aces_to_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
+    return [made for ace in aces if not ace.inherited for made in ace_to_directory(ace, kind)]
+
+
+def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
+    """The entries of Active Directory that say what one of MSMQ says; none where it says nothing."""
+    object_form = _OBJECT_OF.get(ace.type)
+    if object_form is None or ace.sid is None or ace.data:
+        return [ace]  # no plain entry: nothing of MSMQ's, or conditional
+    mask = map_generic(ace.mask, kind.rights)
+    standard = mask & STANDARD_RIGHTS
+    if mask & kind.all == kind.all:
+        return [Ace(ace.type, ace.flags, AdRight.GENERIC_ALL | standard, ace.sid)]
+    plain = standard
+    plain |= _GET_IN_AD if mask & _GET and ace.type in _ALLOW else 0
+    plain |= _SET_IN_AD if mask & _SET and ace.type in _ALLOW else 0
+    if ace.type not in _ALLOW:  # refuse and audit exactly the right itself, not listing
+        plain |= int(AdRight.READ_PROPERTY) if mask & _GET else 0
+        plain |= int(AdRight.WRITE_PROPERTY) if mask & _SET else 0
+    made = [Ace(ace.type, ace.flags, plain, ace.sid)] if plain else []
+    for carrier in kind.carriers:
+        if mask & carrier.bit:
+            right = int(carrier.right)
+            if ace.type in _ALLOW and carrier.brings & ~mask:
+                right |= int(AdRight.SELF)  # means nothing there: this bit alone, without what it brings
+            made.append(Ace(object_form, ace.flags, right, ace.sid, carrier.object_type))
+    return made
+
+
+# -- from Active Directory
+
+
+def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
+    """Translate, and put together again what one entry of MSMQ had become.
+
+    Entries for the same SID are joined unless one of the other type lies between: the order of entries of
+    one type does not matter, that of refusals and grants does.
+    """
+    made: list[Ace] = []
+    joinable: dict[tuple[int, int, str], int] = {}
+    refusing = False
+    for ace in aces:
+        found = None if ace.inherited else ace_from_directory(ace, kind)
+        if found is None:
+            continue
+        if refusing is not (found.type in _REFUSALS):
+            joinable, refusing = {}, not refusing
+        if found.sid is None or found.type not in _OBJECT_OF or found.data:
+            made.append(found)
+            continue
+        key = (found.type, found.flags, found.sid.text)
+        place = joinable.get(key)
+        if place is None:
+            joinable[key] = len(made)
+            made.append(found)
+        else:
+            made[place] = Ace(found.type, found.flags, made[place].mask | found.mask, found.sid)
+    return made
+
+
+def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
+    """What an entry of Active Directory says in MSMQ's terms; None where it says nothing there.
+
+    An entry that is not about MSMQ's rights is returned as it is.
+    """
+    if ace.sid is None or ace.data:
+        return ace
+    if ace.type in _OBJECT_OF:
+        mask = ace.mask if is_raw(ace, kind) else _plain_from_directory(ace, kind)
+        return Ace(ace.type, ace.flags, mask, ace.sid) if mask else None
+    plain_form = _PLAIN_OF.get(ace.type)
+    if plain_form is None or ace.inherited_object_type is not None:
+        return ace
+    if ace.object_type is None:  # an object entry about no special object is a plain one
+        mask = _plain_from_directory(ace, kind)
+        return Ace(plain_form, ace.flags, mask, ace.sid) if mask else None
+    for carrier in kind.carriers:
+        if ace.object_type == carrier.object_type and ace.mask & carrier.right:
+            whole = ace.type in _ALLOW and not ace.mask & AdRight.SELF
+            return Ace(plain_form, ace.flags, carrier.whole if whole else carrier.bit, ace.sid)
+    return ace
+
+
+def _plain_from_directory(ace: Ace, kind: AccessKind) -> int:
+    mask = ace.mask
+    if mask & GENERIC_BITS:
+        mask = map_generic(mask, AdRight)
+    if mask & AdRight.GENERIC_ALL == AdRight.GENERIC_ALL:
+        return kind.all | (mask & STANDARD_RIGHTS)
+    made = mask & STANDARD_RIGHTS
+    made |= _GET if mask & AdRight.READ_PROPERTY else 0
+    made |= _SET if mask & AdRight.WRITE_PROPERTY else 0
+    for carrier in kind.carriers:
+        if mask & carrier.right:
+            made |= carrier.bit
+    return made
+
+
+def parts_present(descriptor: SecurityDescriptor) -> int:
+    """The flags that say which parts of a descriptor are to be written ([MS-ADTS] 3.1.1.3.4.1.11)."""
+    flags = 1 if descriptor.owner is not None else 0
+    flags |= 2 if descriptor.group is not None else 0
+    flags |= 4 if descriptor.control & Control.DACL_PRESENT else 0
+    flags |= 8 if descriptor.control & Control.SACL_PRESENT else 0
+    return flags

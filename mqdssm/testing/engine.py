@@ -1,0 +1,325 @@
+"""LDAP servers in containers: the part that is the same for each of them.
+
+It needs the extra ``testing`` (testcontainers). An image is built when the engine does not hold it; its
+tag names its content, so that a new version of mqdssm never meets an old image.
+"""
+
+import hashlib
+import io
+import ipaddress
+import os
+import socket
+import tarfile
+import tempfile
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self
+
+from mqdssm.errors import ConfigError
+from mqdssm.testing.openldap_start import PROBE, free_ports
+
+START_WAIT_S: Final = 60.0
+STOP_WAIT_S: Final = 10
+START_ATTEMPTS: Final = 5
+ENGINE_WAIT_S: Final = 10
+BUILD_WAIT_S: Final = 600  # it installs Debian packages
+POLL_S: Final = 0.05
+USUAL_ENGINE: Final = "unix:///var/run/docker.sock"
+
+
+def why_no_engine() -> str:
+    """Say why no container can be started here; empty when one can."""
+    where = os.environ.get("DOCKER_HOST") or USUAL_ENGINE
+    try:
+        _require_socket(where)
+        client = _docker().from_env(timeout=ENGINE_WAIT_S)
+        try:
+            client.ping()
+        finally:
+            client.close()
+    except ConfigError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  whatever stands in the way is the answer
+        return f"no container engine answers at {where}: {error}"
+    return ""
+
+
+def _require_socket(where: str) -> None:
+    """Raise OSError when nobody listens on a local socket; docker's library would leave one open then."""
+    if where.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(ENGINE_WAIT_S)
+            probe.connect(where.removeprefix("unix://"))
+
+
+def built_image(name: str, context: Mapping[str, bytes]) -> str:
+    """Build an image unless the engine holds it; gives its name with its tag.
+
+    Args:
+        name: without a tag.
+        context: the files that it is built from, under their paths.
+
+    Raises:
+        ConfigError: no engine answers, or the build failed.
+    """
+    docker = _docker()
+    digest = hashlib.sha256()
+    for path, content in sorted(context.items()):
+        digest.update(b"%s %d " % (path.encode(), len(content)) + content)
+    tag = f"{name}:{digest.hexdigest()[:16]}"
+    try:
+        client = docker.from_env(timeout=BUILD_WAIT_S)
+    except docker.errors.DockerException as error:
+        raise ConfigError(f"the image {tag} was not built: {error}") from error
+    try:
+        if not client.images.list(filters={"reference": tag}):
+            client.images.build(fileobj=_tar(context), custom_context=True, tag=tag, rm=True)
+    except docker.errors.BuildError as error:
+        output = "".join(line.get("stream", "") for line in error.build_log)
+        raise ConfigError(f"the image {tag} was not built: {error}\n{output[-2000:]}") from error
+    except docker.errors.DockerException as error:
+        raise ConfigError(f"the image {tag} was not built: {error}") from error
+    finally:
+        client.close()
+    return tag
+
+
+class ServerContainer(ABC):
+    """An LDAP server in a container; a context manager.
+
+    Attributes:
+        user: the administrator.
+        password: the administrator's password, made at random in the container.
+        base_dn: the root of the directory.
+        host: where the published ports are.
+    """
+
+    STATE_FOLDER: ClassVar[str]
+    """Folder in the container with ``password`` and ``tls/ca.pem``."""
+    PORTS: ClassVar[tuple[int, ...]] = (389, 636)
+    """Ports of the server in the container, ldap and ldaps first."""
+
+    def __init__(self, *, image: str | None, user: str, base_dn: str, ports: Sequence[int] = ()) -> None:
+        """Keep what is needed; `start` makes the container.
+
+        Args:
+            image: its name; None builds it unless the engine holds it.
+            user: the administrator.
+            base_dn: the root of the directory.
+            ports: what the server's ports are published on, in their order; 0 and missing ones: on free ones.
+        """
+        self.user = user
+        self.base_dn = base_dn
+        self.password = ""
+        self.host = ""
+        self._image = image
+        self._wanted_ports = ports
+        self._ports: tuple[int, ...] = (0,) * len(self.PORTS)
+        self._container: Any = None
+        self._files: tempfile.TemporaryDirectory[str] | None = None
+        self._lock = threading.RLock()
+
+    @abstractmethod
+    def _ensure_image(self) -> str:
+        """Build the image unless the engine holds it; gives its name."""
+
+    @abstractmethod
+    def _environment(self) -> dict[str, str]:
+        """The settings of the server; its `host` is known."""
+
+    @property
+    def url(self) -> str:
+        """``ldap://``; StartTLS is offered."""
+        return f"ldap://{self.host}:{self._ports[0]}"
+
+    @property
+    def ldaps_url(self) -> str:
+        """``ldaps://``."""
+        return f"ldaps://{self.host}:{self._ports[1]}"
+
+    @property
+    def ldapi_url(self) -> str:
+        """The container's socket cannot be reached from outside.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError("a container's ldapi socket is inside the container: use url or ldaps_url")
+
+    @property
+    def ca_file(self) -> str:
+        """Path of the certificate of the authority that the server's certificate is signed by."""
+        if self._files is None:
+            raise ConfigError("the container has not been started yet")
+        return str(Path(self._files.name) / "ca.pem")
+
+    @property
+    def log(self) -> str:
+        """The last lines that the server wrote."""
+        return str(self._engine_container().logs(tail=500).decode(errors="replace"))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the container, or start it again, on the same ports; returns when the server answers.
+
+        Raises:
+            ConfigError: no engine, no image, or the server does not answer.
+        """
+        with self._lock:
+            if self._container is not None:
+                self._engine_container().start()
+                self._wait()
+                return
+            reason = why_no_engine()
+            if reason:
+                raise ConfigError(reason)
+            image = self._image or self._ensure_image()
+            try:
+                self._run(image)
+                self._wait()
+                self._fetch()
+            except BaseException:
+                self.close()
+                raise
+
+    def stop(self) -> None:
+        """Stop the server as an administrator would; `start` starts it again."""
+        with self._lock:
+            self._engine_container().stop(timeout=STOP_WAIT_S)
+
+    def kill(self) -> None:
+        """Kill the server; `start` starts it again."""
+        with self._lock:
+            self._engine_container().kill()
+
+    def close(self) -> None:
+        """Remove the container with all that it holds."""
+        with self._lock:
+            container, self._container = self._container, None
+            if container is not None:
+                container.stop(force=True, delete_volume=True)
+                container.get_docker_client().client.close()
+            if self._files is not None:
+                self._files.cleanup()
+                self._files = None
+
+    def tls_names(self, *more: str) -> str:
+        """The names in the server's certificate, as its start script takes them."""
+        own = [f"DNS:{name}" for name in more]
+        return ",".join(dict.fromkeys([*own, "DNS:localhost", "IP:127.0.0.1", _alternative_name(self.host)]))
+
+    def _engine_container(self) -> Any:
+        if self._container is None:
+            raise ConfigError("the container is not running: use it as a context manager, or call start()")
+        return self._container.get_wrapped_container()
+
+    def _run(self, image: str) -> None:
+        from testcontainers.core.container import DockerContainer
+
+        for attempt in range(1, START_ATTEMPTS + 1):
+            container = DockerContainer(image)
+            # by number: OpenLDAP's own clients take "localhost" for the machine's full name
+            self.host = container.get_container_host_ip().replace("localhost", "127.0.0.1")
+            free = free_ports(len(self.PORTS))
+            wanted = (*self._wanted_ports, *free)
+            self._ports = tuple(want or other for want, other in zip(wanted, free, strict=False))
+            for inside, outside in zip(self.PORTS, self._ports, strict=True):
+                container.with_bind_ports(inside, outside)
+            for name, value in self._environment().items():
+                container.with_env(name, value)
+            self._container = container
+            try:
+                container.start()
+            except _docker().errors.APIError as error:
+                if attempt == START_ATTEMPTS or "address already in use" not in str(error):
+                    raise ConfigError(f"the container was not started: {error}") from error
+                self.close()
+            else:
+                return
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_WAIT_S
+        container = self._engine_container()
+        while not _answers(self.host, self._ports[0]):
+            container.reload()
+            if container.status in {"exited", "dead"} or time.monotonic() > deadline:
+                raise ConfigError(f"the server in the container does not answer: {self.log.strip()}")
+            time.sleep(POLL_S)
+
+    def _fetch(self) -> None:
+        """Bring the password and the authority's certificate out of the container."""
+        self._files = tempfile.TemporaryDirectory(prefix="mqdssm-")
+        self.password = self._read("password").decode().strip("\n")
+        Path(self.ca_file).write_bytes(self._read("tls/ca.pem"))
+
+    def _read(self, name: str) -> bytes:
+        status, output = self._engine_container().exec_run(["cat", f"{self.STATE_FOLDER}/{name}"])
+        if status:
+            raise ConfigError(f"{name} cannot be read in the container: {output.decode(errors='replace')}")
+        return bytes(output)
+
+
+def dockerfile(name: str) -> bytes:
+    """The Dockerfile of an image, in the installed package or in the project.
+
+    Raises:
+        ConfigError: it is in neither.
+    """
+    places = (
+        Path(__file__).parent / "data" / f"{name}.Dockerfile",
+        Path(__file__).parents[2] / "docker" / name / "Dockerfile",
+    )
+    for place in places:
+        if place.exists():
+            return place.read_bytes()
+    raise ConfigError(f"the Dockerfile is missing: {places[0]}")
+
+
+def _docker() -> Any:
+    """Import docker, by name: a folder of that name beside the caller must not be taken for it."""
+    try:
+        import_module("testcontainers")
+        return import_module("docker")
+    except ImportError as error:
+        raise ConfigError("testcontainers is not installed: pip install 'mqdssm[testing]'") from error
+
+
+def _tar(files: Mapping[str, bytes]) -> io.BytesIO:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    archive.seek(0)
+    return archive
+
+
+def _alternative_name(host: str) -> str:
+    try:
+        return f"IP:{ipaddress.ip_address(host)}"
+    except ValueError:
+        return f"DNS:{host}"
+
+
+def _answers(host: str, port: int) -> bool:
+    """Tell whether the server answers; the engine's own proxy takes connections before it does."""
+    try:
+        with socket.create_connection((host, port), timeout=5) as connection:
+            connection.sendall(PROBE)
+            return connection.recv(8)[:1] == b"\x30"
+    except OSError:
+        return False

@@ -1,0 +1,113 @@
+"""Computers and users, added to an Active Directory domain as its own tools add them.
+
+This is on purpose not made with mqdssm's own directory layer: tests compare the two.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists
+from mqdssm.model.dn import DN
+from mqdssm.testing.accounts import (
+    NORMAL_ACCOUNT,
+    PASSWORD_BYTES,
+    WORKSTATION_TRUST_ACCOUNT,
+    Connection,
+    bound,
+)
+
+DONT_EXPIRE_PASSWORD: Final = 0x10000  # userAccountControl, [MS-ADTS] 2.2.16
+_KINDS: Final = "Aa1."  # one of each kind of character that a domain's rules ask for
+
+
+class DomainAccounts:
+    """Adds security principals to a domain; the controller gives them identifiers."""
+
+    def __init__(self, connect: Callable[[], Connection], base_dn: str, realm: str) -> None:
+        """Keep what is needed; nothing is read yet.
+
+        Args:
+            connect: gives a new ldap3 connection over TLS for the administrator.
+            base_dn: the root of the domain.
+            realm: DNS name of the domain.
+        """
+        self._connect = connect
+        self._root = DN.parse(base_dn)
+        self._realm = realm.lower()
+
+    def add_computer(self, name: str) -> str:
+        """Add a computer with all that joining a domain writes (decision M26); gives its DN."""
+        host = f"{name.lower()}.{self._realm}"
+        return self._add(
+            "Computers",
+            name,
+            {
+                "objectClass": ["top", "person", "organizationalPerson", "user", "computer"],
+                "sAMAccountName": [f"{name}$"],
+                "dNSHostName": [host],
+                "servicePrincipalName": [f"HOST/{name}", f"HOST/{host}"],
+                "userAccountControl": [str(WORKSTATION_TRUST_ACCOUNT)],
+                "unicodePwd": [quoted(new_password())],
+            },
+        )
+
+    def add_user(self, name: str) -> tuple[str, str]:
+        """Add a user; gives the user principal name and the random password."""
+        password, principal = new_password(), f"{name}@{self._realm}"
+        self._add(
+            "Users",
+            name,
+            {
+                "objectClass": ["top", "person", "organizationalPerson", "user"],
+                "sAMAccountName": [name],
+                "userPrincipalName": [principal],
+                "userAccountControl": [str(NORMAL_ACCOUNT | DONT_EXPIRE_PASSWORD)],
+                "unicodePwd": [quoted(password)],
+            },
+        )
+        return principal, password
+
+    def reset_password(self, dn: str) -> str:
+        """Give an account a new random password, and return that."""
+        password = new_password()
+        self._call(
+            dn, "the password was not set", "modify", {"unicodePwd": [("MODIFY_REPLACE", [quoted(password)])]}
+        )
+        return password
+
+    def _add(self, container: str, name: str, attributes: Mapping[str, Sequence[str | bytes]]) -> str:
+        dn = str(self._root.child("CN", container).child("CN", name))
+        self._call(dn, "the account was not added", "add", None, attributes)
+        return dn
+
+    def _call(self, dn: str, failed: str, operation: str, *arguments: Any) -> None:
+        from ldap3.core.exceptions import (
+            LDAPEntryAlreadyExistsResult,
+            LDAPExceptionError,
+            LDAPOperationResult,
+        )
+
+        try:
+            with bound(self._connect()) as connection:
+                getattr(connection, operation)(dn, *arguments)
+        except LDAPEntryAlreadyExistsResult as error:
+            raise ObjectAlreadyExists(
+                "there is an account of that name", dn=dn, ldap_code=error.result, server_text=error.message
+            ) from error
+        except LDAPOperationResult as error:
+            raise GenericDirectoryError(
+                failed, dn=dn, ldap_code=error.result, server_text=error.message
+            ) from error
+        except LDAPExceptionError as error:
+            raise DirectoryNotConnected(f"{failed}: {error}", dn=dn) from error
+
+
+def new_password() -> str:
+    """Make a password that satisfies the rules of a new domain."""
+    return _KINDS + secrets.token_urlsafe(PASSWORD_BYTES)
+
+
+def quoted(password: str) -> bytes:
+    """Encode a password as unicodePwd wants it ([MS-ADTS] 3.1.1.3.1.5.1)."""
+    return f'"{password}"'.encode("utf-16-le")

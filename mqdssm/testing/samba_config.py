@@ -1,0 +1,300 @@
+"""What a private domain controller is made of: options, its folder, the domain it starts with, software."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from mqdssm.errors import ConfigError
+from mqdssm.testing.certificates import make_certificates
+
+DEFAULT_REALM: Final = "CONTOSO.TEST"
+DEFAULT_DOMAIN: Final = "CONTOSO"
+DEFAULT_HOST: Final = "DC1"
+STRONG_AUTH: Final = ("yes", "allow_sasl_over_tls", "no")
+SERVICES: Final = ("ldap",)
+START_SCRIPT: Final = Path(__file__).parent / "data" / "samba-dc.sh"
+CERTIFICATES_SCRIPT: Final = START_SCRIPT.with_name("certificates.sh")
+
+FOLDER_PATH_BYTES_MAX: Final = 75  # private/ldap_priv/ldapi must fit into sun_path: 108 bytes
+MEMORY_FOLDER: Final = Path("/dev/shm")  # noqa: S108  a private folder is made in it, by mkdtemp
+MEMORY_BYTES_MIN: Final = 1024**3  # a fresh controller needs 35 MB; containers often have 64 MB in all
+PROVISION_WAIT_S: Final = 300.0  # 5 s on an idle machine
+UNUSED_S_MAX: Final = 60 * 24 * 3600.0  # a domain needs 32 MB in the cache folder
+LDAP_PORTS: Final = (389, 636, 3268, 3269)  # fixed in Samba
+
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,13}[A-Za-z0-9])?")
+_REALM: Final = re.compile(r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")
+_SERVICE: Final = re.compile(r"[a-z]+")
+_PROGRAMS: Final = ("samba", "samba-tool", "flock")
+_PLACES_OF_PROGRAMS: Final = ("/usr/sbin", "/usr/local/sbin", "/usr/local/samba/sbin", "/usr/local/samba/bin")
+_PLACES_OF_SETUP: Final = ("/usr/share/samba/setup", "/usr/local/samba/share/setup")
+_INSTALL: Final = (
+    "Install it: Debian, Ubuntu: apt-get install --no-install-recommends samba-ad-dc samba-ad-provision; "
+    "Fedora: dnf install samba-dc; "
+    "or use mqdssm.testing.SambaContainer, which needs a container engine only"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SambaOptions:
+    """How a private domain controller behaves.
+
+    Attributes:
+        realm: DNS name of the domain, in any case; its Kerberos realm is the same in capitals.
+        domain: NetBIOS name of the domain.
+        host: name of the controller.
+        strong_auth: Samba's ``ldap server require strong auth``: ``"yes"``, as on a new domain of Windows,
+            asks for TLS or for signing; ``"allow_sasl_over_tls"``; ``"no"``.
+        services: Samba's ``server services``: ``ldap``, and more for more (``cldap``, ``rpc``, ``drepl``).
+        kerberos: tickets are given on the same address, too.
+
+    Raises:
+        ValueError: a name that is none, or an unknown kind of `strong_auth`.
+    """
+
+    realm: str = DEFAULT_REALM
+    domain: str = DEFAULT_DOMAIN
+    host: str = DEFAULT_HOST
+    strong_auth: str = "yes"
+    services: tuple[str, ...] = SERVICES
+    kerberos: bool = False
+
+    def __post_init__(self) -> None:
+        if not _REALM.fullmatch(self.realm):
+            raise ValueError(f"{self.realm!r} is no realm: give a name like CONTOSO.TEST")
+        for name in (self.domain, self.host):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no NetBIOS name: 1 to 15 letters, digits and hyphens")
+        if self.strong_auth not in STRONG_AUTH:
+            raise ValueError(f"strong_auth={self.strong_auth!r}: use one of {', '.join(STRONG_AUTH)}")
+        if not self.services or not all(_SERVICE.fullmatch(name) for name in self.services):
+            raise ValueError(f"services={self.services!r}: give Samba's names of them")
+
+    @property
+    def base_dn(self) -> str:
+        """Root of the domain, as the server writes it."""
+        return ",".join(f"DC={part}" for part in self.realm.lower().split("."))
+
+    @property
+    def dns_name(self) -> str:
+        """Full name of the controller."""
+        return f"{self.host}.{self.realm}".lower()
+
+    @property
+    def user(self) -> str:
+        """The administrator as every kind of log-in takes it."""
+        return f"Administrator@{self.realm.lower()}"
+
+    def environment(self) -> dict[str, str]:
+        """Give the settings of the start script that say how the controller behaves."""
+        services = (*self.services, *(["kdc"] if self.kerberos and "kdc" not in self.services else []))
+        return self.names() | {
+            "MSMQ_SAMBA_SERVICES": " ".join(services),
+            "MSMQ_SAMBA_STRONG_AUTH": self.strong_auth,
+        }
+
+    def names(self) -> dict[str, str]:
+        """Give the settings of the start script that a domain is made with."""
+        return {
+            "MSMQ_SAMBA_REALM": self.realm.upper(),
+            "MSMQ_SAMBA_DOMAIN": self.domain,
+            "MSMQ_SAMBA_HOST": self.host,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerFolder:
+    """Where the files of one controller are."""
+
+    path: Path
+
+    @property
+    def ca_file(self) -> Path:
+        """Certificate of the authority that signed the server's own."""
+        return self.path / "tls" / "ca.pem"
+
+    @property
+    def krb5_conf(self) -> Path:
+        """Settings for Kerberos clients."""
+        return self.path / "etc" / "krb5-client.conf"
+
+    @property
+    def socket(self) -> Path:
+        """The socket on which everybody who can reach it is the system itself; only root can."""
+        return self.path / "private" / "ldap_priv" / "ldapi"
+
+    @property
+    def ldapi_url(self) -> str:
+        """URL of `socket`."""
+        return f"ldapi://{quote(str(self.socket), safe='')}"
+
+    @property
+    def password(self) -> str:
+        """The administrator's password."""
+        return (self.path / "password").read_text(encoding="ascii").strip()
+
+    def make(self, options: SambaOptions, address: str) -> None:
+        """Write what the start script leaves to us; keep what is there.
+
+        Raises:
+            ConfigError: the folder cannot be used.
+        """
+        if len(os.fsencode(self.path)) > FOLDER_PATH_BYTES_MAX:
+            raise ConfigError(
+                f"{self.path} is too long a name for a domain controller's folder: its sockets allow "
+                f"{FOLDER_PATH_BYTES_MAX} bytes"
+            )
+        try:
+            for folder in (self.path, self.path / "tls", self.path / "etc"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_certificates(
+                self.path / "tls",
+                (options.dns_name, options.realm.lower(), options.host, "localhost", address),
+            )
+            self.krb5_conf.write_text(_krb5_conf(options, address), encoding="ascii")
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot hold a domain controller: {error}") from error
+
+    def remove(self) -> None:
+        """Delete all of it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def environment(self, options: SambaOptions, template: Path, address: str) -> dict[str, str]:
+        """Give the whole environment of the start script."""
+        return (
+            options.environment()
+            | _surroundings(template)
+            | {"MSMQ_SAMBA_DIR": str(self.path), "MSMQ_SAMBA_ADDRESS": address}
+        )
+
+
+def temporary_folder() -> ControllerFolder:
+    """Make a folder that is to be deleted with its controller: in memory, where there is room."""
+    place: Path | None = None
+    if os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_BYTES_MIN:
+        place = MEMORY_FOLDER
+    return ControllerFolder(Path(tempfile.mkdtemp(prefix="mqdssm-dc-", dir=place)))
+
+
+def template(options: SambaOptions) -> Path:
+    """Give the folder of the domain that controllers start with; made once per machine and kept.
+
+    Its name tells Samba's version, the names in the domain and how we make it, so that a change of any of
+    these makes a new one. Processes that need the same one at the same time wait for the first.
+
+    Raises:
+        ConfigError: it cannot be made; the message holds what Samba said.
+    """
+    made_by = START_SCRIPT.read_bytes() + repr(sorted(options.names().items())).encode()
+    name = f"{_samba_version()}-{hashlib.sha256(made_by).hexdigest()[:12]}"
+    place = cache_folder() / "samba" / name
+    if (place / "done").exists():
+        os.utime(place / "done")  # used today
+        return place
+    _forget_unused(place.parent)
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ran = subprocess.run(
+            ["/bin/sh", str(START_SCRIPT), "provision"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=options.environment() | _surroundings(place),
+            timeout=PROVISION_WAIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"no domain was made in {place}: {error}") from error
+    if ran.returncode or not (place / "done").exists():
+        said = ran.stdout.decode(errors="replace").strip()[-2000:]
+        raise ConfigError(f"no domain was made in {place} (status {ran.returncode}): {said}")
+    return place
+
+
+def _forget_unused(folder: Path) -> None:
+    """Delete domains of other versions that nobody has started a controller with for long."""
+    for done in folder.glob("*/done"):
+        if time.time() - done.stat().st_mtime > UNUSED_S_MAX:
+            shutil.rmtree(done.parent, ignore_errors=True)
+
+
+def cache_folder() -> Path:
+    """The folder for what is made once per machine: MQDSSM_CACHE, or the user's cache folder.
+
+    Raises:
+        ConfigError: the user has none.
+    """
+    if named := os.environ.get("MQDSSM_CACHE"):
+        return Path(named).absolute()
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "mqdssm"
+    except RuntimeError as error:
+        raise ConfigError(f"no cache folder: set MQDSSM_CACHE ({error})") from error
+
+
+def require_software() -> None:
+    """Check that a Samba domain controller is installed and that this user may run it.
+
+    Raises:
+        ConfigError: one of these is not so; the message says what to do.
+    """
+    places = _search_path()
+    missing = [name for name in _PROGRAMS if not shutil.which(name, path=places)]
+    if not any(Path(place).is_dir() for place in _PLACES_OF_SETUP):
+        missing.append("samba/setup")
+    if missing:
+        raise ConfigError(
+            f"Samba's domain controller is not installed ({', '.join(missing)} not found). {_INSTALL}"
+        )
+    if os.geteuid() != 0:
+        raise ConfigError(
+            "a Samba domain controller needs root: its LDAP ports (389, 636, 3268, 3269) are fixed, and its "
+            "domain can be made by root only. Run as root, or use mqdssm.testing.SambaContainer"
+        )
+
+
+def _samba_version() -> str:
+    program = shutil.which("samba", path=_search_path()) or "samba"
+    ran = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", ran.stdout.removeprefix("Version").strip()) or "unknown"
+
+
+def _search_path() -> str:
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), *_PLACES_OF_PROGRAMS))
+
+
+def _surroundings(place: Path) -> dict[str, str]:
+    return {
+        "MSMQ_SAMBA_TEMPLATE": str(place),
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LC_ALL": "C.UTF-8",
+        "HOME": str(place.parent),
+    }
+
+
+def _krb5_conf(options: SambaOptions, address: str) -> str:
+    """Without DNS, which the domain does not have."""
+    realm = options.realm.upper()
+    return f"""[libdefaults]
+default_realm = {realm}
+dns_lookup_kdc = false
+dns_lookup_realm = false
+dns_canonicalize_hostname = false
+rdns = false
+[realms]
+{realm} = {{
+    kdc = {address}
+    kpasswd_server = {address}
+}}
+[domain_realm]
+.{realm.lower()} = {realm}
+{realm.lower()} = {realm}
+"""

@@ -1,0 +1,101 @@
+"""The private domain controller in a container: for machines without Samba, and for users without rights."""
+
+from typing import ClassVar, Final
+
+from mqdssm.testing.accounts import Connection, connect_over_tls
+from mqdssm.testing.engine import ServerContainer, built_image, dockerfile
+from mqdssm.testing.samba_accounts import DomainAccounts
+from mqdssm.testing.samba_config import CERTIFICATES_SCRIPT, START_SCRIPT, SambaOptions
+
+IMAGE: Final = "mqdssm/samba-dc"
+
+
+def build_context() -> dict[str, bytes]:
+    """Give the files that the image is built from, under their paths in the project."""
+    return {
+        "Dockerfile": dockerfile("samba-dc"),
+        "mqdssm/testing/data/samba-dc.sh": START_SCRIPT.read_bytes(),
+        "mqdssm/testing/data/certificates.sh": CERTIFICATES_SCRIPT.read_bytes(),
+    }
+
+
+def ensure_image() -> str:
+    """Build the image unless the engine holds it; gives its name.
+
+    Raises:
+        ConfigError: no engine answers, or the build failed.
+    """
+    return built_image(IMAGE, build_context())
+
+
+class SambaContainer(ServerContainer):
+    """A domain controller in a container; a context manager.
+
+    The domain is the one that the image was built with, CONTOSO.TEST; its administrator gets a password
+    of its own. The attributes and methods are those of `mqdssm.testing.SambaDomainController`.
+
+    Attributes:
+        options: how the controller behaves.
+        user: the administrator, as ``Administrator@contoso.test``.
+        user_dn: the administrator's DN.
+        password: the administrator's password, made at random in the container.
+        base_dn: the root of the domain.
+        realm: the domain's name in capitals.
+        domain: its NetBIOS name.
+        dns_name: full name of the controller.
+        host: where the published ports are.
+    """
+
+    STATE_FOLDER: ClassVar = "/var/lib/samba-dc"
+    PORTS: ClassVar = (389, 636, 3268, 3269)
+
+    def __init__(self, *, image: str | None = None, strong_auth: str = "yes") -> None:
+        """State what controller is wanted; `start` makes it.
+
+        Args:
+            image: its name; None builds it unless the engine holds it.
+            strong_auth: see `mqdssm.testing.samba_config.SambaOptions`.
+
+        Raises:
+            ValueError: an unknown kind of `strong_auth`.
+        """
+        self.options = SambaOptions(strong_auth=strong_auth)
+        super().__init__(image=image, user=self.options.user, base_dn=self.options.base_dn)
+        self.realm = self.options.realm
+        self.domain = self.options.domain
+        self.dns_name = self.options.dns_name
+        self.user_dn = f"CN=Administrator,CN=Users,{self.base_dn}"
+
+    @property
+    def gc_url(self) -> str:
+        """The global catalog, ``ldap://`` with StartTLS."""
+        return f"ldap://{self.host}:{self._ports[2]}"
+
+    @property
+    def gc_ldaps_url(self) -> str:
+        """The global catalog, ``ldaps://``."""
+        return f"ldaps://{self.host}:{self._ports[3]}"
+
+    def add_computer(self, name: str) -> str:
+        """Add a computer, see `mqdssm.testing.SambaDomainController.add_computer`."""
+        return self._accounts().add_computer(name)
+
+    def add_user(self, name: str) -> tuple[str, str]:
+        """Add a user, see `mqdssm.testing.SambaDomainController.add_user`."""
+        return self._accounts().add_user(name)
+
+    def reset_password(self, dn: str) -> str:
+        """Give an account a new password, see `mqdssm.testing.SambaDomainController.reset_password`."""
+        return self._accounts().reset_password(dn)
+
+    def _accounts(self) -> DomainAccounts:
+        def connect() -> Connection:
+            return connect_over_tls(self.ldaps_url, self.user, self.password, self.ca_file)
+
+        return DomainAccounts(connect, self.base_dn, self.realm)
+
+    def _ensure_image(self) -> str:
+        return ensure_image()
+
+    def _environment(self) -> dict[str, str]:
+        return self.options.environment() | {"MSMQ_SAMBA_TLS_NAMES": self.tls_names(self.dns_name)}

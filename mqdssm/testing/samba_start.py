@@ -1,0 +1,70 @@
+"""Finding a loopback address for a domain controller, and telling why one did not start."""
+
+import random
+import socket
+from pathlib import Path
+from typing import Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.testing.openldap_start import EXIT_FOLDER_IN_USE, folder_in_use
+from mqdssm.testing.samba_config import LDAP_PORTS
+
+START_WAIT_S: Final = 60.0  # 0.2 s on an idle machine; others may be busy with theirs
+POLL_S: Final = 0.005
+ADDRESS_ATTEMPTS: Final = 40
+LOG_CHARACTERS_MAX: Final = 2000
+LAST_OCTETS: Final = (2, 254)  # 127.0.0.1 is left to other servers
+
+
+class AddressTakenError(Exception):
+    """Another process listens on one of the ports."""
+
+
+def free_address() -> str:
+    """Find an address 127.0.0.N on which nobody listens on a port that Samba needs.
+
+    Raises:
+        ConfigError: there is none; a server that listens on all addresses takes them all.
+    """
+    chance = random.SystemRandom()
+    taken = 0
+    for _ in range(ADDRESS_ATTEMPTS):
+        address = f"127.0.0.{chance.randint(*LAST_OCTETS)}"
+        taken = taken_port(address)
+        if not taken:
+            return address
+    raise ConfigError(
+        f"port {taken} is taken on every loopback address that was tried: "
+        "does an LDAP server of this machine listen on all addresses?"
+    )
+
+
+def taken_port(address: str) -> int:
+    """Give a port of Samba's that is taken on an address; 0 when all are free."""
+    for port in LDAP_PORTS:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError:
+                return port
+    return 0
+
+
+def failure(status: int | None, log: str, folder: Path) -> Exception:
+    """Say why a controller that ended did so.
+
+    Args:
+        status: its exit status, negative for a signal.
+        log: what it wrote.
+        folder: where it should have run.
+
+    Returns:
+        `AddressTakenError` or `ConfigError`.
+    """
+    log = log.strip()[-LOG_CHARACTERS_MAX:]
+    if status == EXIT_FOLDER_IN_USE:
+        return folder_in_use(folder)
+    if "NT_STATUS_ADDRESS_ALREADY_ASSOCIATED" in log:
+        return AddressTakenError(f"a port of the domain controller is taken: {log}")
+    return ConfigError(f"samba ended with status {status}: {log}")

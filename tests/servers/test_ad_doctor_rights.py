@@ -1,0 +1,105 @@
+"""Doctor on a domain controller: what the user who is logged in may do, before it is tried."""
+
+import pytest
+from ad_world import Domain
+from samba_tools import SambaTools
+
+from mqdssm.cli.checks import Finding, Patient, State
+from mqdssm.cli.checks_directory import rights as check
+from mqdssm.cli.settings import Loaded, Settings
+from mqdssm.events.facade import Directory
+from mqdssm.tables import rights
+from mqdssm.testing import SambaDomainController
+from mqdssm.wire.acl import allow, allow_object
+from mqdssm.wire.dtyp import SecurityDescriptor, Sid
+
+DESCRIPTOR = "nTSecurityDescriptor"
+
+
+@pytest.fixture
+def domain(samba_server: SambaDomainController, samba_directory: Directory) -> Domain:
+    return Domain(samba_directory, samba_server, SambaTools(samba_server))
+
+
+def examined(directory: Directory) -> list[Finding]:
+    session = directory.session
+    loaded = Loaded(Settings(), {})
+    return list(check(Patient(loaded, session.options, session, session.options.endpoints)))
+
+
+def said(found: list[Finding], words: str) -> Finding:
+    (one,) = [finding for finding in found if words in finding.text]
+    return one
+
+
+def test_an_administrator_may_do_everything(domain: Domain) -> None:
+    name, _ = domain.queue_manager()
+    import mqdssm
+
+    domain.directory.create(mqdssm.Queue(pathname=rf"{name}\q"))
+    found = examined(domain.directory)
+    assert {one.state for one in found} == {State.OK}
+    for event in (
+        *("create routing links", "write the enterprise", "create sites", "create queue managers"),
+        *("create queues", "delete queue managers", "write queues", "delete queues"),
+        *("write Security of queues", "write signing keys of queue managers"),
+    ):
+        assert said(found, event).state is State.OK
+
+
+def test_an_ordinary_user_is_told_what_is_missing(domain: Domain) -> None:
+    domain.queue_manager()
+    with domain.as_user(*domain.server.add_user(domain.name("u"))) as directory:
+        found = examined(directory)
+        assert said(found, "create sites").state is State.WARNING
+        assert "missing to create sites: RIGHT_DS_CREATE_CHILD for site" in said(found, "create sites").text
+        managers = said(found, "create queues").text
+        assert "may change nothing" in managers
+        for right in ("RIGHT_DS_CREATE_CHILD", "RIGHT_GENERIC_WRITE", "RIGHT_WRITE_DAC", "RIGHT_DELETE"):
+            assert right in managers
+        identifiers = said(found, "bring one along").text
+        assert "fSpecifyGUIDOnAdd is not set" in identifiers
+        assert f"Add-GUID ({rights.ADD_GUID}) on {domain.root}" in identifiers
+
+
+def test_what_is_granted_is_seen(domain: Domain) -> None:
+    session = domain.directory.session
+    sites, root = f"CN=Sites,{session.naming.configuration}", domain.root
+    before = {
+        dn: SecurityDescriptor.from_bytes(session.get(dn, [DESCRIPTOR]).all(DESCRIPTOR)[0])
+        for dn in (sites, root)
+    }
+    with domain.as_user(*domain.server.add_user(domain.name("u"))) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        more = {
+            sites: allow_object(sid, rights.CREATE_CHILD.mask, rights.CLASS_GUIDS["site"]),
+            root: allow_object(sid, rights.CONTROL.mask, rights.ADD_GUID),
+        }
+        try:
+            for dn, ace in more.items():
+                aces = (*before[dn].explicit_aces(), ace)
+                session.modify(dn, {DESCRIPTOR: [bytes(SecurityDescriptor.build(dacl=aces))]})
+            found = examined(directory)
+        finally:
+            for dn, descriptor in before.items():
+                image = bytes(SecurityDescriptor.build(dacl=descriptor.explicit_aces()))
+                session.modify(dn, {DESCRIPTOR: [image]})
+        assert said(found, "may create sites").state is State.OK
+        identifiers = said(found, "bring one along").text
+        assert f") on {root}" not in identifiers
+        assert f") on {session.naming.configuration}" in identifiers
+
+
+def test_an_object_that_is_hidden(domain: Domain) -> None:
+    session = domain.directory.session
+    manager = f"CN=MsmqServices,CN=Services,{session.naming.configuration}"
+    before = SecurityDescriptor.from_bytes(session.get(manager, [DESCRIPTOR]).all(DESCRIPTOR)[0])
+    hidden = SecurityDescriptor.build(dacl=[allow(Sid("S-1-5-32-544"), 0xF01FF)], control=0x1000)
+    with domain.as_user(*domain.server.add_user(domain.name("u"))) as directory:
+        session.modify(manager, {DESCRIPTOR: [bytes(hidden)]})
+        try:
+            found = examined(directory)
+        finally:
+            image = bytes(SecurityDescriptor.build(dacl=before.explicit_aces()))
+            session.modify(manager, {DESCRIPTOR: [image]})
+        assert said(found, manager).state is State.WARNING

@@ -1,0 +1,359 @@
+"""The events on a real domain controller: what is different there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from ad_world import Domain
+from samba_tools import SambaTools
+
+import mqdssm
+from mqdssm.directory.filters import TRUE, Equal
+from mqdssm.events.facade import Directory
+from mqdssm.testing import SambaDomainController
+from mqdssm.wire.dtyp import SecurityDescriptor, Sid, allow
+from mqdssm.wire.masks import MachineAccess, QueueAccess
+
+EVERYONE = Sid("S-1-1-0")
+
+
+@pytest.fixture
+def domain(samba_server: SambaDomainController, samba_directory: Directory) -> Domain:
+    return Domain(samba_directory, samba_server, SambaTools(samba_server))
+
+
+def by_identifier(guid: UUID) -> mqdssm.Filter:
+    return mqdssm.Filter("Identifier", "==", guid)
+
+
+class TestEveryElement:
+    """Created, read, searched for, written, deleted."""
+
+    def test_queue(self, domain: Domain) -> None:
+        computer, _ = domain.queue_manager()
+        queue = mqdssm.Queue(
+            pathname=rf"{computer}\Orders", label="Ordres reçus", quota=0xFFFFFFFF, journaling=True
+        )
+        guid = domain.directory.create(queue)
+        read = domain.directory.read(mqdssm.Queue, by_identifier(guid))
+        assert (read.pathname, read.label, read.quota, read.journaling) == (
+            rf"{computer}\orders".lower(),
+            "Ordres reçus",
+            0xFFFFFFFF,
+            True,
+        )
+        assert read.create_time
+        read.label, read.quota = "", 7
+        domain.directory.write(read)
+        (found,) = domain.directory.search(mqdssm.Queue, mqdssm.Filter("Pathname", "==", read.pathname))
+        assert (found.label, found.quota) == ("", 7)
+        domain.directory.delete(mqdssm.Queue(identifier=guid))
+        with pytest.raises(mqdssm.ObjectNotFound):
+            domain.directory.read(mqdssm.Queue, by_identifier(guid))
+
+    def test_queue_manager_with_settings_in_its_sites(self, domain: Domain) -> None:
+        sites = [domain.site(), domain.site()]
+        computer, guid = domain.queue_manager(site_identifier_list=sites, routing_server=True)
+        read = domain.directory.read(mqdssm.QueueManager, by_identifier(guid))
+        assert (read.computer_name, set(read.site_identifier_list)) == (computer, set(sites))
+        assert read.qualified_computer_name == f"{computer}.{domain.server.realm}".lower()
+        settings = Equal("mSMQQMID", guid.bytes_le)
+        session = domain.directory.session
+        assert len(list(session.find(session.naming.configuration, settings, ["1.1"]))) == 2
+        domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q"))
+        with pytest.raises(mqdssm.GenericDirectoryError, match="1 object is directly below"):
+            domain.directory.delete(mqdssm.QueueManager(identifier=guid))
+        domain.directory.delete(mqdssm.QueueManager(identifier=guid), recursive=True)
+        assert not list(session.find(session.naming.configuration, settings, ["1.1"]))
+
+    def test_site_link_and_enterprise(self, domain: Domain) -> None:
+        one, two = domain.site(), domain.site()
+        _, gate = domain.queue_manager(site_identifier_list=[one])
+        link = mqdssm.RoutingLink(
+            site1_identifier=one, site2_identifier=two, actual_cost=7, site_gate_identifier_list=[gate]
+        )
+        guid = domain.directory.create(link)
+        for read in (
+            domain.directory.read(mqdssm.RoutingLink, by_identifier(guid)),
+            *domain.directory.search(mqdssm.RoutingLink, mqdssm.Filter("Site1Identifier", "==", one)),
+        ):
+            assert (read.site1_identifier, read.site2_identifier) == (one, two)
+            assert read.site_gate_identifier_list == (gate,)
+        site = domain.directory.read(mqdssm.Site, by_identifier(one))
+        assert not site.migrated_from_msmq10  # mSMQNt4Stub is on no ordinary site
+        site.intra_site_replication_interval = 77
+        domain.directory.write(site)
+        assert domain.directory.read(mqdssm.Site, by_identifier(one)).intra_site_replication_interval == 77
+        enterprise = domain.directory.read(mqdssm.Enterprise, ())
+        enterprise.default_time_to_live = 1234
+        domain.directory.write(enterprise)
+        assert domain.directory.read(mqdssm.Enterprise, ()).default_time_to_live == 1234
+
+    @pytest.mark.spec("MS-MQDSSM 3.1.6.7.6.2")
+    def test_users_are_people(self, domain: Domain) -> None:
+        name, _ = domain.server.add_user(domain.name("u"))
+        users = list(domain.directory.search(mqdssm.User, attributes=["SecurityIdentifier", "FullPath"]))
+        assert any(name.split("@", maxsplit=1)[0] in (user.full_path or "") for user in users)
+        assert not any("OU=Domain Controllers" in (user.full_path or "") for user in users)
+
+
+class TestPlaces:
+    def test_a_domain_controller_is_in_another_place(self, domain: Domain) -> None:
+        # 2.2.1 would have it below CN=Computers (decision M16)
+        host = domain.server.dns_name.split(".", maxsplit=1)[0]
+        guid = domain.directory.create(
+            mqdssm.QueueManager(computer_name=host, site_identifier_list=[domain.site()])
+        )
+        try:
+            read = domain.directory.read(mqdssm.QueueManager, by_identifier(guid))
+            assert "OU=Domain Controllers" in (read.full_path or "")
+            assert (read.computer_name or "").lower() == host.lower()
+        finally:
+            domain.directory.delete(mqdssm.QueueManager(identifier=guid), recursive=True)
+
+    def test_a_computer_that_moves(self, domain: Domain) -> None:
+        computer, guid = domain.queue_manager()
+        session = domain.directory.session
+        unit = f"OU={domain.name('ou')},{domain.root}"
+        session.add(unit, {"objectClass": [b"organizationalUnit"]})
+        session.rename(f"CN={computer},CN=Computers,{domain.root}", f"CN={computer}", unit)
+        queue = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q"))
+        assert unit in (domain.directory.read(mqdssm.Queue, by_identifier(queue)).full_path or "")
+        assert domain.directory.read(
+            mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", computer)
+        ).identifier == (guid)
+
+    def test_names_that_no_windows_would_take(self, domain: Domain) -> None:
+        with pytest.raises(ValueError, match="allows 64"):
+            domain.directory.session.add(
+                f"CN={'s' * 65},CN=Users,{domain.root}", {"objectClass": [b"container"]}
+            )
+
+
+class TestReferences:
+    def test_what_is_deleted_leaves_a_name_behind(self, domain: Domain) -> None:
+        one, two, three = domain.site(), domain.site(), domain.site()
+        _, gate = domain.queue_manager(site_identifier_list=[one])
+        _, other = domain.queue_manager(site_identifier_list=[one])
+        link = domain.directory.create(
+            mqdssm.RoutingLink(
+                site1_identifier=one,
+                site2_identifier=two,
+                actual_cost=1,
+                site_gate_identifier_list=[gate, other],
+            )
+        )
+        lost = domain.directory.create(
+            mqdssm.RoutingLink(site1_identifier=one, site2_identifier=three, actual_cost=1)
+        )
+        domain.directory.delete(mqdssm.QueueManager(identifier=gate), recursive=True)
+        domain.directory.delete(mqdssm.Site(identifier=three), recursive=True)
+        assert domain.directory.read(mqdssm.RoutingLink, by_identifier(link)).site_gate_identifier_list == (
+            other,
+        )
+        found = {one.identifier: one for one in domain.directory.search(mqdssm.RoutingLink)}
+        assert found[link].site_gate_identifier_list == (other,)
+        assert not found[lost].is_populated("Site2Identifier")  # decision M40
+        with pytest.raises(mqdssm.GenericDirectoryError, match="Site2Identifier"):
+            domain.directory.read(mqdssm.RoutingLink, by_identifier(lost))
+
+    def test_they_come_along_with_their_page(self, domain: Domain) -> None:
+        one, two = domain.site(), domain.site()
+        _, gate = domain.queue_manager(site_identifier_list=[one])
+        domain.directory.create(
+            mqdssm.RoutingLink(
+                site1_identifier=one, site2_identifier=two, actual_cost=1, site_gate_identifier_list=[gate]
+            )
+        )
+        session = domain.directory.session
+        assert session.brings_references
+        before = session.round_trips
+        listed = list(domain.directory.search(mqdssm.RoutingLink, attributes=["SiteGateIdentifierList"]))
+        assert session.round_trips == before + 1
+        assert (gate,) in [link.site_gate_identifier_list for link in listed]
+
+
+class TestIdentifiers:
+    def test_a_foreign_guid_is_remembered(self, domain: Domain) -> None:
+        computer, _ = domain.queue_manager()
+        old = uuid4()
+        assert not domain.directory.session.keeps_guids
+        guid = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=old))
+        assert guid != old
+        read = domain.directory.read(mqdssm.Queue, by_identifier(guid))
+        assert (read.identifier, read.original_identifier) == (guid, old)
+        assert domain.directory.read(mqdssm.Queue, by_identifier(old)) == read
+        domain.directory.delete(mqdssm.Queue(identifier=old))
+        with pytest.raises(mqdssm.ObjectNotFound):
+            domain.directory.read(mqdssm.Queue, by_identifier(guid))
+
+    def test_sites_have_no_room_for_it(self, domain: Domain) -> None:
+        old = uuid4()
+        guid = domain.directory.create(mqdssm.Site(name=domain.name("S"), identifier=old))
+        assert domain.directory.read(mqdssm.Site, by_identifier(guid)).original_identifier is None
+        with pytest.raises(mqdssm.ObjectNotFound):
+            domain.directory.read(mqdssm.Site, by_identifier(old))
+
+    @pytest.fixture
+    def promises_guids(self, domain: Domain) -> Iterator[None]:
+        """FSpecifyGUIDOnAdd: Samba takes the setting, and adds with objectGUID all the same not."""
+        session = domain.directory.session
+        place = f"CN=Directory Service,CN=Windows NT,CN=Services,{session.naming.configuration}"
+        session.modify(place, {"dSHeuristics": [b"00000000011"]})
+        yield
+        session.modify(place, {"dSHeuristics": []})
+
+    def test_a_promise_that_is_not_kept(self, domain: Domain, promises_guids: None) -> None:
+        computer, _ = domain.queue_manager()
+        old = uuid4()
+        with domain.as_user(domain.server.user, domain.server.password) as directory:
+            assert directory.session.keeps_guids
+            guid = directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=old))
+            assert guid != old
+            assert not directory.session.keeps_guids  # it has been found out
+            assert directory.read(mqdssm.Queue, by_identifier(guid)).original_identifier == old
+
+    def test_where_guids_are_kept(self, domain: Domain, promises_guids: None, tmp_path: Path) -> None:
+        computer, _ = domain.queue_manager()
+        queue, site = uuid4(), uuid4()
+        with domain.behind_limits(tmp_path, guid_on_add=True) as (directory, _):
+            assert directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=queue)) == queue
+            assert directory.create(mqdssm.Site(name=domain.name("S"), identifier=site)) == site
+            assert directory.session.keeps_guids
+        read = domain.directory.read(mqdssm.Queue, by_identifier(queue))
+        assert (read.identifier, read.original_identifier) == (queue, None)
+
+
+class TestSecurity:
+    def granted(self, domain: Domain, guid: UUID) -> dict[Sid | None, int]:
+        image = domain.directory.session.get(guid, ["nTSecurityDescriptor"]).first("nTSecurityDescriptor")
+        descriptor = SecurityDescriptor.from_bytes(image or b"")
+        assert any(ace.inherited for ace in descriptor.dacl.aces) if descriptor.dacl else False
+        return {ace.sid: ace.mask for ace in descriptor.explicit_aces() if ace.object_type is None}
+
+    @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.8")
+    def test_a_queue_manager(self, domain: Domain) -> None:
+        _, guid = domain.queue_manager()
+        assert self.granted(domain, guid)[EVERYONE] == 0x20094  # read, list; never write (0x20)
+        read = SecurityDescriptor.from_bytes(
+            domain.directory.read(mqdssm.QueueManager, by_identifier(guid)).security
+        )
+        rights = {ace.sid: ace.mask for ace in read.explicit_aces()}
+        assert rights.pop(EVERYONE) == MachineAccess.WORLD_RIGHTS
+        assert set(rights.values()) == {int(MachineAccess.GENERIC_ALL)}
+        assert Sid.parse(domain.directory.session.bound_sid() or "") in rights
+        assert read.dacl
+        assert not any(ace.inherited for ace in read.dacl.aces)
+
+    def test_an_ordinary_user_may_not_change_what_everyone_may_read(self, domain: Domain) -> None:
+        computer, manager = domain.queue_manager()
+        everyone = SecurityDescriptor.build(dacl=[allow(EVERYONE, QueueAccess.GENERIC_READ)])
+        guid = domain.directory.create(
+            mqdssm.Queue(pathname=rf"{computer}\q", label="ours", security=bytes(everyone))
+        )
+        user, password = domain.server.add_user(domain.name("u"))
+        with domain.as_user(user, password) as directory:
+            queue = directory.read(mqdssm.Queue, by_identifier(guid))
+            assert queue.label == "ours"
+            granted = SecurityDescriptor.from_bytes(queue.security).explicit_aces()
+            assert granted == (allow(EVERYONE, QueueAccess.GENERIC_READ),)
+            for changed in (
+                mqdssm.Queue(identifier=guid, label="theirs"),
+                mqdssm.Queue(identifier=guid, security=queue.security),
+                mqdssm.QueueManager(identifier=manager, queue_manager_version="theirs"),
+            ):
+                with pytest.raises(mqdssm.GenericDirectoryError, match="no right") as caught:
+                    directory.write(changed)
+                assert caught.value.ldap_code == 50
+        assert domain.directory.read(mqdssm.Queue, by_identifier(guid)).label == "ours"
+
+    def test_rights_are_given_and_taken(self, domain: Domain) -> None:
+        computer, _ = domain.queue_manager()
+        user, password = domain.server.add_user(domain.name("u"))
+        guid = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q", label="a"))
+        with domain.as_user(user, password) as directory:
+            sid = Sid.parse(directory.session.bound_sid() or "")
+            rights = QueueAccess.SET_QUEUE_PROPERTIES | QueueAccess.GET_QUEUE_PROPERTIES
+            given = SecurityDescriptor.build(dacl=[allow(sid, rights | QueueAccess.WRITE_MESSAGE)])
+            domain.directory.write(mqdssm.Queue(identifier=guid, security=bytes(given)))
+            directory.write(mqdssm.Queue(identifier=guid, label="b"))
+            read = directory.read(mqdssm.Queue, by_identifier(guid), attributes=["Label"])
+            assert read.label == "b"
+        stored = SecurityDescriptor.from_bytes(
+            domain.directory.read(mqdssm.Queue, by_identifier(guid)).security
+        )
+        assert stored.explicit_aces() == given.explicit_aces()
+        # Samba's own tool sees the right to send as the extended right of the schema
+        shown = domain.tools.sddl(f"CN=q,CN=msmq,CN={computer},CN=Computers,{domain.root}")
+        assert re.search(rf"\(OA;;CR;06bd3202-df3e-11d1-9c86-006008764d0e;;{sid}\)", shown, re.IGNORECASE)
+
+    def test_a_list_that_is_written_leaves_the_owner_alone(self, domain: Domain) -> None:
+        computer, _ = domain.queue_manager()
+        guid = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q"))
+        system = SecurityDescriptor.build(owner=Sid("S-1-5-18"))
+        domain.directory.write(mqdssm.Queue(identifier=guid, security=bytes(system)))
+        listed = SecurityDescriptor.build(dacl=[allow(EVERYONE, QueueAccess.GENERIC_ALL)])
+        domain.directory.write(mqdssm.Queue(identifier=guid, security=bytes(listed)))
+        read = SecurityDescriptor.from_bytes(
+            domain.directory.read(mqdssm.Queue, by_identifier(guid)).security
+        )
+        assert read.owner == Sid("S-1-5-18")
+        assert read.explicit_aces() == listed.explicit_aces()
+
+    def test_what_is_read_can_be_written_back(self, domain: Domain) -> None:
+        computer, _ = domain.queue_manager()
+        guid = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q"))
+        session = domain.directory.session
+        before = session.get(guid, ["nTSecurityDescriptor"]).first("nTSecurityDescriptor") or b""
+        queue = domain.directory.read(mqdssm.Queue, by_identifier(guid))
+        queue.security = queue.security  # assigned, therefore written
+        domain.directory.write(queue)
+        after = session.get(guid, ["nTSecurityDescriptor"]).first("nTSecurityDescriptor") or b""
+        count = len(SecurityDescriptor.from_bytes(after).dacl.aces)  # type: ignore[union-attr]
+        assert count == len(SecurityDescriptor.from_bytes(before).dacl.aces)  # type: ignore[union-attr]
+        assert domain.directory.read(mqdssm.Queue, by_identifier(guid)).security == queue.security
+
+
+def test_an_ordinary_search_warns_of_nothing(domain: Domain, caplog: pytest.LogCaptureFixture) -> None:
+    list(domain.directory.search(mqdssm.Queue))
+    list(domain.directory.search(mqdssm.Site))
+    assert not [record for record in caplog.records if "not followed" in record.message]
+
+
+class TestLimitsOfWindows:
+    def test_many_values(self, domain: Domain, tmp_path: Path) -> None:
+        computer, _ = domain.queue_manager()
+        session = domain.directory.session
+        guids = [domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q{n}")) for n in range(23)]
+        members = [
+            f"CN=q{n},CN=msmq,CN={computer},CN=Computers,{domain.root}".encode() for n in range(len(guids))
+        ]
+        name = domain.name("g")
+        group = f"CN={name},CN=Users,{domain.root}"
+        session.add(group, {"objectClass": [b"group"], "sAMAccountName": [name.encode()], "member": members})
+        identifier = UUID(bytes_le=session.get(group, ["objectGUID"]).all("objectGUID")[0])
+        with domain.behind_limits(tmp_path, range_values=5, page_entries=7) as (directory, proxy):
+            found = directory.resolve_distribution_list(f"DL={identifier}")
+            assert {line.lower() for line in found} == {f"public={guid}" for guid in guids}
+            (entry,) = directory.session.find(group, TRUE, ["member"])
+            assert len(entry.all("member")) == len(members)
+            (row,) = directory.session.rows(group, TRUE, ["cn", "member"], frozenset({"member"}))
+            assert len(row[2]) == len(members)
+            assert any(b";range=5-*" in bytes(str(one), "ascii") for one in proxy.requests)
+
+    def test_pages_and_filters(self, domain: Domain, tmp_path: Path) -> None:
+        computer, manager = domain.queue_manager()
+        for number in range(12):
+            domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\p{number}", label="paged"))
+        with domain.behind_limits(tmp_path, page_entries=1000) as (directory, proxy):
+            paged = mqdssm.Filter("Label", "==", "paged")
+            found = [queue.pathname for queue in directory.search(mqdssm.Queue, paged)]
+            assert len(found) == len(set(found)) == 12
+            read = directory.read(mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", computer))
+            assert read.identifier == manager
+            assert directory.read(mqdssm.QueueManager, by_identifier(manager)) == read
+            assert not proxy.refused
+            assert not proxy.cut
+            assert not proxy.trap.visits

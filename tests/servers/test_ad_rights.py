@@ -1,0 +1,348 @@
+"""The table of rights, row by row: an account with exactly these succeeds, with one less it is told which."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from ad_world import Domain
+from certificates_for_tests import registered
+from samba_tools import SambaTools
+
+import mqdssm
+from mqdssm.events.facade import Directory
+from mqdssm.tables import rights
+from mqdssm.tables.rights import Event, Need, Where
+from mqdssm.testing import SambaDomainController
+from mqdssm.wire.acl import Ace, AceFlags, allow, allow_object
+from mqdssm.wire.control import Control
+from mqdssm.wire.dtyp import SecurityDescriptor, Sid
+from mqdssm.wire.masks import QueueAccess
+
+ADMINISTRATORS = Sid("S-1-5-32-544")
+SYSTEM = Sid("S-1-5-18")
+FULL = 0xF01FF
+DESCRIPTOR = "nTSecurityDescriptor"
+INHERITED_ONLY = int(AceFlags.CONTAINER_INHERIT | AceFlags.INHERIT_ONLY)
+KEYS = bytes(registered("rights"))
+LIST = bytes(
+    SecurityDescriptor.build(dacl=[allow(Sid("S-1-1-0"), QueueAccess.GENERIC_READ), allow(SYSTEM, 0xF003F)])
+)
+
+Places = Mapping[Where, tuple[str, ...]]
+
+
+@dataclass
+class Scenario:
+    """An event on objects that were made for it.
+
+    Attributes:
+        places: where rights are needed; a place that does not exist yet inherits from the site.
+        act: the event.
+        hidden: objects that only administrators may look at.
+    """
+
+    places: Places
+    act: Callable[[Directory], object]
+    hidden: tuple[str, ...] = ()
+
+
+@pytest.fixture
+def domain(samba_server: SambaDomainController, samba_directory: Directory) -> Domain:
+    return Domain(samba_directory, samba_server, SambaTools(samba_server))
+
+
+# -- descriptors
+
+
+def dacl(domain: Domain, dn: str) -> SecurityDescriptor:
+    image = domain.directory.session.get(dn, [DESCRIPTOR]).first(DESCRIPTOR)
+    assert image
+    return SecurityDescriptor.from_bytes(image)
+
+
+def set_dacl(domain: Domain, dn: str, aces: tuple[Ace, ...], *, protected: bool) -> None:
+    control = Control.DACL_PROTECTED if protected else 0
+    image = bytes(SecurityDescriptor.build(dacl=aces, control=control))
+    domain.directory.session.modify(dn, {DESCRIPTOR: [image]})
+
+
+@contextmanager
+def granted(domain: Domain, scenario: Scenario, needs: list[Need], sid: Sid) -> Iterator[None]:
+    """Give exactly what is needed, and take it back."""
+    before: dict[str, SecurityDescriptor] = {}
+    wanted: dict[str, list[Ace]] = {dn: [] for dn in scenario.hidden}
+    for need in needs:
+        for dn in scenario.places[need.where]:
+            below = dn
+            while not exists(domain, below):
+                below = below.partition(",")[2]
+            flags = 0 if below == dn else INHERITED_ONLY
+            wanted.setdefault(below, []).append(
+                allow_object(sid, need.right.mask, need.object_type, flags=flags)
+                if need.object_type
+                else allow(sid, need.right.mask, flags)
+            )
+    for dn, aces in wanted.items():
+        before[dn] = dacl(domain, dn)
+        kept = before[dn].explicit_aces()
+        if dn in scenario.hidden:
+            kept = (allow(ADMINISTRATORS, FULL), allow(SYSTEM, FULL))
+        set_dacl(domain, dn, (*kept, *aces), protected=dn in scenario.hidden)
+    try:
+        yield
+    finally:
+        for dn, descriptor in before.items():
+            if exists(domain, dn):
+                set_dacl(domain, dn, descriptor.explicit_aces(), protected=False)
+
+
+def exists(domain: Domain, dn: str) -> bool:
+    try:
+        domain.directory.session.get(dn, ["1.1"])
+    except mqdssm.ObjectNotFound:
+        return False
+    return True
+
+
+# -- scenarios
+
+
+class Maker:
+    """Makes the objects of one event; everything is new each time."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        naming = domain.directory.session.naming
+        self.sites = f"CN=Sites,{naming.configuration}"
+        self.services = f"CN=MsmqServices,CN=Services,{naming.configuration}"
+
+    def site(self) -> tuple[UUID, str]:
+        name = self.domain.name("S")
+        return self.domain.directory.create(mqdssm.Site(name=name)), f"CN={name},{self.sites}"
+
+    def computer(self, name: str) -> str:
+        return f"CN={name},CN=Computers,{self.domain.root}"
+
+    def queue_manager(self, event: Event) -> Scenario:
+        domain, (old, old_dn), (stays, stays_dn) = self.domain, self.site(), self.site()
+        if event is Event.CREATE:
+            name = domain.machine()
+            manager = mqdssm.QueueManager(
+                computer_name=name,
+                site_identifier_list=(old,),
+                routing_server=True,
+                public_signing_key_list=KEYS,
+            )
+            below = f"CN=Servers,{old_dn}"
+            places: dict[Where, tuple[str, ...]] = {
+                Where.PARENT: (self.computer(name),),
+                Where.SERVER: (f"CN={name},{below}",),
+                Where.SERVERS: (below,),
+                Where.SITE: (old_dn,),
+            }
+            return Scenario(places, lambda d: d.create(manager))
+        name, guid = domain.queue_manager(site_identifier_list=[old, stays], routing_server=True)
+        computer = self.computer(name)
+        servers = [f"CN={name},CN=Servers,{dn}" for dn in (old_dn, stays_dn)]
+        settings = tuple(f"CN=MSMQ Settings,{dn}" for dn in servers)
+        places = {
+            Where.OBJECT: (f"CN=msmq,{computer}",),
+            Where.PARENT: (computer,),
+            Where.SETTINGS: settings,
+            Where.SERVER: tuple(servers),
+        }
+        if event is Event.DELETE:
+            return Scenario(places, lambda d: d.delete(mqdssm.QueueManager(identifier=guid)))
+        if event is Event.READ:
+            names = ["Identifier", "QueueManagerVersion", "QualifiedComputerName"]
+            hidden = (f"CN=msmq,{computer}", computer)
+            return Scenario(places, lambda d: d.read(mqdssm.QueueManager, by(guid), attributes=names), hidden)
+        new, new_dn = self.site()
+        written = mqdssm.QueueManager(
+            identifier=guid,
+            site_identifier_list=(stays, new),
+            supporting_server=True,
+            public_signing_key_list=KEYS,
+            security=LIST,
+        )
+        places |= {
+            Where.SERVER: (*servers, f"CN={name},CN=Servers,{new_dn}"),
+            Where.SERVERS: (f"CN=Servers,{new_dn}",),
+            Where.SITE: (new_dn,),
+        }
+        return Scenario(places, lambda d: d.write(written))
+
+    def queue(self, event: Event) -> Scenario:
+        name, _ = self.domain.queue_manager()
+        parent = f"CN=msmq,{self.computer(name)}"
+        queue = mqdssm.Queue(pathname=rf"{name}\q", label="a")
+        if event is Event.CREATE:
+            return Scenario({Where.PARENT: (parent,)}, lambda d: d.create(queue))
+        guid = self.domain.directory.create(queue)
+        written = mqdssm.Queue(identifier=guid, label="b", security=LIST)
+        return self.kept(event, guid, f"CN=q,{parent}", parent, written)
+
+    def site_element(self, event: Event) -> Scenario:
+        name = self.domain.name("S")
+        if event is Event.CREATE:
+            return Scenario({Where.PARENT: (self.sites,)}, lambda d: d.create(mqdssm.Site(name=name)))
+        guid = self.domain.directory.create(mqdssm.Site(name=name))
+        written = mqdssm.Site(identifier=guid, intra_site_replication_interval=9, security=LIST)
+        return self.kept(event, guid, f"CN={name},{self.sites}", self.sites, written)
+
+    def link(self, event: Event) -> Scenario:
+        (one, _), (two, _) = self.site(), self.site()
+        link = mqdssm.RoutingLink(site1_identifier=one, site2_identifier=two, actual_cost=1)
+        if event is Event.CREATE:
+            return Scenario({Where.PARENT: (self.services,)}, lambda d: d.create(link))
+        guid = self.domain.directory.create(link)
+        dn = self.domain.directory.session.get(guid, ["1.1"]).dn
+        return self.kept(event, guid, dn, self.services, mqdssm.RoutingLink(identifier=guid, actual_cost=2))
+
+    def enterprise(self, event: Event) -> Scenario:
+        found = self.domain.directory.read(mqdssm.Enterprise, ())
+        assert found.identifier
+        written = mqdssm.Enterprise(identifier=found.identifier, default_time_to_live=99, security=LIST)
+        return self.kept(event, found.identifier, self.services, "", written)
+
+    def user(self, event: Event) -> Scenario:
+        name, _ = self.domain.server.add_user(self.domain.name("p"))
+        dn = f"CN={name.partition('@')[0]},CN=Users,{self.domain.root}"
+        guid = self.guid(dn)
+        return self.kept(event, guid, dn, "", mqdssm.User(identifier=guid, certificates=KEYS))
+
+    def alias(self, event: Event) -> Scenario:
+        assert event is Event.READ
+        dn = f"CN={self.domain.name('a')},CN=Users,{self.domain.root}"
+        values = {"objectClass": [b"msMQ-Custom-Recipient"], "msMQ-Recipient-FormatName": [b"DIRECT=OS:a\\q"]}
+        self.domain.directory.session.add(dn, values)
+        places = {Where.OBJECT: (dn,)}
+        return Scenario(places, lambda d: d.resolve_queue_alias(dn), (dn,))
+
+    def group(self, event: Event) -> Scenario:
+        assert event is Event.READ
+        name, _ = self.domain.queue_manager()
+        self.domain.directory.create(mqdssm.Queue(pathname=rf"{name}\q"))
+        member = f"CN=q,CN=msmq,{self.computer(name)}"
+        own = self.domain.name("g")
+        dn = f"CN={own},CN=Users,{self.domain.root}"
+        values = {"objectClass": [b"group"], "sAMAccountName": [own.encode()], "member": [member.encode()]}
+        self.domain.directory.session.add(dn, values)
+        guid = self.guid(dn)
+        return Scenario(
+            {Where.OBJECT: (dn,)}, lambda d: must_be_some(d.resolve_distribution_list(f"DL={guid}")), (dn,)
+        )
+
+    def guid(self, dn: str) -> UUID:
+        (raw,) = self.domain.directory.session.get(dn, ["objectGUID"]).all("objectGUID")
+        return UUID(bytes_le=raw)
+
+    def kept(
+        self, event: Event, guid: UUID, dn: str, parent: str, written: mqdssm.DirectoryObject
+    ) -> Scenario:
+        places = {Where.OBJECT: (dn,), Where.PARENT: (parent,)}
+        kind: Any = type(written)
+        if event is Event.READ:
+            return Scenario(places, lambda d: d.read(kind, by(guid)), (dn,))
+        if event is Event.WRITE:
+            return Scenario(places, lambda d: d.write(written))
+        return Scenario(places, lambda d: d.delete(kind(identifier=guid)))
+
+
+def by(guid: UUID) -> mqdssm.Filter:
+    return mqdssm.Filter("Identifier", "==", guid)
+
+
+def must_be_some(found: Any) -> Any:
+    assert list(found)
+    return found
+
+
+MAKERS: dict[str, Callable[[Maker, Event], Scenario]] = {
+    "QueueManager": Maker.queue_manager,
+    "Queue": Maker.queue,
+    "Enterprise": Maker.enterprise,
+    "Site": Maker.site_element,
+    "RoutingLink": Maker.link,
+    "User": Maker.user,
+    "Queue alias": Maker.alias,
+    "Distribution list": Maker.group,
+}
+EVENTS = list(dict.fromkeys((need.element, need.event) for need in rights.NEEDS))
+MARKS = {name: f"MS-MQDSSM 5.1.{number}" for number, name in enumerate(MAKERS, 1)}
+
+
+def choices(element: str, event: Event) -> Iterator[list[Need]]:
+    """Sets of rights that are just enough: one of those of which one is enough."""
+    needs = rights.needs_of(element, event)
+    most = max([1, *(sum(one.either == need.either for one in needs) for need in needs if need.either)])
+    for number in range(most):
+        chosen = []
+        for need in needs:
+            group = [one for one in needs if one.either and one.either == need.either]
+            if not group or group[number % len(group)] is need:
+                chosen.append(need)
+        yield chosen
+
+
+def case(element: str, event: Event, *more: Any, label: str = "") -> Any:
+    mark = pytest.mark.spec(MARKS[element])
+    return pytest.param(element, event, *more, marks=mark, id=f"{element} {event.value}{label}")
+
+
+ENOUGH = [
+    case(element, event, needs, label=f" {number}")
+    for element, event in EVENTS
+    for number, needs in enumerate(choices(element, event))
+]
+LESS = [
+    case(element, event, needs, need, label=f" less {need.right.name} {need.where.name} {need.object_class}")
+    for element, event in EVENTS
+    for needs in list(choices(element, event))[:1]
+    for need in needs
+]
+
+
+@pytest.fixture(scope="module")
+def account(samba_server: SambaDomainController) -> tuple[str, str]:
+    return samba_server.add_user("delegated")
+
+
+@pytest.mark.parametrize(("element", "event", "needs"), ENOUGH)
+def test_with_exactly_these_rights(
+    domain: Domain, account: tuple[str, str], element: str, event: Event, needs: list[Need]
+) -> None:
+    scenario = MAKERS[element](Maker(domain), event)
+    with domain.as_user(*account) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        with granted(domain, scenario, needs, sid):
+            scenario.act(directory)
+
+
+@pytest.mark.parametrize(("element", "event", "needs", "left_out"), LESS)
+def test_with_one_right_less(
+    domain: Domain, account: tuple[str, str], element: str, event: Event, needs: list[Need], left_out: Need
+) -> None:
+    scenario = MAKERS[element](Maker(domain), event)
+    with domain.as_user(*account) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        rest = [need for need in needs if need is not left_out]
+        with granted(domain, scenario, rest, sid), pytest.raises(mqdssm.DirectoryError) as caught:
+            scenario.act(directory)
+    error = caught.value
+    assert left_out.right.name in error.hint
+    if event is not Event.READ:
+        assert isinstance(error, mqdssm.GenericDirectoryError)
+        assert error.ldap_code == 50
+        assert left_out.object_class in error.hint
+        assert f"{left_out.right.mask:#x}" in error.hint
+
+
+def test_identifiers_are_those_of_the_schema(domain: Domain) -> None:
+    schema = domain.directory.session.naming.schema
+    for name, guid in rights.CLASS_GUIDS.items():
+        (found,) = domain.tools.search(f"(lDAPDisplayName={name})", "schemaIDGUID", base=str(schema)).values()
+        assert found["schemaIDGUID"] == [str(guid).encode()]

@@ -1,0 +1,80 @@
+"""A domain for the tests of Active Directory: our directory, the controller, and its own tools."""
+
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from limits_proxy import LimitsProxy
+from limits_rules import Limits
+from samba_tools import SambaTools
+
+import mqdssm
+from mqdssm.testing import SambaDomainController
+
+_numbers = count(1)
+_RUN = uuid4().hex[:4].upper()
+
+
+@dataclass
+class Domain:
+    """What most tests of Active Directory begin with; names are never used twice."""
+
+    directory: mqdssm.Directory
+    server: SambaDomainController
+    tools: SambaTools
+
+    @property
+    def root(self) -> str:
+        return self.server.base_dn
+
+    def name(self, prefix: str = "M") -> str:
+        return f"{prefix}{_RUN}{next(_numbers)}"
+
+    def machine(self) -> str:
+        """A computer without MSMQ."""
+        name = self.name()
+        self.server.add_computer(name)
+        return name
+
+    def site(self) -> UUID:
+        return self.directory.create(mqdssm.Site(name=self.name("S")))
+
+    def queue_manager(self, **more: Any) -> tuple[str, UUID]:
+        """A computer with MSMQ; returns its name and the queue manager's GUID."""
+        name = self.machine()
+        sites = tuple(more.pop("site_identifier_list", None) or [self.site()])
+        manager = mqdssm.QueueManager(computer_name=name, site_identifier_list=sites, **more)
+        return name, self.directory.create(manager)
+
+    @contextmanager
+    def as_user(self, user: str, password: str, **more: Any) -> Iterator[mqdssm.Directory]:
+        """The directory of somebody else."""
+        with mqdssm.connect(
+            self.server.ldaps_url, user=user, password=password, ca_file=self.server.ca_file, **more
+        ) as directory:
+            yield directory
+
+    @contextmanager
+    def behind_limits(self, folder: Path, **limits: Any) -> Iterator[tuple[mqdssm.Directory, LimitsProxy]]:
+        """The directory through the proxy that does what Windows does and Samba does not."""
+        parts = urllib.parse.urlsplit(self.server.ldaps_url)
+        assert parts.hostname
+        with (
+            LimitsProxy(
+                parts.hostname,
+                parts.port or 636,
+                folder / "proxy",
+                ca_file=self.server.ca_file,
+                limits=Limits(**limits),
+                system_socket=self.server.folder / "private" / "ldap_priv" / "ldapi",
+            ) as proxy,
+            mqdssm.connect(
+                proxy.ldaps_url, user=self.server.user, password=self.server.password, ca_file=proxy.ca_file
+            ) as directory,
+        ):
+            yield directory, proxy
