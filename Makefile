@@ -12,7 +12,7 @@ LOOSE := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --al
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python demo test test-fast soak test-containers test-fresh lint format conformance bench schema docs lock clean
+.PHONY: help setup setup-test python demo test test-fast soak test-containers test-fresh lint format conformance bench schema docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -26,16 +26,19 @@ python: ## .venv alone, for what needs no server
 demo: setup ## a private OpenLDAP, a small enterprise in it, exported and validated: see it work
 	@.venv/bin/mqdssm demo
 
-test: setup ## all tests but the long ones
+setup-test: ## as setup, and for root Samba's domain controller, for the tests
+	@bash .ci/setup test
+
+test: setup-test ## all tests but the long ones
 	$(PYTEST) -m "not soak" -n $(WORKERS) --dist loadgroup $(ARGS)
 
 test-fast: python ## the tests that need no server, in under 30 seconds
 	$(PYTEST) -m "not server and not spark and not soak and not container" -n $(WORKERS) --dist loadgroup $(ARGS)
 
-soak: setup ## the tests that take long
+soak: setup-test ## the tests that take long
 	MQDSSM_TEST_PROFILE=soak $(PYTEST) -m soak --timeout 1800 $(ARGS)
 
-test-containers: setup ## build the container images and test them with a real engine
+test-containers: setup-test ## build the container images and test them with a real engine
 	@bash .ci/test-containers
 
 test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
@@ -58,7 +61,7 @@ format: python ## let ruff mend and format the sources
 conformance: python ## which test proves which section of the specifications; fails on a hole
 	$(PYTHON) .ci/conformance.py
 
-bench: setup ## measure against raw ldap3 and ldapsearch; writes docs/performance.md
+bench: setup-test ## measure against raw ldap3 and ldapsearch; writes docs/performance.md
 	$(PYTHON) benchmarks/run.py $(ARGS)
 
 schema: python ## regenerate ldif/ and docs/tables/ from the attribute tables
