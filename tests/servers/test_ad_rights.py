@@ -63,8 +63,8 @@ def dacl(domain: Domain, dn: str) -> SecurityDescriptor:
     return SecurityDescriptor.from_bytes(image)
 
 
-def set_dacl(domain: Domain, dn: str, aces: tuple[Ace, ...], *, protected: bool) -> None:
-    control = Control.DACL_PROTECTED if protected else 0
+def set_dacl(domain: Domain, dn: str, aces: tuple[Ace, ...], control: int) -> None:
+    control &= Control.DACL_PROTECTED
     image = bytes(SecurityDescriptor.build(dacl=aces, control=control))
     domain.directory.session.modify(dn, {DESCRIPTOR: [image]})
 
@@ -87,16 +87,17 @@ def granted(domain: Domain, scenario: Scenario, needs: list[Need], sid: Sid) -> 
             )
     for dn, aces in wanted.items():
         before[dn] = dacl(domain, dn)
-        kept = before[dn].explicit_aces()
+        kept, control = before[dn].explicit_aces(), before[dn].control
         if dn in scenario.hidden:
             kept = (allow(ADMINISTRATORS, FULL), allow(SYSTEM, FULL))
-        set_dacl(domain, dn, (*kept, *aces), protected=dn in scenario.hidden)
+            control = int(Control.DACL_PROTECTED)
+        set_dacl(domain, dn, (*kept, *aces), control)
     try:
         yield
     finally:
         for dn, descriptor in before.items():
             if exists(domain, dn):
-                set_dacl(domain, dn, descriptor.explicit_aces(), protected=False)
+                set_dacl(domain, dn, descriptor.explicit_aces(), descriptor.control)
 
 
 def exists(domain: Domain, dn: str) -> bool:
