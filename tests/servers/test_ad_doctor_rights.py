@@ -45,6 +45,7 @@ def test_an_administrator_may_do_everything(domain: Domain) -> None:
     domain.directory.create(mqdssm.Queue(pathname=rf"{name}\q"))
     found = examined(domain.directory)
     assert {one.state for one in found} == {State.OK}
+    assert found[0].text.startswith(f"logged in as {domain.server.user}, SID S-1-5-21-")
     for event in (
         *("create routing links", "write the enterprise", "create sites", "create queue managers"),
         *("create queues", "delete queue managers", "write queues", "delete queues"),

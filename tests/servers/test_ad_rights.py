@@ -273,7 +273,16 @@ MAKERS: dict[str, Callable[[Maker, Event], Scenario]] = {
     "Distribution list": Maker.group,
 }
 EVENTS = list(dict.fromkeys((need.element, need.event) for need in rights.NEEDS))
-MARKS = {name: f"MS-MQDSSM 5.1.{number}" for number, name in enumerate(MAKERS, 1)}
+MARKS = {
+    "QueueManager": pytest.mark.spec("MS-MQDSSM 5.1.1"),
+    "Queue": pytest.mark.spec("MS-MQDSSM 5.1.2"),
+    "Enterprise": pytest.mark.spec("MS-MQDSSM 5.1.3"),
+    "Site": pytest.mark.spec("MS-MQDSSM 5.1.4"),
+    "RoutingLink": pytest.mark.spec("MS-MQDSSM 5.1.5"),
+    "User": pytest.mark.spec("MS-MQDSSM 5.1.6"),
+    "Queue alias": pytest.mark.spec("MS-MQDSSM 5.1.7"),
+    "Distribution list": pytest.mark.spec("MS-MQDSSM 5.1.8"),
+}
 
 
 def choices(element: str, event: Event) -> Iterator[list[Need]]:
@@ -290,8 +299,7 @@ def choices(element: str, event: Event) -> Iterator[list[Need]]:
 
 
 def case(element: str, event: Event, *more: Any, label: str = "") -> Any:
-    mark = pytest.mark.spec(MARKS[element])
-    return pytest.param(element, event, *more, marks=mark, id=f"{element} {event.value}{label}")
+    return pytest.param(element, event, *more, marks=MARKS[element], id=f"{element} {event.value}{label}")
 
 
 ENOUGH = [
