@@ -1,9 +1,10 @@
 """Create ADM Element From LDAP Values: QueueManager ([MS-MQDSSM] 3.1.6.11.1), from entries made by hand."""
 
 import logging
+from uuid import UUID
 
 import pytest
-from hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade
+from hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade, Made
 
 import mqdssm
 from mqdssm import DirectoryServerType, OperatingSystemType
@@ -29,15 +30,9 @@ def by_guid(guid) -> mqdssm.Filter:
     return mqdssm.Filter("Identifier", "==", guid)
 
 
-@pytest.mark.usefixtures("references")
-@pytest.mark.spec("MS-MQDSSM 3.1.6.11")
-@pytest.mark.spec("MS-MQDSSM 3.1.6.11.1")
-@pytest.mark.spec("MS-MQDSSM 3.1.6.20.1")
-def test_every_attribute_of_a_queue_manager_made_by_hand(world, made) -> None:
-    name, router = world.name("Web"), world.name("Router")
-    out = made.queue_manager(router)
-    sites = [made.site(world.name("site")).guid for _ in range(2)]
-    queue_manager = made.queue_manager(
+def full(made, name: str, out: str, sites: list[UUID]) -> Made:
+    """A queue manager with everything."""
+    return made.queue_manager(
         name,
         {
             "whenCreated": CREATED,
@@ -47,8 +42,8 @@ def test_every_attribute_of_a_queue_manager_made_by_hand(world, made) -> None:
             "mSMQJournalQuota": "-2",
             "mSMQForeign": "TRUE",
             "mSMQSites": [site.bytes_le for site in sites],
-            "mSMQOutRoutingServers": out.dn,
-            "mSMQInRoutingServers": out.dn,
+            "mSMQOutRoutingServers": out,
+            "mSMQInRoutingServers": out,
             "mSMQRoutingServices": "TRUE",
             "mSMQDsServices": "TRUE",
             "mSMQServiceType": "21",
@@ -60,13 +55,17 @@ def test_every_attribute_of_a_queue_manager_made_by_hand(world, made) -> None:
         servicePrincipalName=[f"HOST/{name}", f"MSClusterVirtualServer/{name}"],
         mSMQSignCertificates=b"\x00certificates\xff",
     )
-    expected = {
-        "Identifier": queue_manager.guid,
+
+
+def everything_of(world, name: str, made: Made, out: Made) -> dict[str, object]:
+    """What it is read as, without its place, its sites and the time of the last change."""
+    return {
+        "Identifier": made.guid,
         "ComputerName": name,
         "QueueManagerVersion": "Windows Büro 10.0",
         "OperatingSystemType": OperatingSystemType.WIN_ENT,
         "QualifiedComputerName": f"{name}.Example.COM",
-        "CreateTime": world.created(queue_manager.dn),
+        "CreateTime": world.created(made.dn),
         "QueueManagerQuota": 1048575,
         "JournalQuota": 0xFFFF_FFFE,
         "ForeignSystem": True,
@@ -83,6 +82,18 @@ def test_every_attribute_of_a_queue_manager_made_by_hand(world, made) -> None:
         "Clustered": True,
         "OperatingSystemVersion": "10.0 (17763)",
     }
+
+
+@pytest.mark.usefixtures("references")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.1")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.20.1")
+def test_every_attribute_of_a_queue_manager_made_by_hand(world, made) -> None:
+    name, router = world.name("Web"), world.name("Router")
+    out = made.queue_manager(router)
+    sites = [made.site(world.name("site")).guid for _ in range(2)]
+    queue_manager = full(made, name, out.dn, sites)
+    expected = everything_of(world, name, queue_manager, out)
     handle = world.directory.read_begin(QM, by_guid(queue_manager.guid))
     for found in (
         world.directory.read(QM, by_guid(queue_manager.guid)),
