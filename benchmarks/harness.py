@@ -17,6 +17,10 @@ RESULTS: Final = FOLDER / "results.json"
 DOCUMENT: Final = FOLDER.parent / "docs" / "performance.md"
 
 
+class Skipped(Exception):  # noqa: N818  it is no error
+    """What a row needs is not on this machine; the message says what."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """What a row is measured for; the goals stand beside the measurements, in the modules of this folder.

@@ -111,6 +111,8 @@ def rights(patient: Patient) -> Iterator[Finding]:
     session, name = patient.session, "rights"
     who = session.bound_name()
     sid = session.bound_sid()
+    if who is None and sid is not None:  # Samba does not say who one is
+        who = patient.options.user or "the user of this process"
     yield ok(name, f"logged in as {who or 'nobody (anonymous)'}{f', SID {sid}' if sid else ''}")
     if session.profile.computes_rights:
         yield from checks_rights.events(patient)

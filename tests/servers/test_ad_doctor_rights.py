@@ -4,13 +4,15 @@ import pytest
 from ad_world import Domain
 from samba_tools import SambaTools
 
+import mqdssm
 from mqdssm.cli.checks import Finding, Patient, State
 from mqdssm.cli.checks_directory import rights as check
 from mqdssm.cli.settings import Loaded, Settings
 from mqdssm.events.facade import Directory
 from mqdssm.tables import rights
 from mqdssm.testing import SambaDomainController
-from mqdssm.wire.acl import allow, allow_object
+from mqdssm.wire.acl import Ace, allow, allow_object
+from mqdssm.wire.control import Control
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
 DESCRIPTOR = "nTSecurityDescriptor"
@@ -27,6 +29,12 @@ def examined(directory: Directory) -> list[Finding]:
     return list(check(Patient(loaded, session.options, session, session.options.endpoints)))
 
 
+def again(descriptor: SecurityDescriptor, *more: Ace) -> bytes:
+    """The list as it was, with more entries."""
+    control = descriptor.control & Control.DACL_PROTECTED
+    return bytes(SecurityDescriptor.build(dacl=(*descriptor.explicit_aces(), *more), control=control))
+
+
 def said(found: list[Finding], words: str) -> Finding:
     (one,) = [finding for finding in found if words in finding.text]
     return one
@@ -34,11 +42,10 @@ def said(found: list[Finding], words: str) -> Finding:
 
 def test_an_administrator_may_do_everything(domain: Domain) -> None:
     name, _ = domain.queue_manager()
-    import mqdssm
-
     domain.directory.create(mqdssm.Queue(pathname=rf"{name}\q"))
     found = examined(domain.directory)
     assert {one.state for one in found} == {State.OK}
+    assert found[0].text.startswith(f"logged in as {domain.server.user}, SID S-1-5-21-")
     for event in (
         *("create routing links", "write the enterprise", "create sites", "create queue managers"),
         *("create queues", "delete queue managers", "write queues", "delete queues"),
@@ -77,13 +84,11 @@ def test_what_is_granted_is_seen(domain: Domain) -> None:
         }
         try:
             for dn, ace in more.items():
-                aces = (*before[dn].explicit_aces(), ace)
-                session.modify(dn, {DESCRIPTOR: [bytes(SecurityDescriptor.build(dacl=aces))]})
+                session.modify(dn, {DESCRIPTOR: [again(before[dn], ace)]})
             found = examined(directory)
         finally:
             for dn, descriptor in before.items():
-                image = bytes(SecurityDescriptor.build(dacl=descriptor.explicit_aces()))
-                session.modify(dn, {DESCRIPTOR: [image]})
+                session.modify(dn, {DESCRIPTOR: [again(descriptor)]})
         assert said(found, "may create sites").state is State.OK
         identifiers = said(found, "bring one along").text
         assert f") on {root}" not in identifiers
@@ -94,12 +99,13 @@ def test_an_object_that_is_hidden(domain: Domain) -> None:
     session = domain.directory.session
     manager = f"CN=MsmqServices,CN=Services,{session.naming.configuration}"
     before = SecurityDescriptor.from_bytes(session.get(manager, [DESCRIPTOR]).all(DESCRIPTOR)[0])
-    hidden = SecurityDescriptor.build(dacl=[allow(Sid("S-1-5-32-544"), 0xF01FF)], control=0x1000)
+    hidden = SecurityDescriptor.build(
+        dacl=[allow(Sid("S-1-5-32-544"), 0xF01FF)], control=Control.DACL_PROTECTED
+    )
     with domain.as_user(*domain.server.add_user(domain.name("u"))) as directory:
         session.modify(manager, {DESCRIPTOR: [bytes(hidden)]})
         try:
             found = examined(directory)
         finally:
-            image = bytes(SecurityDescriptor.build(dacl=before.explicit_aces()))
-            session.modify(manager, {DESCRIPTOR: [image]})
+            session.modify(manager, {DESCRIPTOR: [again(before)]})
         assert said(found, manager).state is State.WARNING

@@ -63,8 +63,8 @@ def dacl(domain: Domain, dn: str) -> SecurityDescriptor:
     return SecurityDescriptor.from_bytes(image)
 
 
-def set_dacl(domain: Domain, dn: str, aces: tuple[Ace, ...], *, protected: bool) -> None:
-    control = Control.DACL_PROTECTED if protected else 0
+def set_dacl(domain: Domain, dn: str, aces: tuple[Ace, ...], control: int) -> None:
+    control &= Control.DACL_PROTECTED
     image = bytes(SecurityDescriptor.build(dacl=aces, control=control))
     domain.directory.session.modify(dn, {DESCRIPTOR: [image]})
 
@@ -87,16 +87,17 @@ def granted(domain: Domain, scenario: Scenario, needs: list[Need], sid: Sid) -> 
             )
     for dn, aces in wanted.items():
         before[dn] = dacl(domain, dn)
-        kept = before[dn].explicit_aces()
+        kept, control = before[dn].explicit_aces(), before[dn].control
         if dn in scenario.hidden:
             kept = (allow(ADMINISTRATORS, FULL), allow(SYSTEM, FULL))
-        set_dacl(domain, dn, (*kept, *aces), protected=dn in scenario.hidden)
+            control = int(Control.DACL_PROTECTED)
+        set_dacl(domain, dn, (*kept, *aces), control)
     try:
         yield
     finally:
         for dn, descriptor in before.items():
             if exists(domain, dn):
-                set_dacl(domain, dn, descriptor.explicit_aces(), protected=False)
+                set_dacl(domain, dn, descriptor.explicit_aces(), descriptor.control)
 
 
 def exists(domain: Domain, dn: str) -> bool:
@@ -272,7 +273,16 @@ MAKERS: dict[str, Callable[[Maker, Event], Scenario]] = {
     "Distribution list": Maker.group,
 }
 EVENTS = list(dict.fromkeys((need.element, need.event) for need in rights.NEEDS))
-MARKS = {name: f"MS-MQDSSM 5.1.{number}" for number, name in enumerate(MAKERS, 1)}
+MARKS = {
+    "QueueManager": pytest.mark.spec("MS-MQDSSM 5.1.1"),
+    "Queue": pytest.mark.spec("MS-MQDSSM 5.1.2"),
+    "Enterprise": pytest.mark.spec("MS-MQDSSM 5.1.3"),
+    "Site": pytest.mark.spec("MS-MQDSSM 5.1.4"),
+    "RoutingLink": pytest.mark.spec("MS-MQDSSM 5.1.5"),
+    "User": pytest.mark.spec("MS-MQDSSM 5.1.6"),
+    "Queue alias": pytest.mark.spec("MS-MQDSSM 5.1.7"),
+    "Distribution list": pytest.mark.spec("MS-MQDSSM 5.1.8"),
+}
 
 
 def choices(element: str, event: Event) -> Iterator[list[Need]]:
@@ -289,8 +299,7 @@ def choices(element: str, event: Event) -> Iterator[list[Need]]:
 
 
 def case(element: str, event: Event, *more: Any, label: str = "") -> Any:
-    mark = pytest.mark.spec(MARKS[element])
-    return pytest.param(element, event, *more, marks=mark, id=f"{element} {event.value}{label}")
+    return pytest.param(element, event, *more, marks=MARKS[element], id=f"{element} {event.value}{label}")
 
 
 ENOUGH = [

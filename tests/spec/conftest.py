@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -62,6 +63,18 @@ class World:
     def creators(self, mask: int) -> dict[mqdssm.Sid, int]:
         """What the creator is granted, if there is one (M22)."""
         return {} if self.creator is None else {self.creator: mask}
+
+    def values(self, found: mqdssm.DirectoryObject) -> dict[str, Any]:
+        """The populated attributes of an object, without a descriptor that is only the server's default."""
+        values = {adm: getattr(found, found.field_name(adm)) for adm in found.populated}
+        if (image := values.pop("Security", None)) and (written := self.kind.security(image)):
+            values["Security"] = written
+        return values
+
+    def created(self, dn: str) -> int:
+        """CreateTime of an object that brought along, where it may, when it was made."""
+        stamp = self.ldap.entry(dn, "whenCreated")["whenCreated"][0].decode()
+        return int(datetime.strptime(stamp, "%Y%m%d%H%M%S.0Z").replace(tzinfo=UTC).timestamp())
 
     def connect(self, **options: Any) -> mqdssm.Directory:
         """Another directory on the same server."""

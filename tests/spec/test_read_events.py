@@ -236,8 +236,9 @@ def test_a_search_for_one_ends_with_the_first(world, made) -> None:
         assert directory.session.references == 0
         with pytest.raises(mqdssm.EndOfData):
             directory.read(Queue, Filter("Journaling", "==", True))
-        with pytest.raises(mqdssm.GenericDirectoryError):
-            directory.read(Queue, Filter("Journaling", "==", False), attributes=["Security"])
+        if not world.kind.makes_descriptors:
+            with pytest.raises(mqdssm.GenericDirectoryError):
+                directory.read(Queue, Filter("Journaling", "==", False), attributes=["Security"])
         assert directory.session.references == 0
     assert session.references == 0
 

@@ -68,7 +68,9 @@ def test_requests_grow_with_pages_not_with_objects(world):
     assert all(one.qualified_computer_name for one in found.values())
     # each of 3 pages: itself, its computers, and where they do not come along the routing servers, which
     # are up to 8 new ones and so two pages themselves; one by one it would be 12 + 36 besides
-    assert requests <= 3 * (2 if world.kind.brings_references else 4)
+    limit = 3 * (2 if world.kind.brings_references else 4)
+    # the list of 12, and the computers of each of its pages of 4, end with a full page
+    assert requests <= limit + (4 if world.kind.ends_with_empty_page else 0)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.3")
@@ -82,7 +84,8 @@ def test_a_routing_server_that_is_gone_is_skipped_and_logged(world, caplog):
     with caplog.at_level(logging.WARNING):
         found, _ = listed(world.directory, mqdssm.QueueManager)
     assert found[referring].out_routing_server_identifier_list == (there,)
-    assert f"CN={world.computer_of(gone)}".lower() in caplog.text.lower()
+    name = world.kind.left_behind(f"CN={world.computer_of(gone)}", gone)
+    assert name.lower() in caplog.text.lower()
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.3")
@@ -98,7 +101,10 @@ def test_what_is_no_queue_manager_or_has_no_guid_is_skipped(world):
     )
     world.ldap.modify(manager_dn(world, referring), f"add: mSMQOutRoutingServers\n{lines}")
     found, _ = listed(world.directory, mqdssm.QueueManager, ["Identifier", "OutRoutingServerIdentifierList"])
-    assert found[referring].out_routing_server_identifier_list == (there,)
+    expected = {there}
+    if not world.kind.keeps_guids:  # the server has given it one
+        expected.add(uuid.UUID(bytes_le=world.ldap.entry(nameless)["objectGUID"][0]))
+    assert set(found[referring].out_routing_server_identifier_list) == expected
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.5.1")

@@ -84,7 +84,12 @@ class PlainLdap:
 
     def modify(self, dn: str, changes: str) -> None:
         """Modify an entry; the text is what follows ``changetype: modify`` in LDIF."""
-        self._run("ldapmodify", ldif=f"{_line('dn', dn)}\nchangetype: modify\n{changes.strip()}\n")
+        self.modify_many([(dn, changes)])
+
+    def modify_many(self, changes: Iterable[tuple[str, str]]) -> None:
+        """Modify entries with one LDIF file."""
+        records = (f"{_line('dn', dn)}\nchangetype: modify\n{text.strip()}\n" for dn, text in changes)
+        self._run("ldapmodify", ldif="\n".join(records))
 
     def add_again(self, dn: str, entry: Entry) -> None:
         """Put back what `entry` gave before it was deleted."""

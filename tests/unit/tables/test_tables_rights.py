@@ -10,7 +10,7 @@ from mqdssm.errors import GenericDirectoryError
 from mqdssm.tables import rights
 from mqdssm.tables.access_check import grants
 from mqdssm.tables.rights import NEEDS, Event, class_at, missing, needs_of
-from mqdssm.wire.acl import allow, allow_object, deny
+from mqdssm.wire.acl import Ace, allow, allow_object, deny
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
 ME, OTHER = Sid("S-1-5-21-1-2-3-1000"), Sid("S-1-5-21-1-2-3-1001")
@@ -91,7 +91,7 @@ def test_other_operations_need_none_of_these() -> None:
     assert missing("add", "nonsense", "").endswith(" on its parent")
 
 
-def built(*aces, owner: Sid | None = None) -> SecurityDescriptor:
+def built(*aces: Ace, owner: Sid | None = None) -> SecurityDescriptor:
     return SecurityDescriptor.build(owner=owner, dacl=aces)
 
 
