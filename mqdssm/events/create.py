@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists, OutcomeUnknown
 from mqdssm.events import security, settings
 from mqdssm.events.attributes import left_by_create, names_to_create
 from mqdssm.events.context import Context, Machine
@@ -97,7 +97,23 @@ def _add(ctx: Context, dn: DN, ldap_class: str, values: Values, identifier: UUID
     """Create Object Using LDAP (3.1.6.12), in as few round trips as the server allows (M30)."""
     attributes = {name: raws for name, raws in for_server(ctx, ldap_class, values).items() if raws}
     made = ctx.session.create(dn, ldap_class, attributes, identifier)
-    return made or guid_of(ctx.session.get(dn, ["objectGUID"]))
+    return made or _guid_of_new(ctx, dn)
+
+
+def _guid_of_new(ctx: Context, dn: DN) -> UUID:
+    """The GUID that the server gave an object, which is there: no error may say that it is not.
+
+    Raises:
+        OutcomeUnknown: the object was made, and its GUID cannot be read.
+    """
+    try:
+        return guid_of(ctx.session.get(dn, ["objectGUID"]))
+    except DirectoryNotConnected as error:
+        raise OutcomeUnknown(
+            f"the object was made, but its objectGUID could not be read: {error}",
+            dn=str(dn),
+            hint="read the object by its name",
+        ) from error
 
 
 # -- Queue (3.1.6.1.2) -------------------------------------------------------------------------------
