@@ -1,4 +1,4 @@
-"""The documentation page of the rights that events need (``docs/tables/rights.md``)."""
+"""The documentation page of the rights that events need ([MS-MQDSSM] 5.1; ``docs/tables/rights.md``)."""
 
 from collections.abc import Iterable
 from typing import Final
