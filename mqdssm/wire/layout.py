@@ -1,5 +1,7 @@
 """Bytes are declared, not parsed by hand: a dataclass, a section and the fields in their order.
 
+For example::
+
     SERVER_REPLY: Final = Layout(
         TopologyServerReply,
         "[MS-MQSD] 2.2.3",

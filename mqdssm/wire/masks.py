@@ -24,7 +24,7 @@ ACCESS_MASK_MAX: Final = 0xFFFF_FFFF
 
 
 class MachineAccess(IntFlag):
-    """Rights on a queue manager, MQQMACCESSMASK ([MS-MQMQ] 2.2.23), without the prefix MQSEC_."""
+    """Rights on a queue manager, MQQMACCESSMASK ([MS-MQMQ] 2.2.23), without the prefix ``MQSEC_``."""
 
     DELETE_DEADLETTER_MESSAGE = 0x1
     PEEK_DEADLETTER_MESSAGE = 0x2
@@ -47,7 +47,7 @@ class MachineAccess(IntFlag):
 
 
 class QueueAccess(IntFlag):
-    """Rights on a queue, MQQUEUEACCESSMASK ([MS-MQMQ] 2.2.24), without the prefix MQSEC_."""
+    """Rights on a queue, MQQUEUEACCESSMASK ([MS-MQMQ] 2.2.24), without the prefix ``MQSEC_``."""
 
     DELETE_MESSAGE = 0x1
     PEEK_MESSAGE = 0x2
@@ -68,7 +68,7 @@ class QueueAccess(IntFlag):
 
 
 class SiteAccess(IntFlag):
-    """Rights on a site, MQSITEACCESSMASK ([MS-MQMQ] 2.2.25), without the prefix MQSEC_."""
+    """Rights on a site, MQSITEACCESSMASK ([MS-MQMQ] 2.2.25), without the prefix ``MQSEC_``."""
 
     CREATE_FRS = 0x1
     CREATE_BSC = 0x2
@@ -86,7 +86,7 @@ class SiteAccess(IntFlag):
 
 
 class EnterpriseAccess(IntFlag):
-    """Rights on the enterprise, MQENTACCESSMASK ([MS-MQMQ] 2.2.26), without the prefix MQSEC_."""
+    """Rights on the enterprise, MQENTACCESSMASK ([MS-MQMQ] 2.2.26), without the prefix ``MQSEC_``."""
 
     CREATE_USER = 0x1
     CREATE_SITE = 0x2
@@ -104,7 +104,7 @@ class EnterpriseAccess(IntFlag):
 
 
 class ConnectedNetworkAccess(IntFlag):
-    """Rights on a connected network, MQCNACCESSMASK ([MS-MQMQ] 2.2.27), without the prefix MQSEC_."""
+    """Rights on a connected network, MQCNACCESSMASK ([MS-MQMQ] 2.2.27), without the prefix ``MQSEC_``."""
 
     OPEN_CONNECTOR = 0x1
     SET_CN_PROPERTIES = 0x10
