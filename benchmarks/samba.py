@@ -96,7 +96,7 @@ def domain() -> Iterator[Domain]:
             site = directory.create(mqdssm.Site(name="Bench"))
             for number in range(HOSTS):
                 server.add_computer(f"PC{number}")
-                manager = mqdssm.QueueManager(computer_name=f"PC{number}", site_identifier_list=[site])
+                manager = mqdssm.QueueManager(computer_name=f"PC{number}", site_identifier_list=(site,))
                 directory.create(manager)
             yield Domain(directory, raw, server.base_dn, count())
         raw.unbind()

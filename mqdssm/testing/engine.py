@@ -36,8 +36,9 @@ def why_no_engine() -> str:
     """Say why no container can be started here; empty when one can."""
     where = os.environ.get("DOCKER_HOST") or USUAL_ENGINE
     try:
+        docker = _docker()
         _require_socket(where)
-        client = _docker().from_env(timeout=ENGINE_WAIT_S)
+        client = docker.from_env(timeout=ENGINE_WAIT_S)
         try:
             client.ping()
         finally:
@@ -67,6 +68,9 @@ def built_image(name: str, context: Mapping[str, bytes]) -> str:
     Raises:
         ConfigError: no engine answers, or the build failed.
     """
+    reason = why_no_engine()  # first: docker's client leaves a socket open where nobody answers
+    if reason:
+        raise ConfigError(f"the image {name} was not built: {reason}")
     docker = _docker()
     digest = hashlib.sha256()
     for path, content in sorted(context.items()):

@@ -16,6 +16,7 @@ import pytest
 import mqdssm
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import OpenLdapContainer, accounts, containers
+from mqdssm.testing import engine as engine_part
 from mqdssm.testing.openldap_config import OpenLdapOptions
 
 PROJECT = Path(__file__).parents[2]
@@ -131,7 +132,7 @@ class TestOpenLdapContainer:
                 server.add_computer("web01")
             begin = time.monotonic()
             server.stop()
-            assert time.monotonic() - begin < containers.STOP_WAIT_S  # it took the signal, nobody killed it
+            assert time.monotonic() - begin < engine_part.STOP_WAIT_S  # it took the signal, nobody killed it
             server.start()
             assert server.add_computer("web02") == "CN=web02,CN=Computers,dc=corp,dc=net"
             assert (server.url, server.ldaps_url, server.password) == before
@@ -214,7 +215,7 @@ class TestWithoutAnEngine:
         def gone(name):
             raise ImportError(name)
 
-        monkeypatch.setattr(containers, "import_module", gone)
+        monkeypatch.setattr(engine_part, "import_module", gone)
         assert containers.why_no_engine() == "testcontainers is not installed: pip install 'mqdssm[testing]'"
 
 
@@ -242,8 +243,8 @@ class TestContext:
         assert (PROJECT / "ldif/msmq.schema").read_bytes() == context["ldif/msmq.schema"]
 
     def test_names_for_the_certificate(self):
-        assert containers._alternative_name("10.0.0.5") == "IP:10.0.0.5"
-        assert containers._alternative_name("build.example.com") == "DNS:build.example.com"
+        assert engine_part._alternative_name("10.0.0.5") == "IP:10.0.0.5"
+        assert engine_part._alternative_name("build.example.com") == "DNS:build.example.com"
 
     def test_the_health_check_is_written_as_a_list(self):
         assert health_check()[0] == "ldapsearch"

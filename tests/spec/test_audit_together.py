@@ -276,7 +276,7 @@ def test_memory_does_not_grow_with_the_number_of_objects(world) -> None:
     made.queue_manager(name)
     made.add_many((f"CN=q{i},{made.machine_dn(name)}", "mSMQQueue", {}) for i in range(4000))
     peaks = []
-    with mqdssm.connect(world.server.ldapi_url, page_size=200) as directory:
+    with world.connect(page_size=200) as directory:
         tracemalloc.start()
         try:
             for number, _ in enumerate(directory.search(Queue), 1):
