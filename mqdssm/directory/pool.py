@@ -98,6 +98,11 @@ class Pool:
         return self._references
 
     @property
+    def is_closed(self) -> bool:
+        """Whether no channel will ever be lent again."""
+        return self._closed
+
+    @property
     def current_url(self) -> str | None:
         """The server in use, None before the first connection."""
         return None if self._current is None else self._current.url

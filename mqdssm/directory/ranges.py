@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mqdssm.directory.entries import Entry, PartialValues
-from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 
 ATTEMPTS: Final = 10
 """How often the values are read anew because the object changed meanwhile."""
@@ -22,15 +22,28 @@ Read = Callable[[str, Sequence[str]], Entry]
 
 
 @dataclass(frozen=True, slots=True)
+class OneServer:
+    """Where ranges are read.
+
+    Attributes:
+        url: of the server.
+        read: asks that server and no other: positions and counters are its own.
+    """
+
+    url: str
+    read: Read
+
+
+@dataclass(frozen=True, slots=True)
 class Ranges:
     """Completes what came in part.
 
     Attributes:
-        read: asks one server, always the same: positions and counters are its own.
+        server: says which server is in use now.
         counter: an attribute that differs after every change of an object; None: there is none.
     """
 
-    read: Read
+    server: Callable[[], OneServer]
     counter: str | None
 
     def complete(self, entry: Entry) -> Entry:
@@ -56,28 +69,37 @@ class Ranges:
     def values(self, dn: str, name: str, some: PartialValues) -> list[bytes]:
         """All values of an attribute; what was seen of it where the object is gone meanwhile.
 
+        Where the server goes away in between, all is read anew on another one.
+
         Raises:
             GenericDirectoryError: the object changes too often.
+            DirectoryNotConnected: no server is left.
         """
+        server = self.server()
         for _ in range(ATTEMPTS):
             try:
-                found = self._all(dn, name)
+                found = self._all(server.read, dn, name)
             except ObjectNotFound:
                 return list(some)
+            except DirectoryNotConnected:
+                lost, server = server, self.server()
+                if server.url == lost.url:
+                    raise
+                continue
             if found is not None:
                 return found
         raise GenericDirectoryError(
             f"{name} changes faster than its values can be read", dn=dn, hint="try again later"
         )
 
-    def _all(self, dn: str, name: str) -> list[bytes] | None:
+    def _all(self, read: Read, dn: str, name: str) -> list[bytes] | None:
         """All values, None when the object changed while they were read."""
         found: list[bytes] = []
         before: bytes | None = None
         start = 0
         for number in range(RANGES_MAX):
             asked = [f"{name};range={start}-*", *([] if self.counter is None else [self.counter])]
-            entry = self.read(dn, asked)
+            entry = read(dn, asked)
             count = None if self.counter is None else entry.first(self.counter)
             if number and count != before:
                 return None

@@ -12,7 +12,7 @@ from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import GuidTarget
-from mqdssm.directory.ranges import Ranges
+from mqdssm.directory.ranges import OneServer, Ranges
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import EXTENDED_RESPONSE, LdapResult
 from mqdssm.directory.searching import READ_ATTEMPTS, Search, warn_of_references
@@ -117,12 +117,14 @@ class Reading:
             place = None if only_own else place.otherwise
         return found
 
-    def ranges(self, url: str | None) -> Ranges:
-        """Completes attributes that came in part.
+    @property
+    def ranges(self) -> Ranges:
+        """Completes attributes that came in part: on the server in use, whichever they came from."""
+        return Ranges(self._server, self._knowledge.profile.change_counter)
 
-        Args:
-            url: the server that they came from.
-        """
+    def _server(self) -> OneServer:
+        with self._pool.lease(self.new_deadline()) as channel:
+            url = channel.url
 
         def read(dn: str, attributes: Sequence[str]) -> Entry:
             search = Search(dn, Scope.BASE, encode(TRUE), tuple(attributes))
@@ -131,7 +133,7 @@ class Reading:
                 raise ObjectNotFound("the object is gone", dn=dn)
             return entries[0]
 
-        return Ranges(read, self._knowledge.profile.change_counter)
+        return OneServer(url, read)
 
     def extended(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
         """Send an extended request that changes nothing, and return its result, whatever it is.

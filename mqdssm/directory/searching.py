@@ -4,22 +4,36 @@ A cookie belongs to its connection, and a server keeps one of them at a time, so
 channel until its last page. The next page is asked for while the present one is being read, unless
 the reader is slow or the pages are large: then the server would have to keep its answer, and some
 close the connection.
+
+Where the connection is lost in the middle, the same search begins again on whatever server there is, and what
+was handed out is left out: each object that exists all the while is returned exactly once.
 """
 
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
 from mqdssm.directory.channel import Channel, ConnectionBroken, Page
+from mqdssm.directory.delivered import Delivered
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.requests import Control, Scope, encode_search, paged_control
 from mqdssm.directory.responses import LdapResult, paged_cookie
-from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
+from mqdssm.errors import (
+    DecodeError,
+    DirectoryError,
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectNotFound,
+)
 
 READ_ATTEMPTS: Final = 3
 """How often a read is tried when connections break under it: once for each of a few restarts."""
+RESUME_PAUSES_S: Final = (0.0, 0.5, 1.5, 3.0)
+"""How often a search that has handed something out begins again without progress, and the pauses before it,
+in seconds: together what a server needs to restart."""
 FAST_READER_S: Final = 2.0
 """A page read within this time lets the next one be asked for ahead."""
 AHEAD_BYTES_MAX: Final = 2 << 20
@@ -29,6 +43,8 @@ A larger one may not fit into the buffers of the sockets (some 4 MB on Linux): w
 server would wait with half of its answer, and its time limit runs meanwhile."""
 SEARCH_TIME_LIMIT_S: Final = 120
 """The timeLimit of [MS-MQDSSM] 3.1.6.15; a server counts it for each page anew (decision M58)."""
+
+_SEARCH_AGAIN: Final = "the entries so far are not the whole answer: search again"
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +83,11 @@ class Search:
 
 
 class PagedSearch:
-    """Reads a search page by page."""
+    """Reads a search page by page; where the connection is lost, on another one (decision M72).
+
+    Attributes:
+        delivered: what was handed out. Who takes the pages says so, and leaves out what it knows already.
+    """
 
     def __init__(
         self,
@@ -87,35 +107,73 @@ class PagedSearch:
             limit_s: limit for each page, in seconds.
             error_of: the error for a result that is not success.
         """
+        self.delivered = Delivered()
         self._pool = pool
         self._search = search
         self._page_size = page_size
         self._limit_s = limit_s
         self._error_of = error_of
-        self._entries = 0
         self._references = 0
+        self._url = ""
 
     def pages(self) -> Iterator[Page]:
         """The pages in order; closing the generator gives the channel back.
 
+        After a lost connection they begin anew, so that they hold objects again that were handed out.
+
         Raises:
-            DirectoryNotConnected: the connection was lost in the middle.
+            DirectoryNotConnected: the connection was lost, and no server took its place.
             DirectoryError: the server ended the search with an error; what came before it is no result.
         """
-        deadline = time.monotonic() + self._limit_s
-        for attempt in range(1, READ_ATTEMPTS + 1):
-            with self._pool.lease(deadline) as channel:
-                try:
-                    first = self._first(channel, deadline)
-                except ConnectionBroken as broken:
-                    if broken.timed_out:
-                        self._pool.suspect(channel.url)
-                    if broken.is_final or attempt == READ_ATTEMPTS:
-                        raise self._broke_off(channel, broken) from broken
-                    continue  # nothing was handed out yet: begin again, on any server
-                last = yield from self._all_but_last(channel, first)
-            yield last
-            return
+        failures, deadline = 0, self._deadline()
+        while True:
+            known = self.delivered.count
+            try:
+                yield from self._from_the_beginning(deadline)
+            except ConnectionBroken as broken:
+                if broken.timed_out:
+                    self._pool.suspect(self._url)
+                if self.delivered.count > known:
+                    failures, deadline = 0, self._deadline()
+                failures += 1
+                if broken.is_final or not self._may_begin_again(failures, deadline):
+                    raise self._broke_off(broken.words) from broken
+            except _NoServerError as error:
+                failures += 1
+                if not self.delivered.count:
+                    raise error.reason from None
+                if error.is_final or not self._may_begin_again(failures, deadline):
+                    raise self._broke_off(f"then {error.reason}") from error.reason
+            else:
+                return
+            self.delivered.begin_again()
+
+    def _may_begin_again(self, failures: int, deadline: float) -> bool:
+        """Whether to begin again, after a pause, when that many attempts in a row brought nothing new."""
+        pauses = RESUME_PAUSES_S if self.delivered.count else (0.0,) * (READ_ATTEMPTS - 1)
+        if failures > len(pauses) or time.monotonic() + pauses[failures - 1] >= deadline:
+            return False
+        time.sleep(pauses[failures - 1])
+        if self.delivered.count:
+            log.info(
+                "the search below %s lost its connection to %s after %d entries and begins again",
+                self._search.base,
+                self._url,
+                self.delivered.count,
+            )
+        return True
+
+    def _from_the_beginning(self, deadline: float) -> Iterator[Page]:
+        self._references = 0
+        with ExitStack() as stack:
+            try:
+                channel = stack.enter_context(self._pool.lease(deadline))
+            except DirectoryNotConnected as error:
+                raise _NoServerError(error, is_final=self._pool.is_closed) from error
+            self._url = channel.url
+            first = self._first(channel, deadline)
+            last = yield from self._all_but_last(channel, first)
+        yield last
 
     def _first(self, channel: Channel, deadline: float) -> Page:
         message_id = self._send(channel, b"", deadline)
@@ -147,8 +205,6 @@ class PagedSearch:
                 if message_id is None:
                     message_id = self._send(channel, cookie, self._deadline())
                 page = channel.receive(message_id, self._deadline())
-        except ConnectionBroken as broken:
-            raise self._broke_off(channel, broken) from broken
         finally:
             warn_of_references(self._references, self._search.base)
             if not finished:
@@ -160,21 +216,49 @@ class PagedSearch:
     def _cookie(self, page: Page) -> bytes:
         """The next page's cookie; without success there is none, and no result either."""
         if page.result.code != 0:
-            raise self._error_of(page.result)
-        self._entries += sum(len(messages) for _, messages in page.parts)
+            raise self._error(page.result)
         self._references += page.references
         try:
             return paged_cookie(page.result) or b""
         except DecodeError as error:
             raise GenericDirectoryError(f"the server's paging cannot be read: {error}") from error
 
-    def _broke_off(self, channel: Channel, broken: ConnectionBroken) -> DirectoryNotConnected:
+    def _error(self, result: LdapResult) -> DirectoryError:
+        error = self._error_of(result)
+        if isinstance(error, ObjectNotFound) and self.delivered.count:
+            # "nothing found" would make of what came so far the whole answer
+            return GenericDirectoryError(
+                f"the search below {self._search.base!r} broke off after {self.delivered.count} entries: "
+                f"{error.message}",
+                dn=self._search.base,
+                ldap_code=result.code,
+                server_text=result.text,
+                hint=_SEARCH_AGAIN,
+            )
+        return error
+
+    def _broke_off(self, words: str) -> DirectoryNotConnected:
         return DirectoryNotConnected(
-            f"the search below {self._search.base!r} broke off after {self._entries} entries on "
-            f"{channel.url}: {broken.words}",
+            f"the search below {self._search.base!r} broke off after {self.delivered.count} entries on "
+            f"{self._url}: {words}",
             dn=self._search.base,
-            hint="the entries so far are not the whole answer: search again",
+            hint=_SEARCH_AGAIN,
         )
+
+
+class _NoServerError(Exception):
+    """No server gave a connection.
+
+    Attributes:
+        reason: why not.
+        is_final: none will.
+    """
+
+    def __init__(self, reason: DirectoryNotConnected, *, is_final: bool) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+        # a refused log-in, too: trying again could lock the account
+        self.is_final = is_final or reason.ldap_code is not None
 
 
 def warn_of_references(count: int, base: str) -> None:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
+from mqdssm.directory import streams
 from mqdssm.directory.changing import Changing
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
@@ -15,7 +16,7 @@ from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import Naming, Profile
-from mqdssm.directory.reading import Reading, decoded_entry, target_name, unreadable
+from mqdssm.directory.reading import Reading, target_name
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import (
     Change,
@@ -28,9 +29,8 @@ from mqdssm.directory.requests import (
     encode_modify,
     encode_modify_dn,
 )
-from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
-from mqdssm.errors import DecodeError, GenericDirectoryError, ObjectNotFound
+from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.tables import places
 
@@ -193,7 +193,7 @@ class Session:
                 dn=name,
                 hint="is the unique overlay on objectGUID missing? " + "; ".join(one.dn for one in found[:5]),
             )
-        return self._reading.ranges(self.server_url).complete(found[0])
+        return self._reading.ranges.complete(found[0])
 
     def find(
         self,
@@ -205,8 +205,9 @@ class Session:
     ) -> Iterator[Entry]:
         """Search, streamed ([MS-MQDSSM] 3.1.6.15): paged, on a connection of its own while it runs.
 
-        Closing the iterator gives the connection back. A search that breaks off is an error, never a
-        short answer; references to other servers are not followed, and a warning says how many came.
+        Closing the iterator gives the connection back. A search whose connection is lost begins again on any
+        server and goes on where it was (decision M72); one that breaks off is an error, never a short answer.
+        References to other servers are not followed, and a warning says how many came.
 
         Args:
             base: DN where it begins.
@@ -219,17 +220,8 @@ class Session:
             ValueError: an attribute name that is none.
             DirectoryError: while iterating; ObjectNotFound when the base does not exist.
         """
-        search = self._paged(base, search_filter, attributes, scope, page_size)
-
-        def entries() -> Iterator[Entry]:
-            for page in search.pages():
-                ranges = self._reading.ranges(self.server_url)
-                for buffer, messages in page.parts:
-                    for message in messages:
-                        entry = decoded_entry(buffer, message.start, message.end, message.stop)
-                        yield ranges.complete(entry)
-
-        return entries()
+        begin = self._paging(base, search_filter, scope, page_size)
+        return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def rows(
         self,
@@ -265,27 +257,9 @@ class Session:
         """
         profile = self._known().profile
         bring = profile.references_control(self.root_dse, references or {})
-        search = self._paged(base, search_filter, columns, scope, page_size, controls=bring)
-        decoder = RowDecoder(tuple(columns), multi=multi)
-
-        def tuples() -> Iterator[tuple[Any, ...]]:
-            for page in search.pages():
-                for buffer, messages in page.parts:
-                    try:
-                        decoded = decoder.rows(buffer, [(one.start, one.end) for one in messages])
-                        if bring:
-                            decoded = profile.brought(decoded, columns, buffer, messages)
-                        elif references is not None:
-                            decoded = [(*row, None) for row in decoded]
-                    except DecodeError as error:
-                        raise unreadable(error) from error
-                    if multi:
-                        ranges = self._reading.ranges(self.server_url)
-                        yield from ranges.complete_rows(decoded, columns, multi)
-                    else:
-                        yield from decoded
-
-        return tuples()
+        brings = None if references is None else bool(bring)
+        rows = streams.Rows(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
+        return rows.stream(self._paging(base, search_filter, scope, page_size, controls=bring))
 
     # changing
 
@@ -460,28 +434,31 @@ class Session:
                 pass
         return self._knowledge
 
-    def _paged(
+    def _paging(
         self,
         base: str | DN,
         search_filter: LdapFilter,
-        attributes: Sequence[str],
         scope: Scope,
         page_size: int | None,
         *,
         controls: tuple[Control, ...] = (),
-    ) -> PagedSearch:
+    ) -> streams.Begin:
         name = str(base)
         knowledge = self._known()
         profile = knowledge.profile
-        controls = (*profile.read_controls(attributes), *profile.search_controls(), *controls)
-        search = Search(
-            name, scope, encode(search_filter), tuple(attributes), controls, time_limit_s=SEARCH_TIME_LIMIT_S
-        )
-        search.encode(1)  # what cannot be sent is refused here, not at the first step of the iterator
-        return PagedSearch(
-            self._pool,
-            search,
-            page_size=page_size or self._options.page_size,
-            limit_s=self._options.operation_timeout_s,
-            error_of=lambda result: knowledge.error_of(result, "search", name),
-        )
+
+        def begin(attributes: tuple[str, ...]) -> PagedSearch:
+            listed = (*profile.read_controls(attributes), *profile.search_controls(), *controls)
+            search = Search(
+                name, scope, encode(search_filter), attributes, listed, time_limit_s=SEARCH_TIME_LIMIT_S
+            )
+            search.encode(1)  # what cannot be sent is refused here, not at the first step of the iterator
+            return PagedSearch(
+                self._pool,
+                search,
+                page_size=page_size or self._options.page_size,
+                limit_s=self._options.operation_timeout_s,
+                error_of=lambda result: knowledge.error_of(result, "search", name),
+            )
+
+        return begin

@@ -111,6 +111,8 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
+            for end in (client, server):  # else small pieces wait for each other's acknowledgement
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             recording = Recording()
             self.recordings.append(recording)
             with self._lock:

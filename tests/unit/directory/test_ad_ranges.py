@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from mqdssm.directory.entries import Entry, PartialValues, attribute_key
-from mqdssm.directory.ranges import ATTEMPTS, Ranges
+from mqdssm.directory.ranges import ATTEMPTS, OneServer, Ranges, Read
 from mqdssm.directory.requests import Scope, encode_search
-from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 
 VALUES_A_RANGE = 1500
 
@@ -37,10 +37,14 @@ class Server:
         return Entry(dn, {name: self.part(int(ends.split("-")[0])), "usnchanged": [counter]})
 
 
+def ranges_of(read: Read, counter: str | None = "uSNChanged") -> Ranges:
+    return Ranges(lambda: OneServer("ldap://a", read), counter)
+
+
 @pytest.mark.parametrize("count", [1501, 3000, 3001, 4501])
 def test_all_values(count: int) -> None:
     server = Server(count)
-    ranges = Ranges(server.read, "uSNChanged")
+    ranges = ranges_of(server.read)
     entry = ranges.complete(Entry("CN=g", {"member": server.part(0), "cn": [b"g"]}))
     assert entry.all("member") == server.members
     assert not isinstance(entry.all("member"), PartialValues)
@@ -51,14 +55,14 @@ def test_all_values(count: int) -> None:
 @pytest.mark.parametrize("change", [0, 1, 2])
 def test_changes_in_between(change: int) -> None:
     server = Server(4501, changes=[change])
-    found = Ranges(server.read, "uSNChanged").values("CN=g", "member", PartialValues([], 1))
+    found = ranges_of(server.read).values("CN=g", "member", PartialValues([], 1))
     assert found == server.members
 
 
 def test_it_ends_when_changes_do_not() -> None:
     server = Server(4501, changes=range(1000))
     with pytest.raises(GenericDirectoryError, match="changes faster"):
-        Ranges(server.read, "uSNChanged").values("CN=g", "member", PartialValues([], 1))
+        ranges_of(server.read).values("CN=g", "member", PartialValues([], 1))
     assert len(server.requests) == 2 * ATTEMPTS
 
 
@@ -66,7 +70,7 @@ def test_an_object_that_is_gone_does_not_end_the_search() -> None:
     def gone(dn: str, attributes: Sequence[str]) -> Entry:
         raise ObjectNotFound("gone", dn=dn)
 
-    found = Ranges(gone, "uSNChanged").values("CN=g", "member", PartialValues([b"CN=a"], 1))
+    found = ranges_of(gone).values("CN=g", "member", PartialValues([b"CN=a"], 1))
     assert found == [b"CN=a"]
 
 
@@ -76,15 +80,37 @@ def test_a_server_that_never_comes_to_an_end() -> None:
         return Entry(dn, {"member": PartialValues([b"x"], start + 1)})
 
     with pytest.raises(GenericDirectoryError, match="do not come to an end"):
-        Ranges(read, None).values("CN=g", "member", PartialValues([], 1))
+        ranges_of(read, None).values("CN=g", "member", PartialValues([], 1))
+
+
+def test_a_server_that_goes_away_in_between() -> None:
+    """Positions are a server's own: all is read anew on the next one."""
+    first, second = Server(4501), Server(4501)
+    second.members.reverse()
+
+    def dying(dn: str, attributes: Sequence[str]) -> Entry:
+        if len(first.requests) == 2:
+            raise DirectoryNotConnected("gone")
+        return first.read(dn, attributes)
+
+    servers = iter([OneServer("ldap://a", dying), OneServer("ldap://b", second.read)])
+    found = Ranges(lambda: next(servers), "uSNChanged").values("CN=g", "member", PartialValues([], 1))
+    assert found == second.members
+    assert second.requests[0] == "member;range=0-*"
+
+
+def test_a_server_that_stays_away_is_an_error() -> None:
+    def dead(dn: str, attributes: Sequence[str]) -> Entry:
+        raise DirectoryNotConnected("gone", dn=dn)
+
+    with pytest.raises(DirectoryNotConnected):
+        ranges_of(dead).values("CN=g", "member", PartialValues([b"CN=a"], 1))
 
 
 def test_rows() -> None:
     server = Server(1501)
     rows = [("CN=a", b"1", [b"x"]), ("CN=b", None, server.part(0), {"told": []}), ("CN=c", b"3", None)]
-    found = list(
-        Ranges(server.read, "uSNChanged").complete_rows(rows, ["cn", "member"], frozenset({"member"}))
-    )
+    found = list(ranges_of(server.read).complete_rows(rows, ["cn", "member"], frozenset({"member"})))
     assert found[0] == rows[0]
     assert found[1] == ("CN=b", None, server.members, {"told": []})
     assert found[2] == rows[2]

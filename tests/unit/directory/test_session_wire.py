@@ -136,8 +136,8 @@ def test_paged_search(wire: tuple[Session, Recorder]) -> None:
     # timeLimit is 120, as asked for (decision M58); in all other searches 0
     control = "a0 27 30 25 04 16 '1.2.840.113556.1.4.319' 0101ff 04 08 30 06 02 02 01f4 0400"
     assert request == ber(
-        "63 2c 04 09 'CN=q,DC=x' 0a0101 0a0100 020100 020178 010100 a3 0a 04 02 'cn' 04 04 2a292800"
-        f"30 04 04 02 'cn' {control}"
+        "63 38 04 09 'CN=q,DC=x' 0a0101 0a0100 020100 020178 010100 a3 0a 04 02 'cn' 04 04 2a292800"
+        f"30 10 04 02 'cn' 04 0a 'objectGUID' {control}"
     )
 
 

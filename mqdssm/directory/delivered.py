@@ -1,0 +1,99 @@
+"""What a search has handed out, so that it can begin again elsewhere without repeating it (decision M72).
+
+Sixteen octets an object: its objectGUID, which outlives a rename; where it has none that this user may read,
+a digest of its name. Only when a search does begin again they are made a set, of some 100 octets an object.
+"""
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Final, TypeVar
+
+from mqdssm.model.dn import normalize
+
+KEY_BYTES: Final = 16
+IDENTITY: Final = "objectGUID"
+"""Asked for in every search, whether the caller wants it or not."""
+NOTHING: Final = frozenset({"1.1"})
+"""What asks for no attributes ([RFC4511] 4.5.1.8)."""
+
+T = TypeVar("T")
+
+
+def with_identity(attributes: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """The attributes to ask for, and whether `IDENTITY` was added to them.
+
+    Args:
+        attributes: what the caller wants; ``*`` brings it along.
+    """
+    names = {name.partition(";")[0].lower() for name in attributes}
+    if not names.isdisjoint({IDENTITY.lower(), "*"}):
+        return tuple(attributes), False
+    return (*(() if names <= NOTHING else attributes), IDENTITY), True
+
+
+def key_of(dn: str, guid: object) -> bytes:
+    """What an object is remembered by.
+
+    Args:
+        dn: its name, as the server wrote it.
+        guid: its objectGUID, or what came instead of it.
+    """
+    if isinstance(guid, list) and guid:
+        guid = guid[0]
+    if isinstance(guid, bytes) and len(guid) == KEY_BYTES:
+        return guid
+    try:
+        name = normalize(dn)
+    except ValueError:
+        name = dn.lower()
+    return blake2b(name.encode(errors="surrogatepass"), digest_size=KEY_BYTES).digest()
+
+
+class Delivered:
+    """The objects that a search has handed out; not shared between threads."""
+
+    __slots__ = ("_before", "_keys")
+
+    def __init__(self) -> None:
+        self._keys = bytearray()
+        self._before: set[bytes] = set()
+
+    @property
+    def count(self) -> int:
+        """How many objects there were."""
+        return len(self._keys) // KEY_BYTES
+
+    def begin_again(self) -> None:
+        """From now on leave out what was handed out until now."""
+        keys = bytes(self._keys)
+        self._before = {keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)}
+
+    def is_new(self, dn: str, guid: object) -> bool:
+        """Whether an object is to be handed out; it is remembered then."""
+        key = key_of(dn, guid)
+        if key in self._before:
+            return False
+        self._keys += key
+        return True
+
+    def new(self, items: list[T], dns: Iterable[str], guids: Sequence[object]) -> list[T]:
+        """Those of many objects that are to be handed out; they are remembered then.
+
+        Args:
+            items: one for each object.
+            dns: their names, as the server wrote them.
+            guids: the objectGUID of each, or what came instead of it.
+        """
+        keys = _all_keys(dns, guids)
+        if self._before:
+            pairs = [pair for pair in zip(items, keys, strict=True) if pair[1] not in self._before]
+            items = [item for item, _ in pairs]
+            keys = [key for _, key in pairs]
+        self._keys += b"".join(keys)
+        return items
+
+
+def _all_keys(dns: Iterable[str], guids: Sequence[object]) -> list[bytes]:
+    if all(type(guid) is bytes and len(guid) == KEY_BYTES for guid in guids):
+        return list(guids)  # type: ignore[arg-type]  # all are bytes
+    return [key_of(dn, guid) for dn, guid in zip(dns, guids, strict=True)]

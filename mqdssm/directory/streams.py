@@ -1,0 +1,123 @@
+"""Searches as streams of entries or rows, each object once ([MS-MQDSSM] 3.1.6.15, decision M72)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mqdssm.directory.channel import Page
+from mqdssm.directory.delivered import IDENTITY, with_identity
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.profile import Profile
+from mqdssm.directory.ranges import Ranges
+from mqdssm.directory.reading import decoded_entry, unreadable
+from mqdssm.directory.rows import RowDecoder
+from mqdssm.directory.searching import PagedSearch
+from mqdssm.errors import DecodeError
+
+Begin = Callable[[tuple[str, ...]], PagedSearch]
+"""Makes the search that asks for these attributes; nothing is sent yet."""
+
+
+def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], Ranges]) -> Iterator[Entry]:
+    """The entries of a search.
+
+    Args:
+        begin: makes the search.
+        attributes: that the caller wants.
+        ranges: completes values that came in part.
+
+    Raises:
+        ValueError: an attribute name that is none.
+        DirectoryError: while iterating.
+    """
+    asked, added = with_identity(attributes)
+    search = begin(asked)
+
+    def stream() -> Iterator[Entry]:
+        for page in search.pages():
+            for buffer, messages in page.parts:
+                for message in messages:
+                    entry = decoded_entry(buffer, message.start, message.end, message.stop)
+                    if not search.delivered.is_new(entry.dn, entry.all(IDENTITY)):
+                        continue
+                    if added:
+                        entry.attributes.pop(IDENTITY.lower(), None)
+                    yield ranges().complete(entry)
+
+    return stream()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How the rows of a search are made.
+
+    Attributes:
+        columns: attributes, in the order of the row.
+        multi: those of them that come as a list of values.
+        profile: of the server.
+        brings: the server was asked to bring along what the entries refer to; None: nobody wants it.
+        ranges: completes values that came in part.
+    """
+
+    columns: tuple[str, ...]
+    multi: frozenset[str]
+    profile: Profile
+    brings: bool | None
+    ranges: Callable[[], Ranges]
+
+    def stream(self, begin: Begin) -> Iterator[tuple[Any, ...]]:
+        """The rows of a search.
+
+        Args:
+            begin: makes the search.
+
+        Raises:
+            ValueError: an attribute name that is none.
+            DirectoryError: while iterating.
+        """
+        asked, added = with_identity(self.columns)
+        decoder = RowDecoder(asked if added else self.columns, multi=self.multi)
+        keys = [name.partition(";")[0].lower() for name in decoder.columns]
+        place = keys.index(IDENTITY.lower()) + 1
+        search = begin(asked)
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            for page in search.pages():
+                for decoded in self._decoded(decoder, page, added=added):
+                    new = search.delivered.new(
+                        decoded.rows,
+                        (row[0] for row in decoded.with_identity),
+                        [row[place] for row in decoded.with_identity],
+                    )
+                    if self.multi:
+                        yield from self.ranges().complete_rows(new, self.columns, self.multi)
+                    else:
+                        yield from new
+
+        return rows()
+
+    def _decoded(self, decoder: RowDecoder, page: Page, *, added: bool) -> Iterator["_Part"]:
+        for buffer, messages in page.parts:
+            try:
+                all_columns = decoder.rows(buffer, [(one.start, one.end) for one in messages])
+                rows = [row[:-1] for row in all_columns] if added else all_columns
+                if self.brings:
+                    rows = self.profile.brought(rows, self.columns, buffer, messages)
+                elif self.brings is not None:
+                    rows = [(*row, None) for row in rows]
+            except DecodeError as error:
+                raise unreadable(error) from error
+            yield _Part(all_columns, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a page.
+
+    Attributes:
+        with_identity: its rows as they were decoded.
+        rows: the same as the caller gets them.
+    """
+
+    with_identity: list[tuple[Any, ...]]
+    rows: list[tuple[Any, ...]]
