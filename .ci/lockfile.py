@@ -1,6 +1,6 @@
-"""The lock file of the dependencies: `--check` tells, without the network, whether it fits pyproject.toml.
+"""The lock files of the dependencies: `--check` tells, without the network, whether they fit pyproject.toml.
 
-Without an argument it is made anew by `uv pip compile`: for all systems and Python versions at once,
+Without an argument they are made anew by `uv pip compile`: for all systems and Python versions at once,
 with the hash of every file, and without the address of any package index.
 """
 
@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,19 +21,12 @@ from packaging.version import Version
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 LOCK: Final = ROOT / ".ci" / "requirements.lock"
+KERBEROS_LOCK: Final = ROOT / ".ci" / "kerberos.lock"  # what the extra of that name needs beside LOCK
 DIRECT: Final = "mqdssm (pyproject.toml)"  # how uv names us in "# via"
 ENTRY: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?==(?P<version>[^ ;\\]+)")
 COMPILE: Final = [
     *("pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"),
-    *(
-        "--no-emit-index-url",
-        "--no-header",
-        "--extra",
-        "dev",
-        "pyproject.toml",
-        "-o",
-        ".ci/requirements.lock",
-    ),
+    *("--no-emit-index-url", "--no-header", "pyproject.toml"),
 ]
 
 
@@ -50,19 +45,31 @@ def direct_requirements(project: dict[str, Any]) -> list[Requirement]:
     return found
 
 
+def kerberos_requirements(project: dict[str, Any]) -> list[Requirement]:
+    """What the extra `kerberos` brings beside LOCK: the requirements of pyspnego's extra of that name."""
+    found: list[Requirement] = []
+    for asked in map(Requirement, project["optional-dependencies"]["kerberos"]):
+        for text in requires(asked.name) or ():
+            requirement = Requirement(text)
+            marker = requirement.marker
+            if marker and "extra" in str(marker) and any(marker.evaluate({"extra": e}) for e in asked.extras):
+                found.append(requirement)
+    return found
+
+
 def entries(text: str) -> list[tuple[str, Version, str]]:
-    """Name, version and whole text of every entry of the lock file."""
+    """Name, version and whole text of every entry of a lock file."""
     blocks = re.split(r"\n(?=[A-Za-z0-9])", text.strip())
     found: list[tuple[str, Version, str]] = []
     for block in blocks:
         match = ENTRY.match(block)
         if match is None:
-            raise SystemExit(f"{LOCK.name}: not an entry: {block.splitlines()[0]!r}")
+            raise SystemExit(f"not an entry of a lock file: {block.splitlines()[0]!r}")
         found.append((str(canonicalize_name(match["name"])), Version(match["version"]), block))
     return found
 
 
-def problems_of(text: str, wanted: list[Requirement]) -> list[str]:
+def problems_of(text: str, wanted: Sequence[Requirement]) -> list[str]:
     """Where the lock file does not fit what is asked for, or could install something unlocked."""
     locked = entries(text)
     problems = [f"{name}: no hash" for name, _, block in locked if "--hash=sha256:" not in block]
@@ -89,28 +96,50 @@ def problems_of(text: str, wanted: list[Requirement]) -> list[str]:
 def check() -> int:
     """Print what does not fit; 1 when something does not."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    problems = problems_of(LOCK.read_text(encoding="utf-8"), direct_requirements(project))
-    for problem in problems:
-        print(f".ci/requirements.lock: {problem}", file=sys.stderr)
-    if problems:
+    texts = {path: path.read_text(encoding="utf-8") for path in (LOCK, KERBEROS_LOCK)}
+    problems = {
+        LOCK: problems_of(texts[LOCK], direct_requirements(project)),
+        KERBEROS_LOCK: problems_of(texts[KERBEROS_LOCK], kerberos_requirements(project)),
+    }
+    twice = {name for name, *_ in entries(texts[LOCK])} & {name for name, *_ in entries(texts[KERBEROS_LOCK])}
+    problems[KERBEROS_LOCK] += [f"{name}: {LOCK.name} locks it already" for name in sorted(twice)]
+    for path, found in problems.items():
+        for problem in found:
+            print(f".ci/{path.name}: {problem}", file=sys.stderr)
+    if any(problems.values()):
         print("run: make lock", file=sys.stderr)
-    return 1 if problems else 0
+        return 1
+    return 0
 
 
 def renew() -> int:
-    """Write the lock file anew."""
+    """Write the lock files anew."""
     beside = Path(sys.executable).with_name("uv")
     uv = str(beside) if beside.exists() else shutil.which("uv")
     if uv is None:
-        print("uv is needed to renew the lock file: .venv/bin/python -m pip install uv", file=sys.stderr)
+        print("uv is needed to renew the lock files: .venv/bin/python -m pip install uv", file=sys.stderr)
         return 1
-    return subprocess.run([uv, *COMPILE], cwd=ROOT, check=False).returncode
+    compiled = _compile(uv, LOCK, "--extra", "dev")
+    if compiled:
+        return compiled
+    known = [name for name, *_ in entries(LOCK.read_text(encoding="utf-8"))]
+    without = [argument for name in known for argument in ("--no-emit-package", name)]
+    return _compile(uv, KERBEROS_LOCK, "--extra", "kerberos", "--constraints", _inside(LOCK), *without)
+
+
+def _compile(uv: str, lock: Path, *options: str) -> int:
+    return subprocess.run([uv, *COMPILE, *options, "-o", _inside(lock)], cwd=ROOT, check=False).returncode
+
+
+def _inside(path: Path) -> str:
+    """The path as uv writes it into its comments."""
+    return path.relative_to(ROOT).as_posix()
 
 
 def main() -> int:
     """Check or renew."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--check", action="store_true", help="only tell whether it is current")
+    parser.add_argument("--check", action="store_true", help="only tell whether they are current")
     return check() if parser.parse_args().check else renew()
 
 

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from mqdssm.errors import GenericDirectoryError
+from mqdssm.events.signing import KEYS_NAME
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables import TABLES
 from mqdssm.tables.element_table import ElementTable
@@ -12,7 +13,7 @@ from mqdssm.tables.row import Access
 
 _WITH_FULL_PATH: Final = (
     "QualifiedComputerName",
-    "PublicSigningKeyList",
+    KEYS_NAME,
     "OperatingSystemVersion",
     "Clustered",
 )

@@ -12,7 +12,7 @@ from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import DESCRIPTOR, SERVICE_NAMES, Values, for_server, service_type, stored_values
 from mqdssm.events.machines import with_machine
 from mqdssm.events.settings import Served, guid_of
-from mqdssm.events.signing import signing_values
+from mqdssm.events.signing import KEYS_NAME, keys_of
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
@@ -21,7 +21,6 @@ from mqdssm.model.queuenames import rdn_of
 from mqdssm.tables import TABLES, compute, places
 from mqdssm.tables.row import Access
 
-KEYS_NAME: Final = "PublicSigningKeyList"
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "QueueManager": ("SiteIdentifierList", "ComputerName"),
@@ -171,7 +170,7 @@ def _create_queue_manager(
     values = stored_values(ctx, table, manager, names, Access.CREATE)
     if not names.isdisjoint(SERVICE_NAMES):
         values["mSMQServiceType"] = service_type(manager, manager.populated, {})
-    keys = signing_values(manager.public_signing_key_list) if KEYS_NAME in names else {}
+    keys = keys_of(manager, names)
 
     def below(machine: Machine) -> tuple[UUID, frozenset[str]]:
         dn = places.queue_manager_of(machine.dn)

@@ -1,9 +1,27 @@
 """Signing keys and certificates in two attributes ([MS-MQDSSM] 3.1.6.1.1.9, 3.1.6.7.1.8, 3.1.6.7.6.4)."""
 
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from mqdssm.model.elements import QueueManager
 from mqdssm.wire.certificates import UserSignCerts
 
-CERTIFICATES = "mSMQSignCertificates"
-DIGESTS = "mSMQDigests"
+KEYS_NAME: Final = "PublicSigningKeyList"
+CERTIFICATES: Final = "mSMQSignCertificates"
+DIGESTS: Final = "mSMQDigests"
+
+
+def keys_of(manager: QueueManager, names: AbstractSet[str]) -> dict[str, tuple[bytes, ...]]:
+    """What of a queue manager goes to its computer object ([MS-MQDSSM] 3.1.6.1.1.9, 3.1.6.7.1.8).
+
+    Args:
+        manager: the queue manager.
+        names: the attributes to be written; nothing goes there unless the keys are among them.
+
+    Raises:
+        DecodeError: as `signing_values`.
+    """
+    return signing_values(manager.public_signing_key_list) if KEYS_NAME in names else {}
 
 
 def signing_values(image: bytes) -> dict[str, tuple[bytes, ...]]:

@@ -9,7 +9,7 @@ from mqdssm.events.attributes import NO_ATTRIBUTES, element_table, left_by_write
 from mqdssm.events.context import Context
 from mqdssm.events.encode import SERVICE_NAMES, Values, for_server, service_type, stored_values
 from mqdssm.events.settings import Served
-from mqdssm.events.signing import signing_values
+from mqdssm.events.signing import keys_of, signing_values
 from mqdssm.events.targets import locate
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -59,7 +59,7 @@ def _write_queue_manager(
     values = stored_values(ctx, table, manager, names, Access.WRITE)
     if not names.isdisjoint(SERVICE_NAMES):
         values["mSMQServiceType"] = service_type(manager, names, _stored_roles(entry), _service_bits(entry))
-    keys = signing_values(manager.public_signing_key_list) if "PublicSigningKeyList" in names else {}
+    keys = keys_of(manager, names)
     ctx.session.modify(entry.dn, for_server(ctx, table.ldap_class, values))
     ctx.session.modify(DN.parse(entry.dn).parent, keys)
     if not names.isdisjoint(_SETTINGS_NAMES):

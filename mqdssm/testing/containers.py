@@ -71,14 +71,6 @@ class OpenLdapContainer(ServerContainer):
         )
         self._accounts: Accounts | None = None
 
-    def add_computer(self, name: str) -> str:
-        """Add a computer, see `mqdssm.testing.OpenLdapServer.add_computer`."""
-        return self._account_maker().add_computer(name)
-
-    def add_user(self, name: str) -> tuple[str, str]:
-        """Add a user, see `mqdssm.testing.OpenLdapServer.add_user`."""
-        return self._account_maker().add_user(name)
-
     def _account_maker(self) -> Accounts:
         with self._lock:
             if self._accounts is None:

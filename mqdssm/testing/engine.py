@@ -13,15 +13,15 @@ import tarfile
 import tempfile
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing.openldap_start import PROBE, free_ports
+from mqdssm.testing.server import LdapServer
 
 START_WAIT_S: Final = 60.0
 STOP_WAIT_S: Final = 10
@@ -93,7 +93,7 @@ def built_image(name: str, context: Mapping[str, bytes]) -> str:
     return tag
 
 
-class ServerContainer(ABC):
+class ServerContainer(LdapServer):
     """An LDAP server in a container; a context manager.
 
     Attributes:
@@ -103,6 +103,7 @@ class ServerContainer(ABC):
         host: where the published ports are.
     """
 
+    NOUN: ClassVar = "container"
     STATE_FOLDER: ClassVar[str]
     """Folder in the container with ``password`` and ``tls/ca.pem``."""
     PORTS: ClassVar[tuple[int, ...]] = (389, 636)
@@ -159,22 +160,13 @@ class ServerContainer(ABC):
     def ca_file(self) -> str:
         """Path of the certificate of the authority that the server's certificate is signed by."""
         if self._files is None:
-            raise ConfigError("the container has not been started yet")
+            raise self._not_started()
         return str(Path(self._files.name) / "ca.pem")
 
     @property
     def log(self) -> str:
         """The last lines that the server wrote."""
         return str(self._engine_container().logs(tail=500).decode(errors="replace"))
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def start(self) -> None:
         """Start the container, or start it again, on the same ports; returns when the server answers.
@@ -227,7 +219,7 @@ class ServerContainer(ABC):
 
     def _engine_container(self) -> Any:
         if self._container is None:
-            raise ConfigError("the container is not running: use it as a context manager, or call start()")
+            raise self._not_running()
         return self._container.get_wrapped_container()
 
     def _run(self, image: str) -> None:

@@ -1,12 +1,8 @@
 """A private OpenLDAP with the MSMQ schema, for tests and for trying things out."""
 
-import threading
-import time
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import ClassVar
 
-from mqdssm.errors import ConfigError
 from mqdssm.testing.accounts import Accounts, connect_as_owner
 from mqdssm.testing.openldap_config import (
     DATABASE_BYTES_MAX,
@@ -17,21 +13,12 @@ from mqdssm.testing.openldap_config import (
     require_software,
     temporary_folder,
 )
-from mqdssm.testing.openldap_start import (
-    POLL_S,
-    START_WAIT_S,
-    PortTakenError,
-    answering_process,
-    chosen_ports,
-    failure,
-    require_free,
-)
-from mqdssm.testing.supervised import ServerState, SupervisedServer
-
-START_ATTEMPTS: Final = 5  # another process may take a port between our look and the start
+from mqdssm.testing.openldap_start import START_WAIT_S, chosen_ports, failure
+from mqdssm.testing.server import LocalServer
+from mqdssm.testing.supervised import ServerState
 
 
-class OpenLdapServer:
+class OpenLdapServer(LocalServer[ServerFolder]):
     r"""A slapd of one's own; a context manager.
 
     It listens on loopback and on a socket in a private folder, has the schema, the indexes and the base
@@ -51,6 +38,11 @@ class OpenLdapServer:
         base_dn: the root of the directory.
         folder: where the server's files are.
     """
+
+    NOUN: ClassVar = "LDAP server"
+    PROGRAM: ClassVar = "slapd"
+    SCRIPT: ClassVar = START_SCRIPT
+    WAIT_S: ClassVar = START_WAIT_S
 
     def __init__(
         self,
@@ -102,20 +94,10 @@ class OpenLdapServer:
         self.base_dn = base_dn
         self.user = self.options.admin_dn
         self.password = ""
-        self._temporary = folder is None
-        self._folder = None if folder is None else ServerFolder(Path(folder).absolute())
-        self._restart = restart
         self._ports: tuple[int, int] | None = None
-        self._supervisor: SupervisedServer | None = None
-        self._lock = threading.RLock()
         self._accounts: Accounts | None = None
-
-    # -- addresses
-
-    @property
-    def folder(self) -> Path:
-        """Where the server's files are."""
-        return self._made_folder.path
+        kept = None if folder is None else ServerFolder(Path(folder).absolute())
+        super().__init__(kept, restart=restart)
 
     @property
     def port(self) -> int:
@@ -143,109 +125,10 @@ class OpenLdapServer:
         return self._made_folder.ldapi_url
 
     @property
-    def ca_file(self) -> str:
-        """Path of the certificate of the authority that the server's certificate is signed by."""
-        return str(self._made_folder.ca_file)
-
-    @property
-    def _made_folder(self) -> ServerFolder:
-        if self._folder is None:
-            raise ConfigError("the server has not been started yet")
-        return self._folder
-
-    @property
     def _made_ports(self) -> tuple[int, int]:
         if self._ports is None:
-            raise ConfigError("the server has not been started yet")
+            raise self._not_started()
         return self._ports
-
-    # -- life
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def start(self) -> None:
-        """Start the server, or start it again, on the same ports; returns when it answers.
-
-        Raises:
-            ConfigError: software is missing, the folder is in use, a port is taken, ….
-        """
-        with self._lock:
-            if self._supervisor is not None:
-                self._start_slapd()
-                return
-            require_software()
-            attempts = 1 if self.options.port and self.options.ldaps_port else START_ATTEMPTS
-            for attempt in range(1, attempts + 1):
-                try:
-                    self._start_supervised()
-                except PortTakenError as error:
-                    self._end_supervisor()
-                    if attempt == attempts:
-                        raise ConfigError(str(error)) from error
-                except BaseException:
-                    self._end_supervisor()
-                    raise
-                else:
-                    return
-
-    def stop(self) -> None:
-        """Stop the server as an administrator would (SIGTERM); `start` starts it again."""
-        with self._lock:
-            self._ask("stop")
-
-    def kill(self) -> None:
-        """Kill the server (SIGKILL); `start` starts it again."""
-        with self._lock:
-            self._ask("kill")
-
-    def close(self) -> None:
-        """Stop the server for good; a temporary folder is deleted."""
-        with self._lock:
-            self._end_supervisor()
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of slapd, None when it does not run."""
-        return self._ask("status")["pid"]
-
-    @property
-    def log(self) -> str:
-        """The last 64 KB of what slapd wrote on its standard error."""
-        return self._ask("status")["log"]
-
-    # -- what other programs put into the directory
-
-    def add_computer(self, name: str) -> str:
-        """Add a computer below ``CN=Computers`` as joining a domain does (decision M26).
-
-        Args:
-            name: its NetBIOS name, without the trailing ``$``.
-
-        Returns:
-            Its DN.
-
-        Raises:
-            ObjectAlreadyExists: there is one of that name.
-        """
-        return self._account_maker().add_computer(name)
-
-    def add_user(self, name: str) -> tuple[str, str]:
-        """Add a user below ``CN=Users``.
-
-        Returns:
-            The DN and the password, which is random; both can be used to log in.
-
-        Raises:
-            ObjectAlreadyExists: there is one of that name.
-        """
-        return self._account_maker().add_user(name)
 
     def _account_maker(self) -> Accounts:
         with self._lock:
@@ -254,49 +137,22 @@ class OpenLdapServer:
                 self._accounts = Accounts(lambda: connect_as_owner(url), self.base_dn)
             return self._accounts
 
-    # -- the supervisor
+    def _require_software(self) -> None:
+        require_software()
 
-    def _start_supervised(self) -> None:
-        if self._folder is None:
-            self._folder = temporary_folder()
-        folder = self._folder
-        require_free(folder.path)
+    def _address_is_given(self) -> bool:
+        return bool(self.options.port and self.options.ldaps_port)
+
+    def _forget_address(self) -> None:
+        self._ports = None
+
+    def _new_folder(self) -> ServerFolder:
+        return temporary_folder()
+
+    def _settle(self, folder: ServerFolder) -> dict[str, str]:
         self.password = folder.make(self.options)
         self._ports = chosen_ports(self.options)
-        self._supervisor = SupervisedServer(
-            ["/bin/sh", str(START_SCRIPT)],
-            folder.environment(self.options, *self._ports),
-            f"the LDAP server in {folder.path}",
-            restart=self._restart,
-            remove=folder.places if self._temporary else (),
-        )
-        self._start_slapd()
+        return folder.environment(self.options, *self._ports)
 
-    def _start_slapd(self) -> None:
-        state = self._ask("start")
-        deadline = time.monotonic() + START_WAIT_S
-        while True:
-            if state["pid"] is None:
-                raise failure(state["exit"], state["log"], self._made_folder.path)
-            # the answer must be our own slapd's: another one may hold the folder, and ours is about to fail
-            if answering_process(self._made_folder.socket) in {0, state["pid"]}:
-                return
-            if time.monotonic() > deadline:
-                raise ConfigError(f"slapd did not answer within {START_WAIT_S:.0f} s: {state['log'].strip()}")
-            time.sleep(POLL_S)
-            state = self._ask("status")
-
-    def _ask(self, word: str) -> ServerState:
-        with self._lock:
-            if self._supervisor is None:
-                raise ConfigError("the server is not running: use it as a context manager, or call start()")
-            return self._supervisor.ask(word)
-
-    def _end_supervisor(self) -> None:
-        supervisor, self._supervisor = self._supervisor, None
-        if supervisor is not None:
-            supervisor.close()
-        self._ports = None
-        if self._temporary and self._folder is not None:
-            self._folder.remove()
-            self._folder = None
+    def _failure(self, state: ServerState) -> Exception:
+        return failure(state["exit"], state["log"], self.folder)

@@ -24,8 +24,8 @@ PROBE: Final = bytes.fromhex("302a 0201 01 6325 0400 0a0100 0a0100 020100 020100
 )
 
 
-class PortTakenError(Exception):
-    """Another process listens on the port."""
+class AddressTakenError(Exception):
+    """Another process listens on a port that the server needs."""
 
 
 def failure(status: int | None, log: str, folder: Path) -> Exception:
@@ -37,13 +37,13 @@ def failure(status: int | None, log: str, folder: Path) -> Exception:
         folder: where it should have run.
 
     Returns:
-        `PortTakenError` or `ConfigError`.
+        `AddressTakenError` or `ConfigError`.
     """
     log = log.strip()
     if status == EXIT_FOLDER_IN_USE:
         return folder_in_use(folder)
     if "bind(" in log and "errno=98" in log:
-        return PortTakenError(f"a port of the LDAP server is taken: {log}")
+        return AddressTakenError(f"a port of the LDAP server is taken: {log}")
     return ConfigError(f"slapd ended with status {status}: {log}")
 
 

@@ -163,6 +163,11 @@ class ControllerFolder:
         except OSError as error:
             raise ConfigError(f"{self.path} cannot hold a domain controller: {error}") from error
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders that are to be deleted when the controller is given up."""
+        return (self.path,)
+
     def remove(self) -> None:
         """Delete all of it."""
         shutil.rmtree(self.path, ignore_errors=True)

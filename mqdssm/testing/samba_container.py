@@ -76,19 +76,11 @@ class SambaContainer(ServerContainer):
         """The global catalog, ``ldaps://``."""
         return f"ldaps://{self.host}:{self._ports[3]}"
 
-    def add_computer(self, name: str) -> str:
-        """Add a computer, see `mqdssm.testing.SambaDomainController.add_computer`."""
-        return self._accounts().add_computer(name)
-
-    def add_user(self, name: str) -> tuple[str, str]:
-        """Add a user, see `mqdssm.testing.SambaDomainController.add_user`."""
-        return self._accounts().add_user(name)
-
     def reset_password(self, dn: str) -> str:
         """Give an account a new password, see `mqdssm.testing.SambaDomainController.reset_password`."""
-        return self._accounts().reset_password(dn)
+        return self._account_maker().reset_password(dn)
 
-    def _accounts(self) -> DomainAccounts:
+    def _account_maker(self) -> DomainAccounts:
         def connect() -> Connection:
             return connect_over_tls(self.ldaps_url, self.user, self.password, self.ca_file)
 

@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.testing.openldap_start import EXIT_FOLDER_IN_USE, folder_in_use
+from mqdssm.testing.openldap_start import EXIT_FOLDER_IN_USE, AddressTakenError, folder_in_use
 from mqdssm.testing.samba_config import LDAP_PORTS
 
 START_WAIT_S: Final = 60.0  # 0.2 s on an idle machine; others may be busy with theirs
-POLL_S: Final = 0.005
 ADDRESS_ATTEMPTS: Final = 40
 LOG_CHARACTERS_MAX: Final = 2000
 LAST_OCTETS: Final = (2, 254)  # 127.0.0.1 is left to other servers
-
-
-class AddressTakenError(Exception):
-    """Another process listens on one of the ports."""
 
 
 def free_address() -> str:

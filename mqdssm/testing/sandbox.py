@@ -28,7 +28,7 @@ from mqdssm.testing.openldap_config import (
 from mqdssm.testing.openldap_start import (
     POLL_S,
     START_WAIT_S,
-    PortTakenError,
+    AddressTakenError,
     answers,
     chosen_ports,
     failure,
@@ -100,7 +100,7 @@ def start_sandbox(folder: str | Path, options: OpenLdapOptions | None = None) ->
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
                 return _start(place, options, known if attempt == 1 else None)
-            except PortTakenError as error:
+            except AddressTakenError as error:
                 if attempt == START_ATTEMPTS or (options.port and options.ldaps_port):
                     raise ConfigError(str(error)) from error
     raise AssertionError("unreachable: the last attempt returns or raises")

@@ -22,7 +22,7 @@ import sys, time
 from mqdssm.testing import OpenLdapServer, accounts, start_sandbox
 with OpenLdapServer(durable=False) as server:
     {then}
-    print(server.pid, server._supervisor.process.pid, server.folder, flush=True)
+    print(server.pid, server._supervised.process.pid, server.folder, flush=True)
     time.sleep(60)
 """
 
@@ -91,8 +91,8 @@ class TestNoOrphan:
         server.start()
         slapd = server.pid
         try:
-            server._supervisor.process.kill()
-            server._supervisor.process.wait()
+            server._supervised.process.kill()
+            server._supervised.process.wait()
             with pytest.raises(ConfigError, match="supervisor of the LDAP server"):
                 server.stop()
         finally:

@@ -17,6 +17,7 @@ from samba_tools import SambaTools
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import SambaDomainController
 from mqdssm.testing.accounts import Connection, connect_over_tls
+from mqdssm.testing.openldap_start import AddressTakenError
 from mqdssm.testing.samba_config import (
     FOLDER_PATH_BYTES_MAX,
     SambaOptions,
@@ -25,7 +26,7 @@ from mqdssm.testing.samba_config import (
     template,
     temporary_folder,
 )
-from mqdssm.testing.samba_start import AddressTakenError, failure, free_address, taken_port
+from mqdssm.testing.samba_start import failure, free_address, taken_port
 
 START_S_MAX = 5.0  # 0.2 s on an idle machine
 

@@ -223,40 +223,54 @@ USUAL: Final = ("openldap", "samba")
 FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "test_references.py": ("openldap", "openldap-without-deref", "samba"),
 }
-ALONE: Final[Mapping[str, Mapping[str, str]]] = {
-    "openldap": {
-        # decision M41: Active Directory gives every object a descriptor itself
-        "test_a_queue_without_descriptor_gets_one_that_lets_nobody_else_receive": "M41 is of OpenLDAP alone",
-        "test_the_creator_of_a_queue_owns_it": "M41 is of OpenLDAP alone",
-        "test_a_computer_that_was_made_anew_gets_the_rights_of_its_new_sid": "M41 is of OpenLDAP alone",
-        "test_a_null_dacl_is_one_that_was_supplied": "a NULL list is as good as none to a domain controller",
+_OPENLDAP_ALONE: Final[Mapping[str, Mapping[str, str]]] = {
+    "test_create_queue.py": {
+        "test_a_queue_without_descriptor_gets_one_that_lets_nobody_else_receive": "M41 is of OpenLDAP alone: "
+        "Active Directory gives every object a descriptor itself",
         # test_ad_events has what becomes of GUIDs there
         "test_a_guid_that_the_object_brings_is_kept_once": "a domain controller makes GUIDs itself (M37)",
-        # names and SIDs of accounts are the domain's
         "test_two_computers_of_one_name_are_an_error": "account names are unique in a domain",
-        "test_a_sid_that_two_users_have_names_neither": "a domain gives each account its SID",
+    },
+    "test_create_others.py": {
         "test_a_computer_without_sid_is_left_out_of_the_descriptor": "a domain gives each account a SID",
-        # what may be below what
+    },
+    "test_audit_rights.py": {
+        "test_the_creator_of_a_queue_owns_it": "M41 is of OpenLDAP alone",
+        # test_ad_events has what becomes of it there
+        "test_a_null_dacl_is_one_that_was_supplied": "a NULL list counts as none there (M70)",
+    },
+    "test_audit_safety.py": {
+        "test_a_computer_that_was_made_anew_gets_the_rights_of_its_new_sid": "M41 is of OpenLDAP alone",
+        "test_a_sid_that_two_users_have_names_neither": "a domain gives each account its SID",
         "test_a_queue_manager_takes_its_queues_along_and_nothing_else": "the schema of Active Directory lets "
         "nothing but queues be below a queue manager",
         "test_one_settings_object_that_resists_does_not_save_the_others": "nothing may be below settings",
-        # a domain controller stores nothing that is not valid, and nothing without GUID, SID, descriptor
+    },
+    # a domain controller stores nothing that is not valid, and nothing without GUID, SID, descriptor
+    "test_elements_from_ldap_queue.py": {
         "test_an_error_for_one_queue_is_none_for_another": "a domain controller checks values",
         "test_damage_is_an_error_of_a_read_and_a_gap_in_a_list": "a domain controller checks values",
         "test_a_number_that_is_no_privacy_level": "a domain controller checks values",
-        "test_no_identifier_is_an_error_of_a_read_and_a_gap_in_a_list": "every object there has a GUID",
         "test_security_must_be_there_when_asked_for_by_name": "every object there has a descriptor",
+    },
+    "test_elements_from_ldap_queue_manager.py": {
+        "test_no_identifier_is_an_error_of_a_read_and_a_gap_in_a_list": "every object there has a GUID",
+    },
+    "test_elements_from_ldap_others.py": {
         "test_a_user_without_sid_and_computers": "a domain gives each account its SID",
+    },
+    "test_lookup_filters.py": {
         "test_times_are_compared_to_the_second": "nobody can say when an object was made",
     },
 }
-"""Kind -> test -> why it runs on that one alone."""
+ALONE: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {"openldap": _OPENLDAP_ALONE}
+"""Kind -> file -> test -> why it runs on that one alone."""
 
 
 def kinds_for(file: str, test: str) -> tuple[str, ...]:
     """What a test runs on."""
-    for kind, tests in ALONE.items():
-        if test in tests:
+    for kind, files in ALONE.items():
+        if test in files.get(file, ()):
             return (kind,)
     return FILES.get(file, USUAL)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import conformance
 import lockfile
+import servers
 from source_tree import ROOT, files, sources, tree
 
 ROW = re.compile(r"^\| (?P<id>[MRCS]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
@@ -148,3 +149,17 @@ def test_shell_scripts_are_sound() -> None:
     for script in scripts:
         parsed = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
         assert parsed.returncode == 0, parsed.stderr
+
+
+def test_tests_that_run_on_one_server_alone_exist() -> None:
+    named = [
+        (file, test) for files in servers.ALONE.values() for file, tests in files.items() for test in tests
+    ]
+    named += [(file, "") for file in servers.FILES]
+    unknown = [
+        f"{file}::{test}"
+        for file, test in named
+        if not (path := ROOT / "tests" / "spec" / file).is_file() or (test and test not in names_in(path))
+    ]
+    assert named
+    assert not unknown

@@ -1,0 +1,284 @@
+"""What the servers of this package have in common: their life, and the accounts that tests begin with."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Final, Generic, Protocol, Self, TypeVar
+
+from mqdssm.errors import ConfigError
+from mqdssm.testing.openldap_start import POLL_S, AddressTakenError, answering_process, require_free
+from mqdssm.testing.supervised import ServerState, SupervisedServer
+
+START_ATTEMPTS: Final = 5  # another process may take an address between our look and the start
+
+
+class AccountMaker(Protocol):
+    """Adds accounts as other programs do."""
+
+    def add_computer(self, name: str) -> str:
+        """Add a computer; gives its DN."""
+
+    def add_user(self, name: str) -> tuple[str, str]:
+        """Add a user; gives the name to log in with and the password."""
+
+
+class LdapServer(ABC):
+    """A server of one's own; a context manager."""
+
+    NOUN: ClassVar[str]
+    """What messages call it."""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the server, or start it again, at the same address; returns when it answers.
+
+        Raises:
+            ConfigError: software is missing, the user may not, an address is taken, ….
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop the server as an administrator would; `start` starts it again."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Kill the server; `start` starts it again."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop the server for good; what is temporary is deleted."""
+
+    @property
+    @abstractmethod
+    def log(self) -> str:
+        """The last of what the server wrote."""
+
+    def add_computer(self, name: str) -> str:
+        """Add a computer below ``CN=Computers`` as joining a domain does (decision M26).
+
+        Args:
+            name: its NetBIOS name, without the trailing ``$``.
+
+        Returns:
+            Its DN.
+
+        Raises:
+            ObjectAlreadyExists: there is one of that name.
+        """
+        return self._account_maker().add_computer(name)
+
+    def add_user(self, name: str) -> tuple[str, str]:
+        """Add a user below ``CN=Users``, with no rights but those of every user.
+
+        Returns:
+            The name to log in with and the password, which is random. The name is the DN on OpenLDAP, and
+            the user principal name (``name@contoso.test``) on a domain controller.
+
+        Raises:
+            ObjectAlreadyExists: there is one of that name.
+        """
+        return self._account_maker().add_user(name)
+
+    @abstractmethod
+    def _account_maker(self) -> AccountMaker:
+        """What adds accounts to this server."""
+
+    def _not_started(self) -> ConfigError:
+        return ConfigError(f"the {self.NOUN} has not been started yet")
+
+    def _not_running(self) -> ConfigError:
+        return ConfigError(f"the {self.NOUN} is not running: use it as a context manager, or call start()")
+
+
+class Folder(Protocol):
+    """Where the files of a server of this machine are."""
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+
+    @property
+    def ca_file(self) -> Path:
+        """Certificate of the authority that signed the server's own."""
+
+    @property
+    def socket(self) -> Path:
+        """The ldapi socket."""
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders that are to be deleted when the server is given up."""
+
+    def remove(self) -> None:
+        """Delete all of it."""
+
+
+F = TypeVar("F", bound=Folder)
+
+
+class LocalServer(LdapServer, Generic[F]):
+    """A server on this machine; it is gone with the process that made it, however that one ends."""
+
+    PROGRAM: ClassVar[str]
+    """What messages call its program."""
+    SCRIPT: ClassVar[Path]
+    """Becomes the server, in the foreground."""
+    WAIT_S: ClassVar[float]
+    """How long a start may take."""
+
+    def __init__(self, folder: F | None, *, restart: bool) -> None:
+        """Keep what is needed; `start` makes the server.
+
+        Args:
+            folder: kept folder; None takes a temporary one, deleted at the end.
+            restart: start the program again when it dies by a signal (not after `kill` and `stop`).
+        """
+        self._temporary = folder is None
+        self._folder = folder
+        self._restart = restart
+        self._supervised: SupervisedServer | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def folder(self) -> Path:
+        """Where the server's files are."""
+        return self._made_folder.path
+
+    @property
+    def ca_file(self) -> str:
+        """Path of the certificate of the authority that the server's certificate is signed by."""
+        return str(self._made_folder.ca_file)
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the server, None when it does not run."""
+        return self._ask("status")["pid"]
+
+    @property
+    def log(self) -> str:
+        """The last 64 KB of what the server wrote."""
+        return self._ask("status")["log"]
+
+    def start(self) -> None:
+        """Start the server, or start it again, at the same address; returns when it answers.
+
+        Raises:
+            ConfigError: software is missing, the user may not, the folder is in use, an address is taken, ….
+        """
+        with self._lock:
+            try:
+                if self._supervised is None:
+                    self._require_software()
+                    self._start_new(1 if self._address_is_given() else START_ATTEMPTS)
+                else:
+                    self._run()
+            except AddressTakenError as error:
+                raise ConfigError(str(error)) from error
+
+    def stop(self) -> None:
+        """Stop the server as an administrator would (SIGTERM); `start` starts it again."""
+        self._ask("stop")
+
+    def kill(self) -> None:
+        """Kill the server (SIGKILL); `start` starts it again."""
+        self._ask("kill")
+
+    def close(self) -> None:
+        """Stop the server for good; a temporary folder is deleted."""
+        with self._lock:
+            supervised, self._supervised = self._supervised, None
+            if supervised is not None:
+                supervised.close()
+            self._forget_address()
+            if self._temporary and self._folder is not None:
+                self._folder.remove()
+                self._folder = None
+
+    @abstractmethod
+    def _require_software(self) -> None:
+        """Raise ConfigError where this machine or this user cannot have the server."""
+
+    @abstractmethod
+    def _address_is_given(self) -> bool:
+        """Whether another try would meet the same address."""
+
+    @abstractmethod
+    def _forget_address(self) -> None:
+        """The server is gone for good."""
+
+    @abstractmethod
+    def _new_folder(self) -> F:
+        """Make a temporary folder."""
+
+    @abstractmethod
+    def _settle(self, folder: F) -> dict[str, str]:
+        """Choose an address and fill the folder; gives the environment of `SCRIPT`."""
+
+    @abstractmethod
+    def _failure(self, state: ServerState) -> Exception:
+        """Say why the program has ended: `AddressTakenError` or `ConfigError`."""
+
+    @property
+    def _made_folder(self) -> F:
+        if self._folder is None:
+            raise self._not_started()
+        return self._folder
+
+    def _start_new(self, attempts: int) -> None:
+        for left in reversed(range(attempts)):
+            try:
+                self._supervise()
+                self._run()
+            except AddressTakenError:
+                self.close()
+                if not left:
+                    raise
+            except BaseException:
+                self.close()
+                raise
+            else:
+                return
+
+    def _supervise(self) -> None:
+        if self._folder is None:
+            self._folder = self._new_folder()
+        require_free(self._folder.path)
+        environment = self._settle(self._folder)
+        self._supervised = SupervisedServer(
+            ["/bin/sh", str(self.SCRIPT)],
+            environment,
+            f"the {self.NOUN} in {self._folder.path}",
+            restart=self._restart,
+            remove=self._folder.places if self._temporary else (),
+        )
+
+    def _run(self) -> None:
+        state = self._ask("start")
+        deadline = time.monotonic() + self.WAIT_S
+        while state["pid"] is not None:
+            # the answer must be our own program's: another one may hold the folder, and ours is about to fail
+            if answering_process(self._made_folder.socket) in {0, state["pid"]}:
+                return
+            if time.monotonic() > deadline:
+                said = state["log"].strip()
+                raise ConfigError(f"{self.PROGRAM} did not answer within {self.WAIT_S:.0f} s: {said}")
+            time.sleep(POLL_S)
+            state = self._ask("status")
+        raise self._failure(state)
+
+    def _ask(self, word: str) -> ServerState:
+        with self._lock:
+            if self._supervised is None:
+                raise self._not_running()
+            return self._supervised.ask(word)
