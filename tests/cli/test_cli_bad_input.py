@@ -242,7 +242,9 @@ def test_server_gone_in_the_middle_of_a_list(cli, machine, openldap_server, open
         wanted = ("list", "queue", "--url", proxy.url, "--tls", "none", "-o", "json")
         count = len(json.loads(cli(*wanted).stdout))
         sent = max(len(recording.down) for recording in proxy.recordings)
-        proxy.arm(down=sent - 1000)
+        proxy.arm(down=sent - 1000)  # another connection takes over
+        assert len(json.loads(cli(*wanted).stdout)) == count
+        proxy.arm(down=sent - 1000, for_good=True)
         result = cli(*wanted, code=3)
     assert 1000 <= result.stdout.count("Identifier") < count
     # half an answer is no JSON document
