@@ -202,3 +202,40 @@ def others(patient: Patient) -> Iterator[Finding]:
         yield warning(name, f"{len(seen)} servers, not (yet) in the same state", "is replication running?")
     else:
         yield ok(name, f"{len(seen)} servers of the same directory, in the same state")
+
+
+def catalog(patient: Patient) -> Iterator[Finding]:
+    """Whether a global catalog answers, so that objects of other domains can be found."""
+    from mqdssm.directory.session import Session
+
+    name, options = "global catalog", patient.options
+    if not patient.session.profile.has_catalog:
+        return
+    if options.part_only:
+        words = (
+            "the server is a global catalog itself: it holds a part of the attributes, and takes no changes"
+        )
+        yield warning(
+            name, words, "take port 3268 or 3269 out of the URL; --forest finds the catalog by itself"
+        )
+        return
+    if not options.catalogs:
+        yield ok(name, "a local socket leads to none: --catalog would name one")
+        return
+    asked = ", ".join(one.url for one in options.catalogs)
+    with Session(replace(options, forest=True)) as session:
+        try:
+            found = session.catalog or session
+            ready = found.get("", ["isGlobalCatalogReady"]).first("isGlobalCatalogReady")
+        except DirectoryError as error:
+            words = f"none answers at {asked}: {error.message}"
+            if options.forest:
+                yield problem(name, words, error.hint or "name one that does: --catalog")
+            else:
+                yield ok(name, f"{words} (needed for --forest only)")
+            return
+        if ready == b"FALSE":
+            words = f"{found.server_url} answers, but does not hold all domains yet"
+            yield warning(name, words, "wait until its replication is done")
+        else:
+            yield ok(name, f"{found.server_url} answers: --forest would find objects of all domains")

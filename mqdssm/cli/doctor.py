@@ -27,6 +27,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Patient], Iterable[Finding]]], ...]] = 
     ("indexes", checks_server.indexes),
     ("clock", checks_server.clock),
     ("servers", checks_server.others),
+    ("global catalog", checks_server.catalog),
 )
 """What is examined once a server lets us in, in this order."""
 

@@ -70,6 +70,12 @@ _KERBEROS_HOST: Final = _option(
 _CA_FILE: Final = _option("--ca-file", "Authorities to trust, PEM. MQDSSM_CA_FILE.", "FILE")
 _PROFILE: Final = _option("--profile", "Kind of server, else found out. MQDSSM_PROFILE.", "NAME")
 _CONTEXT: Final = _option("--naming-context", "Where computers are, if not below the root.", "DN")
+_FOREST: Final = _option(
+    "--forest", "Active Directory: look in all domains, by a global catalog. MQDSSM_FOREST."
+)
+_CATALOG: Final = _option(
+    "--catalog", "Of --forest, if not the server's port 3268 or 3269. MQDSSM_CATALOG.", "URL"
+)
 _CONNECTION_NAME: Final = _option("--connection", "One of the connections in the profile file.", "NAME")
 _READ_ONLY: Final = _option("--read-only", "Refuse every change before it is sent. MQDSSM_READ_ONLY.")
 _CLEAR_TEXT: Final = _option("--allow-clear-text", "Let the password go in clear text to another machine.")
@@ -92,6 +98,8 @@ CONNECTION: Final[Mapping[str, Any]] = {
     "ca_file": Annotated[Path | None, _CA_FILE],
     "profile": Annotated[str | None, _PROFILE],
     "naming_context": Annotated[str | None, _CONTEXT],
+    "forest": Annotated[bool, _FOREST],
+    "catalog": Annotated[list[str] | None, _CATALOG],
     "connection": Annotated[str | None, _CONNECTION_NAME],
     "read_only": Annotated[bool, _READ_ONLY],
     "allow_clear_text": Annotated[bool, _CLEAR_TEXT],
@@ -99,7 +107,7 @@ CONNECTION: Final[Mapping[str, Any]] = {
 """Options of the commands that connect: name -> annotated type."""
 
 DEFAULTS: Final[Mapping[str, Any]] = {
-    name: False if name in {"debug", "read_only", "allow_clear_text"} else None
+    name: False if name in {"debug", "read_only", "allow_clear_text", "forest"} else None
     for name in (*CONNECTION, *GENERAL)
 }
 
@@ -121,6 +129,8 @@ class Given:
     ca_file: Path | None = None
     profile: str | None = None
     naming_context: str | None = None
+    forest: bool = False
+    catalog: list[str] | None = None
     connection: str | None = None
     read_only: bool = False
     allow_clear_text: bool = False
@@ -144,6 +154,8 @@ class Given:
             "ca_file": self.ca_file,
             "profile": self.profile,
             "naming_context": self.naming_context,
+            "forest": self.forest or None,
+            "catalog": tuple(self.catalog) if self.catalog else None,
             "read_only": self.read_only or None,
             "allow_clear_text": self.allow_clear_text or None,
         }

@@ -142,6 +142,8 @@ class Run:
             "ca_file": None if settings.ca_file is None else str(settings.ca_file),
             "profile": settings.profile,
             "naming_context": settings.naming_context,
+            "forest": settings.forest,
+            "catalog": settings.catalog,
             "allow_clear_text": settings.allow_clear_text,
         }
 

@@ -52,6 +52,8 @@ class Settings(BaseSettings):
         profile: kind of server, or ``auto``.
         read_only: nothing is ever written.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
+        forest: look for objects of all domains, through a global catalog (decision M73).
+        catalog: global catalogs, tried in this order; none: the servers' own.
         allow_clear_text: let the password go in clear text to another machine.
         log_file: a file for the log; None: it stays in memory.
     """
@@ -77,10 +79,12 @@ class Settings(BaseSettings):
     profile: str = "auto"
     read_only: bool = False
     naming_context: str | None = None
+    forest: bool = False
+    catalog: Annotated[tuple[str, ...], NoDecode] = ()
     allow_clear_text: bool = False
     log_file: Path | None = None
 
-    @field_validator("url", mode="before")
+    @field_validator("url", "catalog", mode="before")
     @classmethod
     def _several_urls(cls, value: Any) -> Any:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value

@@ -72,6 +72,23 @@ class Changing:
         self._reading = reading
         self.read_back = ReadBack()
 
+    def refuse_elsewhere(self, operation: str, dn: str) -> None:
+        """Refuse to change what a search of the whole forest found in another domain (decision M73).
+
+        Raises:
+            GenericDirectoryError: naming the domain.
+        """
+        if not self._options.forest or not self._knowledge.is_there:
+            return
+        domain = self._knowledge.naming.other_domain(DN.parse(dn))
+        if domain is not None:
+            raise GenericDirectoryError(
+                f"{operation} failed: the object is in another domain, {domain}: "
+                f"{self._pool.current_url} cannot change it",
+                dn=dn,
+                hint=f"connect to a domain controller of {domain}",
+            )
+
     def refuse_if_read_only(self, operation: str, dn: str) -> None:
         """Refuse a change before anything is sent.
 
@@ -99,6 +116,7 @@ class Changing:
             DirectoryError: the server refused it.
         """
         self.refuse_if_read_only(operation, dn)
+        self.refuse_elsewhere(operation, dn)
         result = self._hand_over(operation, dn, encoded, look)
         if result is not None and result.code != 0:
             raise self._knowledge.error_of(result, operation, dn)

@@ -14,7 +14,13 @@ from mqdssm.directory.profiles import PROFILES
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.searching import Search
-from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
+from mqdssm.errors import (
+    ConfigError,
+    DecodeError,
+    DirectoryError,
+    DirectoryNotConnected,
+    GenericDirectoryError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,15 @@ class Knowledge:
         limit = min(deadline, time.monotonic() + self._options.connect_timeout_s)
         root_dse = _read_root_dse(channel, endpoint, limit)
         profile = choose(root_dse, self._options.profile, PROFILES)
-        found = _Directory(profile, profile.naming(root_dse, self._options.naming_context), root_dse)
+        naming = profile.naming(root_dse, self._options.naming_context)
+        if self._options.forest and not profile.has_catalog:
+            raise ConfigError(
+                f"forest=True is for Active Directory: {endpoint.url} is {profile.title}, "
+                "which has no global catalog"
+            )
+        if self._options.from_the_top:
+            naming = naming.of_catalog
+        found = _Directory(profile, naming, root_dse)
         with self._lock:
             known = self._directory
             if known is None:

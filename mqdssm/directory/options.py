@@ -2,8 +2,9 @@
 
 import ipaddress
 import socket
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +25,8 @@ PAGE_ENTRIES: Final = 1000
 PAGE_ENTRIES_MAX: Final = 100_000
 
 _PORTS: Final[dict[TlsMode, int]] = {"ldaps": 636, "starttls": 389, "none": 389}
+CATALOG_PORTS: Final[dict[TlsMode, int]] = {"ldaps": 3269, "starttls": 3268, "none": 3268}
+"""Where domain controllers offer their global catalog ([MS-ADTS] 5.1.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,21 @@ class Endpoint:
         return self.path is not None
 
     @classmethod
-    def parse(cls, url: str, tls: TlsMode | None, *, plain: TlsMode = "starttls") -> "Endpoint":
+    def parse(
+        cls,
+        url: str,
+        tls: TlsMode | None,
+        *,
+        plain: TlsMode = "starttls",
+        ports: Mapping[TlsMode, int] = MappingProxyType(_PORTS),
+    ) -> "Endpoint":
         """Read one URL; the kind of TLS comes from it unless stated.
 
         Args:
             url: as the caller gave it.
             tls: as stated.
             plain: what ``ldap:`` stands for.
+            ports: where a URL without a port leads.
 
         Raises:
             ConfigError: no LDAP URL, or a kind of TLS that contradicts it.
@@ -80,7 +91,21 @@ class Endpoint:
                 f"{url!r} is LDAPS, but tls={tls!r} was asked for: use ldap://, or leave tls out"
             )
         mode: TlsMode = tls or ("ldaps" if scheme == "ldaps" else plain)
-        return cls(url, mode, parts.hostname, port or _PORTS[mode], None)
+        return cls(url, mode, parts.hostname, port or ports[mode], None)
+
+    @property
+    def is_catalog(self) -> bool:
+        """Whether this is the port of a global catalog."""
+        return self.host is not None and self.port in CATALOG_PORTS.values()
+
+    @property
+    def catalog(self) -> "Endpoint":
+        """The global catalog of the same domain controller, secured in the same way."""
+        if self.host is None or self.is_catalog:
+            return self
+        scheme, port = self.url.partition("://")[0], CATALOG_PORTS[self.tls]
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return replace(self, url=f"{scheme}://{host}:{port}", port=port)
 
     @classmethod
     def _local(cls, url: str, netloc: str, tls: TlsMode | None) -> "Endpoint":
@@ -126,6 +151,10 @@ class ConnectionOptions:
         authentication: how to log in; None: by what else is given.
         keytab: file with the user's Kerberos keys, instead of a password.
         kerberos_host: full name of the server in its tickets, where the URL has another one, or an address.
+        forest: look for objects of the domains in all of them, through a global catalog (decision M73).
+        catalogs: the global catalogs, tried in this order.
+        part_only: the servers are global catalogs themselves, which hold a part of the attributes.
+        from_the_top: objects of the domains are searched for below the root of all names.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -142,6 +171,10 @@ class ConnectionOptions:
     authentication: Authentication | None = None
     keytab: str | None = None
     kerberos_host: str | None = None
+    forest: bool = False
+    catalogs: tuple[Endpoint, ...] = ()
+    part_only: bool = False
+    from_the_top: bool = False
 
     @property
     def seals(self) -> bool:
@@ -167,6 +200,8 @@ class ConnectionOptions:
         authentication: Authentication | None = None,
         keytab: str | None = None,
         kerberos_host: str | None = None,
+        forest: bool = False,
+        catalog: str | Iterable[str] | None = None,
     ) -> "ConnectionOptions":
         """Check the settings against each other.
 
@@ -175,17 +210,14 @@ class ConnectionOptions:
         """
         # first of all: tracebacks that show variables must not show it
         password = Secret(password) if isinstance(password, str) else password
-        if tls is not None and tls not in get_args(TlsMode):
-            raise ConfigError(f"tls={tls!r}: use 'ldaps', 'starttls' or 'none'")
-        if authentication is not None and authentication not in get_args(Authentication):
-            known = ", ".join(map(repr, get_args(Authentication)))
-            raise ConfigError(f"authentication={authentication!r}: use one of {known}")
+        _check_words(tls, authentication)
         listed = (urls,) if isinstance(urls, str) else tuple(urls)
         if not listed:
             raise ConfigError("no server was named: give one URL or several")
         plain: TlsMode = "none" if authentication in SEALING else "starttls"
+        endpoints = tuple(Endpoint.parse(url.strip(), tls, plain=plain) for url in listed)
         options = cls(
-            endpoints=tuple(Endpoint.parse(url.strip(), tls, plain=plain) for url in listed),
+            endpoints=endpoints,
             user=user or None,
             password=password,
             ca_file=ca_file,
@@ -199,9 +231,24 @@ class ConnectionOptions:
             authentication=authentication,
             keytab=keytab,
             kerberos_host=kerberos_host,
+            forest=forest,
+            catalogs=_catalogs(catalog, endpoints, tls, plain),
+            part_only=any(one.is_catalog for one in endpoints),
         )
         options._check()
         return options
+
+    @property
+    def of_catalog(self) -> "ConnectionOptions":
+        """How the global catalog is connected to, as the same user."""
+        return replace(
+            self,
+            endpoints=self.catalogs,
+            forest=False,
+            part_only=True,
+            from_the_top=True,
+            read_only=True,
+        )
 
     def _check(self) -> None:
         self._check_authentication()
@@ -215,9 +262,27 @@ class ConnectionOptions:
             raise ConfigError("time-outs are in seconds and greater than 0: no call may wait for ever")
         if not 1 <= self.page_size <= PAGE_ENTRIES_MAX:
             raise ConfigError(f"page_size is {self.page_size}: use 1 to {PAGE_ENTRIES_MAX}")
-        for endpoint in self.endpoints:
+        self._check_forest()
+        for endpoint in (*self.endpoints, *(self.catalogs if self.forest else ())):
             if endpoint.host is not None and is_loopback(endpoint.host) is False:
                 self.refuse_clear_text(endpoint)
+
+    def _check_forest(self) -> None:
+        """Refuse what does not go with a search of the whole forest."""
+        if not self.forest:
+            return
+        if not self.catalogs:
+            raise ConfigError(
+                "forest=True needs a global catalog, to which no local socket leads: name it with catalog="
+            )
+        if self.naming_context is not None:
+            raise ConfigError(
+                "forest=True is for all domains, naming_context= for a part of one: give one of them"
+            )
+        if self.part_only:
+            raise ConfigError(
+                "forest=True needs a domain controller besides a global catalog: take the port out of the URL"
+            )
 
     def _check_authentication(self) -> None:
         """Refuse what does not go with this kind of log-in."""
@@ -250,3 +315,22 @@ class ConnectionOptions:
                 f"{endpoint.url} would get the password of {self.user!r} in clear text: "
                 "use StartTLS or LDAPS (tls='starttls', ldaps://), or allow_clear_text=True if you must"
             )
+
+
+def _check_words(tls: str | None, authentication: str | None) -> None:
+    """Refuse kinds of TLS and log-in that do not exist."""
+    if tls is not None and tls not in get_args(TlsMode):
+        raise ConfigError(f"tls={tls!r}: use 'ldaps', 'starttls' or 'none'")
+    if authentication is not None and authentication not in get_args(Authentication):
+        known = ", ".join(map(repr, get_args(Authentication)))
+        raise ConfigError(f"authentication={authentication!r}: use one of {known}")
+
+
+def _catalogs(
+    named: str | Iterable[str] | None, servers: Iterable[Endpoint], tls: TlsMode | None, plain: TlsMode
+) -> tuple[Endpoint, ...]:
+    """The global catalogs: those that were named, else those of the servers."""
+    urls = (named,) if isinstance(named, str) else tuple(named or ())
+    if urls:
+        return tuple(Endpoint.parse(url.strip(), tls, plain=plain, ports=CATALOG_PORTS) for url in urls)
+    return tuple(one.catalog for one in servers if not one.is_local_socket)

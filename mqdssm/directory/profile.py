@@ -6,7 +6,7 @@ class here, with the same methods.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
@@ -84,6 +84,26 @@ class Naming:
             return tuple(base for base in self.guid_bases if self._reaches(base, self.configuration))
         return tuple(base for base in self.guid_bases if base != self.configuration)
 
+    @property
+    def of_catalog(self) -> "Naming":
+        """The same in a global catalog: below the root of all names everything is found."""
+        return replace(self, root=DN(), forest=DN(), default=DN(), apart=())
+
+    def other_domain(self, dn: DN) -> DN | None:
+        """The domain that a name of Active Directory is in, if it is not that of the server.
+
+        A name ends in its domain's, the components ``DC=``; the naming contexts of configuration and schema
+        are on every domain controller.
+        """
+        if dn.is_at_or_below(self.configuration):
+            return None
+        rdns = dn.rdns
+        first = len(rdns)
+        while first and rdns[first - 1][0][0].lower() == "dc":
+            first -= 1
+        domain = DN(rdns[first:])
+        return None if domain == self.default else domain
+
     def _reaches(self, base: DN, dn: DN) -> bool:
         """Whether a search below `base` comes to `dn`."""
         if dn == base:
@@ -146,6 +166,7 @@ class Profile(ABC):
         original_guid_classes: the classes that have it.
         change_counter: an attribute that differs after every change of an object; None: there is none.
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
+        has_catalog: there are global catalogs, for searches of several domains (decision M73).
         hidden_hint: what to say of an object that is not found because this user may not read it.
     """
 
@@ -162,6 +183,7 @@ class Profile(ABC):
     original_guid_classes: ClassVar[frozenset[str]] = frozenset()
     change_counter: ClassVar[str | None] = None
     computes_rights: ClassVar[bool] = False
+    has_catalog: ClassVar[bool] = False
     hidden_hint: ClassVar[str] = ""
 
     @abstractmethod

@@ -11,6 +11,7 @@ from mqdssm.directory import streams
 from mqdssm.directory.changing import Changing
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
+from mqdssm.directory.forest import Forest
 from mqdssm.directory.identities import Identities
 from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
@@ -57,6 +58,7 @@ class Session:
         self._changing = Changing(self._pool, options, self._knowledge, self._reading)
         self._identities = Identities(self)
         self._sid: tuple[str | None] | None = None
+        self._forest = Forest(self)
 
     @classmethod
     def open(cls, options: ConnectionOptions) -> Self:
@@ -88,6 +90,7 @@ class Session:
     def close(self) -> None:
         """Unbind all connections ([MS-MQDSSM] 3.1.6.21); a later operation is DirectoryNotConnected."""
         self._pool.close()
+        self._forest.close()
 
     def one_server(self) -> AbstractContextManager[None]:
         """Hold an operation of several steps to the server that made its first change."""
@@ -134,6 +137,28 @@ class Session:
         return self._identities.keeps_guids
 
     @property
+    def is_part_only(self) -> bool:
+        """Whether the server is a global catalog: attributes are missing that the objects have (M73)."""
+        return self._options.part_only and self.profile.has_catalog
+
+    @property
+    def catalog(self) -> "Session | None":
+        """Where objects of all domains are looked for; None where nobody asked for that (decision M73).
+
+        Raises:
+            DirectoryError: it cannot be reached, or is one of another forest.
+        """
+        return self._forest.catalog if self._options.forest else None
+
+    def refuse_elsewhere(self, operation: str, dn: str) -> None:
+        """Refuse to change what a search of the whole forest found in another domain.
+
+        Raises:
+            GenericDirectoryError: naming the domain.
+        """
+        self._changing.refuse_elsewhere(operation, dn)
+
+    @property
     def server_url(self) -> str | None:
         """The server in use; None while there is none."""
         return self._pool.current_url
@@ -170,6 +195,7 @@ class Session:
         attributes: Sequence[str],
         *,
         object_filter: LdapFilter | None = None,
+        only_own: bool = False,
     ) -> Entry:
         """Read one object ([MS-MQDSSM] 3.1.6.14, by GUID 3.1.6.19).
 
@@ -177,13 +203,14 @@ class Session:
             target: its DN or its objectGUID.
             attributes: to return; ``["*"]`` is all, none is none.
             object_filter: what it must satisfy.
+            only_own: a GUID is that of the object itself, not one that it had elsewhere (decision M37).
 
         Raises:
             ObjectNotFound: no such object, or it does not satisfy the filter.
             DirectoryError: anything else that went wrong.
         """
         self._known()
-        found = self._reading.get_all(target, attributes, object_filter or TRUE)
+        found = self._reading.get_all(target, attributes, object_filter or TRUE, only_own=only_own)
         name = target_name(target)
         if not found:
             raise ObjectNotFound("there is no such object", dn=name, hint=self.profile.hidden_hint)
@@ -448,7 +475,8 @@ class Session:
         profile = knowledge.profile
 
         def begin(attributes: tuple[str, ...]) -> PagedSearch:
-            listed = (*profile.read_controls(attributes), *profile.search_controls(), *controls)
+            below = () if self._options.from_the_top else profile.search_controls()  # all naming contexts
+            listed = (*profile.read_controls(attributes), *below, *controls)
             search = Search(
                 name, scope, encode(search_filter), attributes, listed, time_limit_s=SEARCH_TIME_LIMIT_S
             )

@@ -7,6 +7,7 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import any_of
 from mqdssm.errors import AttributeNotFound, GenericDirectoryError
+from mqdssm.events import forest
 from mqdssm.events.context import Context
 from mqdssm.events.references import BATCH_TERMS, batched
 from mqdssm.model.dn import DN, normalize
@@ -99,12 +100,25 @@ def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
 
 
 def _entries(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
-    session = ctx.session
-    wanted = any_of(*(session.profile.dn_filter(name) for name in names))
     found: dict[str, Entry] = {}
-    for base in session.naming.guid_bases:
-        for entry in session.find(base, wanted, _MEMBER_ATTRIBUTES):
-            found[normalize(entry.dn)] = entry
+    elsewhere = [name for name in names if forest.is_elsewhere(ctx, name)]
+    here = [name for name in names if name not in elsewhere]
+    for session, listed in ((ctx.session, here), (ctx.session.catalog, elsewhere)):
+        if session is None or not listed:
+            continue
+        wanted = any_of(*(session.profile.dn_filter(name) for name in listed))
+        for base in session.naming.guid_bases:
+            for entry in session.find(base, wanted, _MEMBER_ATTRIBUTES):
+                found[normalize(entry.dn)] = entry
+    for name in elsewhere:
+        member = found.get(normalize(name))
+        if member is not None and not _is(member, QUEUE_CLASS):
+            raise GenericDirectoryError(
+                "a member of the distribution list is in another domain and no queue: a global catalog does "
+                "not hold what it stands for",
+                dn=member.dn,
+                hint="connect to a domain controller of that domain",
+            )
     return found
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.responses import Dereferenced
@@ -26,6 +26,8 @@ from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Holder, Missing, Row
 
 log = logging.getLogger(__name__)
+
+ASK_ITS_DOMAIN: Final = "connect to a domain controller of the object's own domain"
 
 Brought: TypeAlias = Mapping[str, Sequence[Dereferenced]] | None
 """What a server brought along of the objects an entry refers to; None: it was not asked, or cannot."""
@@ -66,8 +68,14 @@ class ElementDecoder:
         self._others: list[tuple[str, str]] = []  # LDAP attribute, class of what its DNs name
         self._of_computer: dict[str, None] = {}
         self._original: int | None = None
+        self._unknown: list[Row] = []
+        self._told = False
         for name in names:
-            self._add(table.row(name))
+            row = table.row(name)
+            if session.is_part_only and not row.in_catalog:
+                self._unknown.append(row)
+            else:
+                self._add(row)
 
     def _add(self, row: Row) -> None:
         profile = self._session.profile
@@ -89,9 +97,19 @@ class ElementDecoder:
             self._made.append((row, maker))
 
     @property
+    def session(self) -> Session:
+        """Whose entries are decoded."""
+        return self._session
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The LDAP attributes to ask for, in the order in which `element` takes their values."""
         return tuple(self._columns) or ("objectClass",)
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Attributes that the server, a global catalog, does not hold: set they may be all the same (M73)."""
+        return frozenset(row.adm for row in self._unknown)
 
     @property
     def multi(self) -> frozenset[str]:
@@ -148,6 +166,8 @@ class ElementDecoder:
             GenericDirectoryError: strict, and a value is missing that must be there or cannot be understood.
         """
         made: dict[str, Any] = {}
+        if self._unknown:
+            self._leave_out(dn)
         for row, column in self._plain:
             raw = values[column]
             try:
@@ -178,6 +198,26 @@ class ElementDecoder:
                 value = self._refused(row, dn, error)
             if value is not UNSET:
                 made[row.field] = value
+
+    def _leave_out(self, dn: str) -> None:
+        """Say that attributes stay unpopulated which a catalog does not hold: once, or as an error."""
+        asked = self._asked & self.unknown
+        if asked and self._strict:
+            raise GenericDirectoryError(
+                f"{self._table.name}.{', '.join(sorted(asked))} cannot be read: "
+                "a global catalog does not hold it",
+                dn=dn,
+                hint=ASK_ITS_DOMAIN,
+            )
+        if not self._told:
+            self._told = True
+            log.warning(
+                "%s and others: %s.%s is left out, a global catalog does not hold it: %s",
+                dn,
+                self._table.name,
+                ", ".join(sorted(self.unknown)),
+                ASK_ITS_DOMAIN,
+            )
 
     def _missing(self, row: Row, dn: str) -> Any:
         must = row.missing is Missing.ERROR and self._strict

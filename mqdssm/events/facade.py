@@ -225,6 +225,8 @@ def connect(
     authentication: Authentication | None = None,
     keytab: str | None = None,
     kerberos_host: str | None = None,
+    forest: bool = False,
+    catalog: str | Iterable[str] | None = None,
     create_server_objects: bool = True,
     check_msmq: bool = True,
 ) -> Directory:
@@ -247,6 +249,9 @@ def connect(
             ``"kerberos"`` or ``"external"``; None: simple with a user, external over ldapi.
         keytab: file with the user's Kerberos keys, instead of a password.
         kerberos_host: full name of the server in its tickets, if the URL has another one.
+        forest: look for queue managers, queues and users in all domains of a forest of Active Directory,
+            through a global catalog (decision M73).
+        catalog: URL of the global catalog, or several; None: the ports 3268 and 3269 of the servers.
         create_server_objects: make the ``server`` objects that mSMQSettings needs (decision M6).
         check_msmq: make sure that this is a directory of MSMQ: another one would answer every search with
             nothing.
@@ -275,7 +280,14 @@ def connect(
         authentication=authentication,
         keytab=keytab,
         kerberos_host=kerberos_host,
+        forest=forest,
+        catalog=catalog,
     )
+    session = _opened(options, check_msmq=check_msmq)
+    return Directory(session, create_server_objects=create_server_objects)
+
+
+def _opened(options: ConnectionOptions, *, check_msmq: bool) -> Session:
     session = Session.open(options)
     try:
         if check_msmq:
@@ -283,7 +295,7 @@ def connect(
     except BaseException:
         session.close()
         raise
-    return Directory(session, create_server_objects=create_server_objects)
+    return session
 
 
 def _filters(filters: Filter | Iterable[Filter]) -> tuple[Filter, ...]:

@@ -7,14 +7,17 @@ from typing import Final
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.filters import LdapFilter, all_of
+from mqdssm.directory.filters import Equal, LdapFilter, all_of, any_of
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.events import forest
 from mqdssm.events.attributes import check_names, names_to_read, read_with
+from mqdssm.events.computed import guid_of
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
-from mqdssm.events.decode import ElementDecoder, Found
-from mqdssm.events.references import batched
+from mqdssm.events.decode import Found
+from mqdssm.events.references import BATCH_TERMS, batched
 from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
+from mqdssm.events.views import View
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Site
 from mqdssm.model.filters import Filter, SortKey
@@ -71,17 +74,20 @@ def search(
     """
     names = names_to_read(table, attributes)
     keys = _sort_keys(table, sort)
-    criteria = _criteria(ctx, table, filters)
+    searched = forest.searched(ctx, table.ldap_class)
+    criteria = _criteria(ctx, table, filters, part_only=searched.is_part_only)
     needed = dict.fromkeys(names)
     needed.update(dict.fromkeys(key.attribute for key in keys))
     needed.update(dict.fromkeys(residual.attribute for residual in criteria.residuals))
     for name in tuple(needed):
         needed.update(dict.fromkeys(read_with(table, name)))
+    if searched is not ctx.session:
+        needed["Identifier"] = None  # by it they are read again in their own domain
     asked = frozenset(attributes or ())
-    decoder = ElementDecoder(table, needed, ctx.session, asked=asked, strict=False)
-    severe = ElementDecoder(table, needed, ctx.session, asked=asked, strict=True) if strict else None
+    view = View.of(table, needed, searched, asked, strict=strict)
+    own = view if searched is ctx.session else View.of(table, needed, ctx.session, asked, strict=strict)
     extra = tuple(name for name in needed if name not in names)
-    found = _elements(ctx, table, criteria, decoder, severe)
+    found = _elements(ctx, table, criteria, view, own)
     if keys:
         found = iter(_sorted(table, found, keys))
     return _without(found, extra)
@@ -100,7 +106,7 @@ def find_one(
             close()
 
 
-def _criteria(ctx: Context, table: ElementTable, filters: Sequence[Filter]) -> Criteria:
+def _criteria(ctx: Context, table: ElementTable, filters: Sequence[Filter], *, part_only: bool) -> Criteria:
     terms: list[LdapFilter] = [class_filter(ctx, table)]
     residuals: list[Residual] = []
     place: Filter | None = None
@@ -112,6 +118,8 @@ def _criteria(ctx: Context, table: ElementTable, filters: Sequence[Filter]) -> C
             continue
         site = _site_of(ctx, table, expression)
         term = to_ldap(table, expression, ctx.session, site_dn=site)
+        if part_only and not table.row(expression.attribute).in_catalog:
+            term = None  # to a global catalog no object has the attribute (M73)
         if term is not None:
             terms.append(term)
         if term is None or not is_exact(table, expression):
@@ -141,39 +149,76 @@ def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | Non
 
 
 def _elements(
-    ctx: Context,
-    table: ElementTable,
-    criteria: Criteria,
-    decoder: ElementDecoder,
-    severe: ElementDecoder | None,
+    ctx: Context, table: ElementTable, criteria: Criteria, view: View, own: View
 ) -> Iterator[DirectoryObject]:
-    references = decoder.references()
-    size = min(BATCH_ENTRIES, ctx.session.options.page_size)
-    for batch in batched(_entries(ctx, table, criteria, decoder), size):
-        decoder.prefetch(batch, references)
-        for dn, values, _ in batch:
-            found = decoder.element(dn, values, references)
-            if all(residual.holds(found) for residual in criteria.residuals):
-                yield found if severe is None else severe.element(dn, values, references)
+    """The elements that satisfy the criteria.
 
-
-def _entries(
-    ctx: Context, table: ElementTable, criteria: Criteria, decoder: ElementDecoder
-) -> Iterator[Found]:
-    columns = decoder.columns
-    try:
-        if criteria.place is not None:
+    Args:
+        ctx: of the directory.
+        table: of the element.
+        criteria: what is asked for.
+        view: of what is searched, which may be a global catalog.
+        own: of the domain controller, which holds all of the objects of its domain.
+    """
+    if criteria.place is not None:
+        columns = tuple(dict.fromkeys((*own.decoder.columns, *view.decoder.columns)))
+        try:
             entry = _entry_of(ctx, table, criteria, criteria.place, columns)
-            yield entry.dn, [entry.all(column) or None for column in columns], None
-            return
-        base = search_base(table.ldap_class, ctx.root, ctx.configuration)
-        rows = ctx.session.rows(
-            base, criteria.wanted, columns, multi=decoder.multi, references=decoder.referring
-        )
+        except ObjectNotFound:
+            return  # 3.1.6.4.x.2: nothing found is an empty list
+        there = view if forest.is_elsewhere(ctx, entry.dn) else own
+        values = [entry.all(column) or None for column in there.decoder.columns]
+        yield from there.elements([(entry.dn, values, None)], criteria.residuals)
+        return
+    size = min(BATCH_ENTRIES, ctx.session.options.page_size)
+    for batch in batched(_entries(table, criteria, view), size):
+        others = batch
+        if view is not own and view.decoder.unknown:
+            again, others = _by_domain(ctx, batch, view)
+            for some in batched(again, BATCH_TERMS):
+                yield from own.elements(_read_again(ctx, criteria, own, some), criteria.residuals)
+        yield from view.elements(others, criteria.residuals)
+
+
+def _entries(table: ElementTable, criteria: Criteria, view: View) -> Iterator[Found]:
+    session, decoder = view.decoder.session, view.decoder
+    base = search_base(table.ldap_class, session.naming.root, session.naming.configuration)
+    rows = session.rows(
+        base, criteria.wanted, decoder.columns, multi=decoder.multi, references=decoder.referring
+    )
+    try:
         for dn, *values, brought in rows:
             yield dn, values, brought
     except ObjectNotFound:
-        return  # 3.1.6.4.x.2: nothing found is an empty list
+        return  # 3.1.6.4.x.2
+
+
+def _by_domain(ctx: Context, batch: Sequence[Found], view: View) -> tuple[list[UUID], list[Found]]:
+    """The GUIDs of objects of the own domain, and the others."""
+    place = view.decoder.columns.index("objectGUID")
+    own: list[UUID] = []
+    others: list[Found] = []
+    for found in batch:
+        guid = guid_of(found[1][place])
+        if guid is None or forest.is_elsewhere(ctx, found[0]):
+            others.append(found)
+        else:
+            own.append(guid)
+    return own, others
+
+
+def _read_again(ctx: Context, criteria: Criteria, own: View, guids: Sequence[UUID]) -> list[Found]:
+    """Objects that the catalog found, from the domain controller, whose word counts if they differ."""
+    decoder = own.decoder
+    wanted = all_of(criteria.wanted, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids)))
+    rows = ctx.session.rows(
+        ctx.session.naming.default,
+        wanted,
+        decoder.columns,
+        multi=decoder.multi,
+        references=decoder.referring,
+    )
+    return [(dn, values, brought) for dn, *values, brought in rows]
 
 
 def _entry_of(
@@ -192,7 +237,7 @@ def _entry_of(
     if criteria.wanted == class_filter(ctx, table):
         return found
     # the other filters are the server's to judge: ask it for the object once more, with all of them
-    return ctx.session.get(found.dn, columns, object_filter=criteria.wanted)
+    return forest.get(ctx, found.dn, columns, criteria.wanted)
 
 
 def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:

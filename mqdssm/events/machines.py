@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from mqdssm.directory.filters import LdapFilter
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.events import forest
 from mqdssm.events.context import Context, Machine
 from mqdssm.model.dn import DN
 from mqdssm.tables.places import computer_dn
@@ -52,17 +53,18 @@ def with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> T:
 def _at_its_place(ctx: Context, name: str) -> Machine | None:
     place = computer_dn(ctx.root, name)
     try:
-        entry = ctx.session.get(place, ["objectSid"], object_filter=_class(ctx))
+        entry = forest.get(ctx, place, ["objectSid"], _class(ctx))
     except ObjectNotFound:
         return None
     return _machine(entry.dn, entry.first("objectSid"))
 
 
 def _by_search(ctx: Context, name: str) -> Machine:
-    wanted = ctx.session.profile.computer_filter(name)
+    session = forest.searched(ctx, COMPUTER_CLASS)
+    wanted = session.profile.computer_filter(name)
     found = [
         _machine(entry.dn, entry.first("objectSid"))
-        for entry in ctx.session.find(ctx.root, wanted, ["objectSid"])
+        for entry in session.find(session.naming.root, wanted, ["objectSid"])
     ]
     if not found:
         raise ObjectNotFound(

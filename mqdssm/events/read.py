@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from mqdssm.errors import EndOfData
+from mqdssm.events import forest
 from mqdssm.events.attributes import check_names, names_to_read
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import checked_value
@@ -39,8 +40,11 @@ def read(
             )
         return found
     names = names_to_read(table, attributes)
-    decoder = ElementDecoder(table, names, ctx.session, asked=frozenset(attributes or ()), strict=True)
-    entry = ctx.session.get(target, decoder.columns, object_filter=class_filter(ctx, table))
+    asked = frozenset(attributes or ())
+    decoder = ElementDecoder(table, names, ctx.session, asked=asked, strict=True)
+    entry = forest.get(ctx, target, decoder.columns, class_filter(ctx, table))
+    if (session := forest.holder(ctx, entry.dn)) is not ctx.session:
+        decoder = ElementDecoder(table, names, session, asked=asked, strict=True)
     return decoder.from_entry(entry)
 
 

@@ -21,6 +21,7 @@ DN_TERMS_MAX: Final = 500
 REMEMBERED_MAX: Final = 50_000
 """Objects remembered in one operation: then the memory starts anew, so that long lists stay flat."""
 
+_COMPUTER: Final = "computer"
 BROUGHT: Final = ("objectGUID", "objectClass")
 """What a page brings along of each object that its entries refer to."""
 
@@ -106,7 +107,7 @@ class References:
     def fetch_computers(self, dns: Iterable[str]) -> None:
         """Look up many computers at once."""
         attributes = self._computer_attributes or ("objectClass",)
-        for key, entry in self._fetch(dns, self._computers, attributes, "computer"):
+        for key, entry in self._fetch(dns, self._computers, attributes, _COMPUTER):
             self._computers[key] = entry
 
     def dns_of(self, identifiers: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
@@ -115,16 +116,22 @@ class References:
         of_class = self._session.profile.class_filter(ldap_class)
         for batch in batched(dict.fromkeys(identifiers), BATCH_TERMS):
             wanted = And((of_class, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in batch))))
-            for base in self._bases(ldap_class):
-                for entry in self._session.find(base, wanted, ["objectGUID"]):
+            session, bases = self._place_of(ldap_class)
+            for base in bases:
+                for entry in session.find(base, wanted, ["objectGUID"]):
                     guid = _guid(entry.first("objectGUID"))
                     if guid is not None:
                         found[guid] = entry.dn
         return found
 
-    def _bases(self, ldap_class: str) -> tuple[DN, ...]:
-        """Where objects of a class are searched for."""
-        return self._session.naming.bases_for(configuration=is_in_configuration(ldap_class))
+    def _place_of(self, ldap_class: str) -> tuple[Session, tuple[DN, ...]]:
+        """Where objects of a class are searched for: those of other domains in the global catalog (M73)."""
+        session, configuration = self._session, is_in_configuration(ldap_class)
+        if session.options.forest and not configuration:
+            if ldap_class == _COMPUTER:  # above an object of the own domain, with all its attributes
+                return session, (session.naming.default,)
+            session = session.catalog or session
+        return session, session.naming.bases_for(configuration=configuration)
 
     def _fetch(
         self,
@@ -140,10 +147,11 @@ class References:
         for batch in batched(unknown.items(), DN_TERMS_MAX):
             missing = dict(batch)
             wanted = And((of_class, any_of(*(profile.dn_filter(dn) for dn in missing.values()))))
-            for base in self._bases(ldap_class):
+            session, bases = self._place_of(ldap_class)
+            for base in bases:
                 if not missing:
                     break
-                for entry in self._session.find(base, wanted, attributes):
+                for entry in session.find(base, wanted, attributes):
                     key = normalize(entry.dn)
                     if missing.pop(key, None) is not None:
                         yield key, entry

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.events import forest
 from mqdssm.events.attributes import KEYS
 from mqdssm.events.context import Context
 from mqdssm.events.machines import with_machine
@@ -30,18 +31,25 @@ def entry_at(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequen
     Raises:
         ObjectNotFound: nothing is there, or something else.
     """
-    return ctx.session.get(dn, attributes, object_filter=class_filter(ctx, table))
+    return forest.get(ctx, dn, attributes, class_filter(ctx, table))
 
 
 def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: Sequence[str]) -> Entry:
-    """The entry that an element stands for ([MS-MQDSSM] 3.1.6.2.x.2, 3.1.6.7.x.2): its GUID counts first.
+    """The entry that an element stands for ([MS-MQDSSM] 3.1.6.2.x.2, 3.1.6.7.x.2), to be changed.
 
     Raises:
-        GenericDirectoryError: the element does not say which object it is.
+        GenericDirectoryError: the element does not say which object it is, or it is in another domain (M73).
         ObjectNotFound: there is no such object.
     """
+    entry = _located(ctx, table, obj, attributes)
+    ctx.session.refuse_elsewhere("change", entry.dn)
+    return entry
+
+
+def _located(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: Sequence[str]) -> Entry:
+    """The same, wherever it is: its GUID counts first."""
     if obj.is_populated("Identifier") and obj.identifier is not None:
-        return ctx.session.get(obj.identifier, attributes, object_filter=class_filter(ctx, table))
+        return forest.get(ctx, obj.identifier, attributes, class_filter(ctx, table))
     full_path = getattr(obj, "full_path", None)
     if full_path:
         return entry_at(ctx, table, full_path, attributes)
@@ -134,7 +142,8 @@ def user_of(ctx: Context, table: ElementTable, sid: str, attributes: Sequence[st
         GenericDirectoryError: no user, or several, have that SID.
     """
     wanted = And((class_filter(ctx, table), Equal("objectSid", bytes(Sid.parse(sid)))))
-    found: Iterator[Entry] = ctx.session.find(ctx.root, wanted, attributes)
+    session = forest.searched(ctx, table.ldap_class)
+    found: Iterator[Entry] = session.find(session.naming.root, wanted, attributes)
     entries = list(found)
     if len(entries) != 1:
         count = "no user has" if not entries else f"{len(entries)} users have"

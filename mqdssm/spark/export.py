@@ -35,6 +35,8 @@ def export(
     ca_file: str | os.PathLike[str] | None = None,
     profile: str = "auto",
     naming_context: str | None = None,
+    forest: bool = False,
+    catalog: str | Sequence[str] = (),
     allow_clear_text: bool = False,
 ) -> Manifest:
     """Export types of objects to ``DIR/<type>/part-*.parquet``, and write ``DIR/manifest.json`` last.
@@ -53,6 +55,8 @@ def export(
         ca_file: PEM file of the authorities to trust.
         profile: kind of server, or ``auto``.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
+        forest: look for objects of all domains, through a global catalog (decision M73).
+        catalog: one or several global catalogs; none: the servers' own.
         allow_clear_text: let the password go in clear text to another machine.
 
     Returns:
@@ -75,6 +79,8 @@ def export(
         "cafile": "" if ca_file is None else str(Path(ca_file).resolve()),
         "profile": profile,
         "namingcontext": naming_context or "",
+        "forest": str(forest),
+        "catalog": catalog if isinstance(catalog, str) else " ".join(catalog),
         "allowcleartext": str(allow_clear_text),
     }
     with _credentials(password) as credentials:

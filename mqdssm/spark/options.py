@@ -31,6 +31,8 @@ NAMES: Final = (
     "cafile",
     "profile",
     "namingcontext",
+    "forest",
+    "catalog",
     "allowcleartext",
 )
 _SECRET: Final = re.compile(r"(?i)pass|pw|secret|token")
@@ -51,6 +53,8 @@ class SourceOptions:
         cafile: PEM file of the authorities to trust; None: those of the system.
         profile: kind of server, or ``auto``.
         namingcontext: where computers, queues and users are, if not below the root (decision M8).
+        forest: look for objects of all domains, through a global catalog (decision M73).
+        catalogs: global catalogs, tried in turn; none: the servers' own.
         allowcleartext: let the password go in clear text to another machine.
     """
 
@@ -64,6 +68,8 @@ class SourceOptions:
     cafile: str | None = None
     profile: str = "auto"
     namingcontext: str | None = None
+    forest: bool = False
+    catalogs: tuple[str, ...] = ()
     allowcleartext: bool = False
 
     @classmethod
@@ -100,6 +106,8 @@ class SourceOptions:
             cafile=given.get("cafile") or None,
             profile=given.get("profile") or "auto",
             namingcontext=given.get("namingcontext") or None,
+            forest=_flag(given, "forest"),
+            catalogs=_urls(given.get("catalog", "")),
             allowcleartext=_flag(given, "allowcleartext"),
         )
 
@@ -147,6 +155,8 @@ class SourceOptions:
             profile=self.profile,
             read_only=True,
             naming_context=self.namingcontext,
+            forest=self.forest,
+            catalog=self.catalogs,
             allow_clear_text=self.allowcleartext,
         )
 
@@ -182,5 +192,5 @@ def _urls(text: str) -> tuple[str, ...]:
     urls = tuple(text.split())
     for url in urls:
         if "@" in urlsplit(url).netloc:
-            raise ConfigError("option url holds a user or password: use user and credentialsfile")
+            raise ConfigError("option url or catalog holds a user or password: use user and credentialsfile")
     return urls

@@ -132,6 +132,11 @@ class Row:
         """Whether an unset LDAP attribute stands for ``default``."""
         return self.missing is Missing.DEFAULT
 
+    @property
+    def in_catalog(self) -> bool:
+        """Whether a global catalog of Active Directory holds all that it is read from (decision M73)."""
+        return all(map(schema.in_catalog, (*self.ldap, *self.computer_ldap)))
+
     def decode(self, values: Sequence[bytes]) -> Any:
         """The abstract value of an LDAP attribute, for rows that are not computed.
 

@@ -46,6 +46,12 @@ def attribute(name: str) -> AttributeType:
     return found
 
 
+def in_catalog(name: str) -> bool:
+    """Whether Active Directory's global catalogs hold an attribute; not those that are unknown here."""
+    found = ATTRIBUTES.get(name.lower())
+    return found is not None and found.catalog
+
+
 def object_class(name: str) -> ObjectClass:
     """Find an object class by name, whatever its case.
 

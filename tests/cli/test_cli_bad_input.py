@@ -239,10 +239,14 @@ def test_server_gone_in_the_middle_of_a_list(cli, machine, openldap_server, open
     for number in range(1100):  # more than a page: what was printed cannot be taken back
         openldap_directory.create(mqdssm.Queue(pathname=rf"{machine.name}\gone{number}"))
     with Proxy("127.0.0.1", openldap_server.port) as proxy:
-        wanted = ("list", "queue", "--url", proxy.url, "--tls", "none", "-o", "json")
+        # what needs no other connection for what the queues refer to
+        shown = ("--attributes", "Identifier,Security,Label,Pathname")
+        wanted = ("list", "queue", *shown, "--url", proxy.url, "--tls", "none", "-o", "json")
         count = len(json.loads(cli(*wanted).stdout))
         sent = max(len(recording.down) for recording in proxy.recordings)
-        proxy.arm(down=sent - 1000)
+        proxy.arm(down=sent - 1000)  # another connection takes over
+        assert len(json.loads(cli(*wanted).stdout)) == count
+        proxy.arm(down=sent - 1000, for_good=True)
         result = cli(*wanted, code=3)
     assert 1000 <= result.stdout.count("Identifier") < count
     # half an answer is no JSON document

@@ -1,5 +1,7 @@
 """Doctor on a domain controller: what the user who is logged in may do, before it is tried."""
 
+from typing import Any
+
 import pytest
 from ad_world import Domain
 from samba_tools import SambaTools
@@ -7,6 +9,7 @@ from samba_tools import SambaTools
 import mqdssm
 from mqdssm.cli.checks import Finding, Patient, State
 from mqdssm.cli.checks_directory import rights as check
+from mqdssm.cli.checks_server import catalog
 from mqdssm.cli.settings import Loaded, Settings
 from mqdssm.events.facade import Directory
 from mqdssm.tables import rights
@@ -109,3 +112,33 @@ def test_an_object_that_is_hidden(domain: Domain) -> None:
         finally:
             session.modify(manager, {DESCRIPTOR: [again(before)]})
         assert said(found, manager).state is State.WARNING
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "words"),
+    [
+        ({}, State.OK, ":3269 answers"),
+        ({"forest": True}, State.OK, ":3269 answers"),
+        ({"catalog": "ldap://127.0.0.1:9"}, State.OK, "none answers at ldap://127.0.0.1:9"),
+        ({"catalog": "ldap://127.0.0.1:9", "forest": True}, State.PROBLEM, "none answers"),
+    ],
+)
+def test_whether_a_global_catalog_answers(
+    domain: Domain, more: dict[str, Any], state: State, words: str
+) -> None:
+    server = domain.server
+    with domain.as_user(server.user, server.password, connect_timeout_s=2, **more) as directory:
+        session = directory.session
+        (found,) = catalog(Patient(Loaded(Settings(), {}), session.options, session, ()))
+        assert (found.state, words in found.text) == (state, True)
+
+
+def test_a_catalog_as_the_server(domain: Domain) -> None:
+    server = domain.server
+    with mqdssm.connect(
+        server.gc_url, user=server.user, password=server.password, ca_file=server.ca_file
+    ) as directory:
+        session = directory.session
+        (found,) = catalog(Patient(Loaded(Settings(), {}), session.options, session, ()))
+        assert found.state is State.WARNING
+        assert "takes no changes" in found.text

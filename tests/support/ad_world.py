@@ -1,6 +1,5 @@
 """A domain for the tests of Active Directory: our directory, the controller, and its own tools."""
 
-import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,19 +59,45 @@ class Domain:
             yield directory
 
     @contextmanager
+    def proxy(self, port: int, folder: Path, **limits: Any) -> Iterator[LimitsProxy]:
+        """The proxy that does what Windows does and Samba does not, before one of the controller's ports."""
+        with LimitsProxy(
+            self.server.address,
+            port,
+            folder,
+            ca_file=self.server.ca_file,
+            limits=Limits(**limits),
+            system_socket=self.server.folder / "private" / "ldap_priv" / "ldapi",
+        ) as proxy:
+            yield proxy
+
+    @contextmanager
+    def in_forest(
+        self, folder: Path, *, other_domain: str = "", **more: Any
+    ) -> Iterator[tuple[mqdssm.Directory, LimitsProxy, LimitsProxy]]:
+        """The directory of a whole forest, its domain controller and its catalog as narrow as Windows'."""
+        with (
+            self.proxy(636, folder / "dc", other_domain=other_domain) as controller,
+            self.proxy(3269, folder / "gc", other_domain=other_domain, catalog=True) as catalog,
+        ):
+            both = folder / "both.pem"
+            both.write_text("".join(Path(one.ca_file).read_text() for one in (controller, catalog)))
+            with mqdssm.connect(
+                controller.ldaps_url,
+                user=self.server.user,
+                password=self.server.password,
+                ca_file=str(both),
+                forest=True,
+                catalog=catalog.ldaps_url,
+                **more,
+            ) as directory:
+                yield directory, controller, catalog
+
+    @contextmanager
     def behind_limits(self, folder: Path, **limits: Any) -> Iterator[tuple[mqdssm.Directory, LimitsProxy]]:
         """The directory through the proxy that does what Windows does and Samba does not."""
-        parts = urllib.parse.urlsplit(self.server.ldaps_url)
-        assert parts.hostname
         with (
-            LimitsProxy(
-                parts.hostname,
-                parts.port or 636,
-                folder / "proxy",
-                ca_file=self.server.ca_file,
-                limits=Limits(**limits),
-                system_socket=self.server.folder / "private" / "ldap_priv" / "ldapi",
-            ) as proxy,
+            self.proxy(636, folder / "proxy", **limits) as proxy,
             mqdssm.connect(
                 proxy.ldaps_url, user=self.server.user, password=self.server.password, ca_file=proxy.ca_file
             ) as directory,

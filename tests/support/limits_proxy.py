@@ -17,6 +17,7 @@ from typing import Any, Final, Self, TypeVar
 import ldap_requests as requests
 from answers import result
 from ldap_requests import Request, decode_request
+from limits_forest import from_samba, is_in, to_samba
 from limits_rules import (
     REFERRAL,
     SIZE_LIMIT_EXCEEDED,
@@ -30,6 +31,7 @@ from limits_rules import (
 )
 
 from mqdssm.directory.ber import boolean, integer, octet_string, sequence, tlv
+from mqdssm.directory.entries import parse_entry
 from mqdssm.directory.requests import Control
 from mqdssm.directory.responses import (
     EXTENDED_RESPONSE,
@@ -252,12 +254,14 @@ class Conversation:
         splitter = MessageSplitter()
         while data := await reader.read(262144):
             buffer, messages = splitter.feed(data)
+            buffer = from_samba(buffer, self._proxy.limits.other_domain)
             for message in messages:
                 self._answer(buffer, message)
             await self._client.drain()
 
     async def _request(self, buffer: bytes, message: Message) -> None:
         request = decode_request(buffer, message)
+        buffer = to_samba(buffer, self._proxy.limits.other_domain)
         refusal = self._proxy.verdict(request, secured=self._secured)
         if refusal is not None:
             more = self._to_the_trap() if refusal.code == REFERRAL else b""
@@ -278,7 +282,9 @@ class Conversation:
             return
         passed = _whole(buffer, message)
         if request.search is not None:
-            passed, state = passed_on(request, request.search, self._proxy.limits)
+            asked = decode_request(buffer, message)
+            assert asked.search is not None
+            passed, state = passed_on(asked, asked.search, self._proxy.limits)
             self._searches[request.id] = (request, state)
         self._server.write(passed)
 
@@ -305,6 +311,10 @@ class Conversation:
             self._client.write(_whole(buffer, message))
 
     def _entry(self, buffer: bytes, message: Message, state: SearchState) -> None:
+        limits = self._proxy.limits
+        name = parse_entry(buffer, message.start, message.end)[0].decode()
+        if not limits.catalog and is_in(name, limits.other_domain):
+            return  # another controller's
         state.entries += 1
         if state.entries > state.entries_max:
             state.cut = True

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import ldap_requests as requests
+import limits_forest
 from ldap_requests import Request, Search
 
 from mqdssm.directory.ber import SEQUENCE, SET, integer, octet_string, sequence, tlv
@@ -83,6 +84,9 @@ class Limits:
         guid_on_add: an add may name its objectGUID (fSpecifyGUIDOnAdd). It is then made over the controller's
             own socket, by the system itself, whatever the rights of the client.
         references: searches below a base also return a reference, to the trap.
+        catalog: the server is a global catalog: only the partial attribute set is returned and searched.
+        other_domain: the unit ``OU=...`` that plays another domain, without its type: a catalog calls it
+            ``DC=...``, a domain controller refers to it.
     """
 
     page_entries: int = 1000
@@ -95,6 +99,8 @@ class Limits:
     windows_escapes: bool = True
     guid_on_add: bool = False
     references: bool = False
+    catalog: bool = False
+    other_domain: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,7 @@ class SearchState:
         refer: a reference to the trap goes before the end.
         entries: how many have come.
         cut: whether some were left out.
+        partial: only attributes of the partial set are returned.
     """
 
     entries_max: float = float("inf")
@@ -126,6 +133,7 @@ class SearchState:
     refer: bool = False
     entries: int = 0
     cut: bool = False
+    partial: bool = False
 
 
 def judge(request: Request, limits: Limits, *, secured: bool) -> Refusal | None:
@@ -134,6 +142,8 @@ def judge(request: Request, limits: Limits, *, secured: bool) -> Refusal | None:
         return Refusal(
             STRONGER_AUTH_REQUIRED, "00002028: LdapErr: the server requires binds to turn on integrity"
         )
+    if not limits.catalog and limits_forest.is_in(request.dn, limits.other_domain):
+        return Refusal(REFERRAL, "0000202B: RefErr: DSID-031007F3, data 0, 1 access points")
     if request.tag in {requests.ADD, requests.MODIFY_DN}:
         return _judge_name(request.new_rdn or request.dn, limits)
     if request.search is not None:
@@ -196,6 +206,7 @@ def odd_value(leaf: LdapFilter) -> str:
 def passed_on(request: Request, search: Search, limits: Limits) -> tuple[bytes, SearchState]:
     """The search that goes to the server, and how to cut what it answers."""
     state = SearchState(refer=limits.references and search.scope is not Scope.BASE)
+    state.partial = limits.catalog and bool(request.dn or search.scope is not Scope.BASE)
     controls: list[Control] = []
     paged = False
     for control in request.controls:
@@ -226,7 +237,7 @@ def passed_on(request: Request, search: Search, limits: Limits) -> tuple[bytes, 
         request.id,
         request.dn,
         search.scope,
-        encode(search.filter),
+        encode(limits_forest.partial_filter(search.filter) if state.partial else search.filter),
         # no names is all of them on the wire; our encoder asks for none then
         attributes or ["*"],
         size_limit=search.size_limit,
@@ -240,6 +251,8 @@ def passed_on(request: Request, search: Search, limits: Limits) -> tuple[bytes, 
 def cut_entry(buffer: bytes, message: Message, state: SearchState, limits: Limits) -> bytes:
     """The entry as a message of its own, its long attributes split and its names as Windows writes them."""
     name, pairs = parse_entry(buffer, message.start, message.end)
+    if state.partial:
+        pairs = limits_forest.partial_entry(pairs)
     written = []
     for description, values in pairs:
         if limits.windows_escapes and description.lower() in _DN_VALUED:

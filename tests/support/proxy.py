@@ -27,11 +27,13 @@ class Fault:
         up: bytes to the server that still pass.
         down: bytes to the client that still pass.
         stall: keep the connections open and say nothing more, instead of closing them.
+        for_good: all connections are cut, and new ones closed at once from then on.
     """
 
     up: int | None = None
     down: int | None = None
     stall: bool = False
+    for_good: bool = False
     struck: threading.Event = field(default_factory=threading.Event)
 
 
@@ -57,9 +59,16 @@ class Proxy:
     def url(self) -> str:
         return f"ldap://{self.host}:{self.port}"
 
-    def arm(self, *, up: int | None = None, down: int | None = None, stall: bool = False) -> Fault:
+    def arm(
+        self,
+        *,
+        up: int | None = None,
+        down: int | None = None,
+        stall: bool = False,
+        for_good: bool = False,
+    ) -> Fault:
         """Let so many bytes pass in one direction, then cut all connections (or stall them)."""
-        fault = Fault(up, down, stall)
+        fault = Fault(up, down, stall, for_good)
         with self._lock:
             self._fault = fault
         return fault
@@ -134,6 +143,8 @@ class Proxy:
                         time.sleep(self.down_delay_s)
                         sink.sendall(bytes((octet,)))
                 if verdict == "cut":
+                    if self.refuse:
+                        self.cut_all()
                     break
                 if verdict == "stall":
                     self._hold(source)
@@ -162,6 +173,7 @@ class Proxy:
                 else:
                     fault.down = left - len(data)
                 return data, ""
+            self.refuse = self.refuse or fault.for_good
             fault.struck.set()
             if not fault.stall:
                 self._fault = None

@@ -56,6 +56,7 @@ class ActiveDirectory(Profile):
     )
     change_counter: ClassVar[str | None] = "uSNChanged"
     computes_rights: ClassVar[bool] = True
+    has_catalog: ClassVar[bool] = True
     hidden_hint: ClassVar[str] = rights.HIDDEN
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile

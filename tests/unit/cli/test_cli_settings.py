@@ -16,11 +16,19 @@ VALUES = {  # setting: (option, variable, file), each another value
     "ca_file": (Path("/o"), "/e", "/f"),
     "profile": ("o", "e", "f"),
     "naming_context": ("dc=o", "dc=e", "dc=f"),
+    "forest": (True, "true", True),
+    "catalog": (("ldap://o",), "ldap://e", "ldap://f"),
     "read_only": (True, "true", True),
     "allow_clear_text": (True, "1", True),
     "log_file": (None, "/e", "/f"),
 }
-SEEN = {"url": ("ldap://{}",), "password_file": Path("/{}"), "ca_file": Path("/{}"), "log_file": Path("/{}")}
+SEEN = {
+    "url": ("ldap://{}",),
+    "catalog": ("ldap://{}",),
+    "password_file": Path("/{}"),
+    "ca_file": Path("/{}"),
+    "log_file": Path("/{}"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +68,7 @@ def test_precedence(name, monkeypatch, tmp_path):
         from_option = load({name: option})
         assert from_option.sources == {name: f"--{name.replace('_', '-')}"}
         found.append(getattr(from_option.settings, name))
-    if name not in {"read_only", "allow_clear_text"}:
+    if name not in {"read_only", "allow_clear_text", "forest"}:
         assert len(set(found)) == len(found)
     else:
         assert found == [True, True, True]

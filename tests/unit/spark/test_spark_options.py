@@ -25,8 +25,11 @@ def test_everything_that_can_be_said_is_kept() -> None:
             tls="starttls",
             cafile="/etc/ca.pem",
             profile="openldap",
+            forest="true",
+            catalog="ldap://c ldaps://d",
         )
     )
+    assert (parsed.forest, parsed.catalogs) == (True, ("ldap://c", "ldaps://d"))
     assert parsed.object == "QueueManager"
     assert [column.name for column in parsed.columns] == ["ComputerName", "Identifier"]
     assert parsed.urls == ("ldap://a", "ldaps://b")
@@ -37,6 +40,7 @@ def test_everything_that_can_be_said_is_kept() -> None:
 def test_what_is_left_out_or_empty_has_a_default() -> None:
     parsed = SourceOptions.parse(options(user="", tls="", columns="", profile=""))
     assert (parsed.user, parsed.tls, parsed.cafile, parsed.profile) == (None, None, None, "auto")
+    assert (parsed.forest, parsed.catalogs) == (False, ())
     assert parsed.password() is None
     assert "Pathname" in [column.name for column in parsed.columns]
 

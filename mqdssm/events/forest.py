@@ -1,0 +1,62 @@
+"""Objects of all domains, through a global catalog where that was asked for (decisions M8, M73).
+
+A catalog holds each object of the forest, with a part of its attributes. What it does not hold is read from
+the domain controller where the object is of its domain; of other domains it is not known, which is never
+taken for "unset".
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import LdapFilter
+from mqdssm.directory.session import Session
+from mqdssm.errors import ObjectNotFound
+from mqdssm.events.context import Context
+from mqdssm.model.dn import DN
+from mqdssm.tables.places import is_in_configuration
+
+
+def searched(ctx: Context, ldap_class: str) -> Session:
+    """The session that objects of a class are searched with: the global catalog, where one was asked for."""
+    return (None if is_in_configuration(ldap_class) else ctx.session.catalog) or ctx.session
+
+
+def is_elsewhere(ctx: Context, dn: str | DN) -> bool:
+    """Whether a name is one of another domain, so that only the catalog knows the object."""
+    if not ctx.session.options.forest:
+        return False
+    parsed = dn if isinstance(dn, DN) else DN.parse(dn)
+    return ctx.session.naming.other_domain(parsed) is not None
+
+
+def holder(ctx: Context, dn: str | DN) -> Session:
+    """The session that reads the object of a name."""
+    return (ctx.session.catalog if is_elsewhere(ctx, dn) else None) or ctx.session
+
+
+def get(ctx: Context, target: str | DN | UUID, attributes: Sequence[str], object_filter: LdapFilter) -> Entry:
+    """Read one object, wherever in the forest it is: all of it in the own domain, else what catalogs hold.
+
+    Args:
+        ctx: of the directory.
+        target: its DN or its objectGUID.
+        attributes: to return.
+        object_filter: what it must satisfy; of attributes that a catalog holds.
+
+    Raises:
+        ObjectNotFound: there is no such object.
+    """
+    if not isinstance(target, UUID):
+        return holder(ctx, target).get(target, attributes, object_filter=object_filter)
+    if not ctx.session.options.forest:
+        return ctx.session.get(target, attributes, object_filter=object_filter)
+    try:
+        # an objectGUID anywhere counts more than one that an object of this domain had elsewhere (M37)
+        return ctx.session.get(target, attributes, object_filter=object_filter, only_own=True)
+    except ObjectNotFound:
+        catalog = ctx.session.catalog or ctx.session
+        found = catalog.get(target, attributes, object_filter=object_filter)
+    if is_elsewhere(ctx, found.dn):
+        return found
+    return ctx.session.get(found.dn, attributes, object_filter=object_filter)

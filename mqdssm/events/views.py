@@ -1,0 +1,83 @@
+"""How one server's entries become the elements of a look-up."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from mqdssm.directory.session import Session
+from mqdssm.errors import GenericDirectoryError
+from mqdssm.events.criteria import Residual
+from mqdssm.events.decode import ASK_ITS_DOMAIN, ElementDecoder, Found
+from mqdssm.events.references import References
+from mqdssm.model.base import DirectoryObject
+from mqdssm.tables.element_table import ElementTable
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The decoders of a look-up for the entries of one server.
+
+    Attributes:
+        table: of the element.
+        decoder: a lenient one, of what is looked at.
+        severe: a strict one, of what is found (M40); None: the other one serves.
+        references: their memory.
+    """
+
+    table: ElementTable
+    decoder: ElementDecoder
+    severe: ElementDecoder | None
+    references: References
+
+    @classmethod
+    def of(
+        cls,
+        table: ElementTable,
+        names: Iterable[str],
+        session: Session,
+        asked: frozenset[str],
+        *,
+        strict: bool,
+    ) -> Self:
+        """The view of a session.
+
+        Args:
+            table: of the element.
+            names: the attributes to set.
+            session: whose entries they are.
+            asked: attributes that the caller asked for by name.
+            strict: a value of a found object that is missing or damaged is an error.
+        """
+        names = tuple(names)
+        decoder = ElementDecoder(table, names, session, asked=asked, strict=False)
+        severe = ElementDecoder(table, names, session, asked=asked, strict=True) if strict else None
+        return cls(table, decoder, severe, decoder.references())
+
+    def elements(self, entries: Sequence[Found], residuals: Sequence[Residual]) -> Iterator[DirectoryObject]:
+        """The elements of some entries that pass all tests."""
+        self.decoder.prefetch(entries, self.references)
+        for dn, values, _ in entries:
+            found = self.decoder.element(dn, values, self.references)
+            if not self._passes(found, dn, residuals):
+                continue
+            yield found if self.severe is None else self.severe.element(dn, values, self.references)
+
+    def _passes(self, found: DirectoryObject, dn: str, residuals: Sequence[Residual]) -> bool:
+        """Whether an element passes all tests.
+
+        Raises:
+            GenericDirectoryError: nobody knows: a list without the object could be too short, one with it
+                wrong (decision M73).
+        """
+        unknown = self.decoder.unknown
+        if not all(one.holds(found) for one in residuals if one.attribute not in unknown):
+            return False
+        for residual in residuals:
+            if residual.attribute in unknown:
+                raise GenericDirectoryError(
+                    "nobody can tell whether an object of another domain is searched for: a global catalog "
+                    f"does not hold {self.table.name}.{residual.attribute}",
+                    dn=dn,
+                    hint=f"{ASK_ITS_DOMAIN}, or leave that filter out",
+                )
+        return True
