@@ -2,7 +2,10 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +16,9 @@ for folder in (TESTS / "support", TESTS.parent / ".ci"):
         sys.path.insert(0, str(folder))
 
 import conformance  # noqa: E402  found through the path above
+
+if TYPE_CHECKING:
+    from mqdssm.testing import SambaDomainController
 
 # No deadline: the machines that run this have two busy cores, and a slow example is no wrong one.
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -25,6 +31,7 @@ settings.load_profile(os.environ.get("MQDSSM_TEST_PROFILE") or ("ci" if os.envir
 
 SERVER_FIXTURES = frozenset({"openldap_server", "openldap_directory", "samba_server", "samba_directory"})
 SAMBA_FIXTURES = frozenset({"samba_server", "samba_directory"})
+SAMBA_FILES = ("test_samba_", "test_ad_")
 PLACE_MARKS = {"servers": "server", "spark": "spark"}  # folder below tests/ -> mark
 
 
@@ -47,9 +54,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(PLACE_MARKS[place])
         if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("server")
-        if item.path.name.startswith("test_samba_") or SAMBA_FIXTURES.intersection(
+        if item.path.name.startswith(SAMBA_FILES) or SAMBA_FIXTURES.intersection(
             getattr(item, "fixturenames", ())
         ):
             item.add_marker("samba")
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one JVM, one session
+
+
+@cache
+def _why_no_samba() -> str:
+    from mqdssm.errors import ConfigError
+    from mqdssm.testing.samba_config import require_software
+
+    try:
+        require_software()
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a domain controller where there can be none; one in a container needs an engine."""
+    needs = item.get_closest_marker("samba") and not item.get_closest_marker("container")
+    if needs and (reason := _why_no_samba()):
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def samba_server(samba_server: "SambaDomainController") -> "Iterator[SambaDomainController]":
+    """The fixture of `mqdssm.testing.plugin`; what all tests of a worker have left must be sound."""
+    from samba_tools import SambaTools
+
+    yield samba_server
+    SambaTools(samba_server).check_database()

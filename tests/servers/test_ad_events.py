@@ -12,9 +12,11 @@ from samba_tools import SambaTools
 import mqdssm
 from mqdssm.directory.filters import TRUE, Equal
 from mqdssm.events.facade import Directory
+from mqdssm.tables.access import AdRight
 from mqdssm.testing import SambaDomainController
+from mqdssm.wire.control import Control
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid, allow
-from mqdssm.wire.masks import MachineAccess, QueueAccess
+from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess
 
 EVERYONE = Sid("S-1-1-0")
 
@@ -301,6 +303,44 @@ class TestSecurity:
         )
         assert read.owner == Sid("S-1-5-18")
         assert read.explicit_aces() == listed.explicit_aces()
+
+    @pytest.mark.parametrize(
+        ("rights", "allowed"), [(WRITE_DAC, "list"), (WRITE_OWNER, "owner")], ids=["list", "owner"]
+    )
+    def test_list_and_owner_need_a_right_each(self, domain: Domain, rights: int, allowed: str) -> None:
+        computer, _ = domain.queue_manager()
+        guid = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q"))
+        dn = f"CN=q,CN=msmq,CN={computer},CN=Computers,{domain.root}"
+        with domain.as_user(*domain.server.add_user(domain.name("u"))) as directory:
+            sid = Sid.parse(directory.session.bound_sid() or "")
+            image = bytes(SecurityDescriptor.build(dacl=[allow(sid, rights | AdRight.GENERIC_READ)]))
+            domain.directory.session.modify(dn, {"nTSecurityDescriptor": [image]})
+            parts = {
+                "list": SecurityDescriptor.build(dacl=[allow(sid, QueueAccess.GENERIC_READ)]),
+                "owner": SecurityDescriptor.build(owner=sid),
+            }
+            own = mqdssm.Queue(identifier=guid, security=bytes(parts.pop(allowed)))
+            (other,) = parts.values()
+            with pytest.raises(mqdssm.GenericDirectoryError, match="no right") as caught:
+                directory.write(mqdssm.Queue(identifier=guid, security=bytes(other)))
+            assert caught.value.ldap_code == 50
+            assert "RIGHT_WRITE_DAC (0x40000)" in caught.value.hint
+            assert "RIGHT_WRITE_OWNER for its owner" in caught.value.hint
+            directory.write(own)
+
+    def test_a_null_list_counts_as_none(self, domain: Domain) -> None:
+        """It lets nobody do everything, though it says so: the object gets the list of its class."""
+        computer, _ = domain.queue_manager()
+        null = SecurityDescriptor.build(control=Control.DACL_PRESENT)
+        assert null.dacl is None
+        of_class = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\a"))
+        made = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\b", security=bytes(null)))
+        listed = bytes(SecurityDescriptor.build(dacl=[allow(EVERYONE, QueueAccess.GENERIC_ALL)]))
+        written = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\c", security=listed))
+        domain.directory.write(mqdssm.Queue(identifier=written, security=bytes(null)))
+        expected = self.granted(domain, of_class)
+        assert EVERYONE not in expected
+        assert self.granted(domain, made) == self.granted(domain, written) == expected
 
     def test_what_is_read_can_be_written_back(self, domain: Domain) -> None:
         computer, _ = domain.queue_manager()

@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from ad_world import Domain
-from samba_tools import SambaTools
+from ad_world import Domain, own_domain
 
 import mqdssm
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.testing import SambaDomainController
 
 LEGAL = sorted(set(map(chr, range(0x21, 0x80))) - set('"+,;\\'))
 SPECIAL = "/#><="
@@ -25,13 +23,8 @@ ALPHABET = string.ascii_lowercase + string.digits
 
 @pytest.fixture(scope="module")
 def domain() -> Iterator[Domain]:
-    with (
-        SambaDomainController() as server,
-        mqdssm.connect(
-            server.ldaps_url, user=server.user, password=server.password, ca_file=server.ca_file
-        ) as directory,
-    ):
-        yield Domain(directory, server, SambaTools(server))
+    with own_domain() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -10,28 +10,22 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from ad_world import Domain
+from ad_world import Domain, own_domain
 from limits_proxy import LimitsProxy
-from samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import TRUE, Equal
 from mqdssm.events.facade import Directory
-from mqdssm.testing import SambaDomainController
 
+pytestmark = pytest.mark.xdist_group("sizes")  # what is so large is made once
 PAGE, RANGE = 1000, 1500
 MEMBERS = 4501
 
 
 @pytest.fixture(scope="module")
 def domain() -> Iterator[Domain]:
-    with (
-        SambaDomainController() as server,
-        mqdssm.connect(
-            server.ldaps_url, user=server.user, password=server.password, ca_file=server.ca_file
-        ) as directory,
-    ):
-        yield Domain(directory, server, SambaTools(server))
+    with own_domain() as made:
+        yield made
 
 
 class Crowd:
@@ -136,8 +130,11 @@ class Group:
 
 
 @pytest.fixture(scope="module")
-def group(domain: Domain) -> Group:
-    return Group(domain)
+def group(domain: Domain) -> Iterator[Group]:
+    made = Group(domain)
+    yield made
+    # the time of dbcheck grows with the square of a group's members: minutes
+    domain.directory.session.delete(made.dn)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.9")

@@ -83,6 +83,8 @@ def pair() -> Iterator[Pair]:
         made.join(folder)
         stack.enter_context(made.second)
         yield made
+        for controller in (made.first, made.second):
+            SambaTools(controller).check_database()
 
 
 @pytest.fixture(scope="module")

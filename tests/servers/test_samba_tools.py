@@ -1,5 +1,6 @@
 """Samba's own tools, as the tests use them."""
 
+import subprocess
 from uuid import UUID, uuid4
 
 import pytest
@@ -39,6 +40,14 @@ def test_failures_are_failures(tools: SambaTools) -> None:
         tools.entry("CN=nobody,DC=contoso,DC=test")
 
 
-def test_the_fresh_domain_has_no_errors() -> None:
+def test_the_check_of_a_database_sees_what_is_wrong() -> None:
     with SambaDomainController() as server:
-        assert "(0 errors)" in SambaTools(server).check_database()
+        tools = SambaTools(server)
+        assert "(0 errors)" in tools.check_database()
+        computer = server.add_computer("BROKEN")
+        # below all that Samba watches over: the file of the naming context
+        file = server.folder / "private" / "sam.ldb.d" / f"{server.base_dn.upper()}.ldb"
+        change = f"dn: {computer}\nchangetype: modify\nreplace: instanceType\ninstanceType: 13\n"
+        subprocess.run(["ldbmodify", "-H", file], input=change, text=True, check=True, capture_output=True)
+        with pytest.raises(AssertionError, match="instanceType"):
+            tools.check_database()

@@ -103,3 +103,14 @@ class Domain:
             ) as directory,
         ):
             yield directory, proxy
+
+
+@contextmanager
+def own_domain() -> Iterator[Domain]:
+    """A domain on a controller of its own; what the tests have left in it must be sound."""
+    with SambaDomainController() as server:
+        with mqdssm.connect(
+            server.ldaps_url, user=server.user, password=server.password, ca_file=server.ca_file
+        ) as directory:
+            yield Domain(directory, server, SambaTools(server))
+        SambaTools(server).check_database()

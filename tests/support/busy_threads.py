@@ -86,7 +86,7 @@ def work_through(directory: mqdssm.Directory, server: Computers, disturb: Callab
     site = directory.create(mqdssm.Site(name="HQ"))
     for computer in computers:
         server.add_computer(computer)
-        directory.create(mqdssm.QueueManager(computer_name=computer, site_identifier_list=[site]))
+        directory.create(mqdssm.QueueManager(computer_name=computer, site_identifier_list=(site,)))
     stop = threading.Event()
     workers = [Worker(directory, computer, stop) for computer in computers]
     threads = [threading.Thread(target=worker.run) for worker in workers]

@@ -13,15 +13,14 @@ from uuid import UUID
 
 import pytest
 from plain_ldap import Entry, PlainLdap, Values
+from samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import GreaterOrEqual, Present
 from mqdssm.directory.session import Session
-from mqdssm.errors import ConfigError
 from mqdssm.tables.access import KINDS as ACCESS_KINDS
 from mqdssm.tables.access import from_directory
 from mqdssm.testing import OpenLdapServer, SambaDomainController
-from mqdssm.testing.samba_config import require_software
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 
@@ -55,10 +54,6 @@ class Kind(ABC):
     takes_dangling_names: ClassVar[bool] = True
     own_users: ClassVar[int] = 0
     modify_time: ClassVar[str] = "modifyTimestamp"
-
-    def why_not(self) -> str:
-        """Why this machine or this user cannot have the server, or nothing."""
-        return ""
 
     @abstractmethod
     def start(self) -> contextlib.AbstractContextManager[Any]:
@@ -100,6 +95,10 @@ class Kind(ABC):
         """What an object is called by those who still refer to it after its deletion."""
         return dn
 
+    @abstractmethod
+    def check(self, server: Any) -> None:
+        """Raise AssertionError when the tests have left the server with a broken database."""
+
     def clean(self, session: Session, then: Any, *, keep: str) -> None:
         """Delete what was added, children first, but not `keep`."""
         added = (dn for dn in self.added_since(session, then) if dn.lower() != keep.lower())
@@ -133,6 +132,9 @@ class OpenLdap(Kind):
         else:
             ldap.add(group, {"objectClass": "group", "member": dn})
 
+    def check(self, server: OpenLdapServer) -> None:
+        """OpenLDAP has no tool for it."""
+
     def now(self, session: Session) -> set[str]:
         return {entry.dn for entry in session.find(session.naming.root, Present("objectClass"), ["1.1"])}
 
@@ -159,13 +161,6 @@ class Samba(Kind):
     takes_dangling_names: ClassVar[bool] = False
     own_users: ClassVar[int] = 4  # Administrator, Guest, krbtgt, dns-DC1
     modify_time: ClassVar[str] = "whenChanged"
-
-    def why_not(self) -> str:
-        try:
-            require_software()
-        except ConfigError as error:
-            return str(error)
-        return ""
 
     def start(self) -> SambaDomainController:
         return SambaDomainController()
@@ -207,6 +202,9 @@ class Samba(Kind):
 
     def left_behind(self, dn: str, guid: UUID) -> str:
         return f"\\0ADEL:{guid}"
+
+    def check(self, server: SambaDomainController) -> None:
+        SambaTools(server).check_database()
 
     def now(self, session: Session) -> int:
         return int(session.get("", ["highestCommittedUSN"]).first("highestCommittedUSN") or b"")
@@ -289,11 +287,10 @@ class Started:
         self._cleaners: dict[str, mqdssm.Directory] = {}
 
     def server(self, kind: Kind) -> Any:
-        """The running server of a kind; skips the test where the machine cannot have it."""
+        """The running server of a kind."""
         if kind.name not in self._servers:
-            if reason := kind.why_not():
-                pytest.skip(reason)
-            self._servers[kind.name] = self._stack.enter_context(kind.start())
+            self._servers[kind.name] = server = self._stack.enter_context(kind.start())
+            self._stack.callback(kind.check, server)
         return self._servers[kind.name]
 
     def cleaner(self, kind: Kind) -> Session:
