@@ -147,6 +147,7 @@ class Profile(ABC):
         change_counter: an attribute that differs after every change of an object; None: there is none.
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
         hidden_hint: what to say of an object that is not found because this user may not read it.
+        holds_large_integers: integers above 2^31 - 1 may be stored, and compared with (decision M11).
     """
 
     name: ClassVar[str]
@@ -163,6 +164,7 @@ class Profile(ABC):
     change_counter: ClassVar[str | None] = None
     computes_rights: ClassVar[bool] = False
     hidden_hint: ClassVar[str] = ""
+    holds_large_integers: ClassVar[bool] = False
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:
