@@ -44,7 +44,8 @@ _HINTS: Final[Mapping[int, str]] = {
     3: "the time limit cut the search (120 s a page, or the server's own): "
     "ask for smaller pages, narrow it, or raise the server's limit for this user",
     4: "the server's size limit cut the search: on OpenLDAP set 'limits users size.prtotal=unlimited'",
-    8: "the server wants a log-in, or a stronger one: give user and password, StartTLS or LDAPS",
+    8: "the server wants a log-in, or a stronger one: give user and password, StartTLS or LDAPS; "
+    "on Active Directory authentication='spnego' signs and seals without TLS",
     11: "the server's administrative limit cut the search: narrow it, or raise the limit for this user "
     "(on OpenLDAP 'limits' must let it ask for 120 s: time.hard)",
     13: "the server accepts this only over TLS: use StartTLS or LDAPS",
@@ -213,6 +214,8 @@ def no_ticket(endpoint: "Endpoint", options: "ConnectionOptions", error: Excepti
         ((told, cure) for part, told, cure in _KERBEROS if part in words.lower()),
         ("no security context", "is this a domain controller of the user's domain, or of a trusted one?"),
     )
+    if options.keytab is not None and "@" not in (options.user or ""):
+        hint = f"{hint}; give the user of the keytab with its realm, user@REALM"
     return DirectoryNotConnected(
         f"{endpoint.url}: the log-in of {who} failed: {meaning} ({words})",
         # so that the next server is not asked with the same wrong password: that could lock the account

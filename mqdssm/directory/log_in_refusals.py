@@ -6,11 +6,20 @@ from typing import Final
 
 _DATA: Final = re.compile(r"\bdata ([0-9A-Fa-f]{1,8})\b")
 
+_CHECK_BOTH: Final = (
+    "servers do not tell which of the two: check the user's name (user@domain, DOMAIN\\user or, "
+    "in a simple bind, a DN) and the password"
+)
+
 LOG_IN: Final[Mapping[int, tuple[str, str]]] = {
     0x525: ("there is no such user", "check the name: user@domain, DOMAIN\\user or a DN"),
     0x52E: (
         "unknown user or wrong password",
-        "servers do not tell which of the two: check the user's name and the password",
+        _CHECK_BOTH,
+    ),
+    0x490: (
+        "unknown user or wrong password",
+        _CHECK_BOTH,
     ),
     0x52F: ("the account is restricted", "may it log in here, and with a password?"),
     0x530: ("the account may not log in at this hour", "see the account's log-on hours"),

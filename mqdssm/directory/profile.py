@@ -168,6 +168,7 @@ class Profile(ABC):
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
         has_catalog: there are global catalogs, for searches of several domains (decision M73).
         hidden_hint: what to say of an object that is not found because this user may not read it.
+        holds_large_integers: integers above 2^31 - 1 may be stored, and compared with (decision M11).
     """
 
     name: ClassVar[str]
@@ -185,6 +186,7 @@ class Profile(ABC):
     computes_rights: ClassVar[bool] = False
     has_catalog: ClassVar[bool] = False
     hidden_hint: ClassVar[str] = ""
+    holds_large_integers: ClassVar[bool] = False
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:

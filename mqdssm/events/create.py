@@ -5,7 +5,13 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists, OutcomeUnknown
+from mqdssm.errors import (
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    OutcomeUnknown,
+)
 from mqdssm.events import security, settings
 from mqdssm.events.attributes import left_by_create, names_to_create
 from mqdssm.events.context import Context, Machine
@@ -138,7 +144,13 @@ def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
             bound = security.sid_of(ctx.session.bound_sid())
             sent = values | {DESCRIPTOR: (security.queue_descriptor(machine=machine.sid, bound=bound),)}
         dn = places.queue_manager_of(machine.dn).child("CN", name.cn)
-        return _add(ctx, dn, table.ldap_class, sent, _identity(queue, names))
+        try:
+            return _add(ctx, dn, table.ldap_class, sent, _identity(queue, names))
+        except ObjectNotFound as error:
+            error.hint = (
+                f"{path.computer} has no queue manager, or this user may not see it: create that first"
+            )
+            raise
 
     return with_machine(ctx, path.computer, below)
 

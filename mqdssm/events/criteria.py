@@ -206,7 +206,9 @@ def _equality(
     if row.adm == "Identifier":
         matches: LdapFilter = session.profile.guid_target(session.naming, value).filter
     else:
-        matches = all_of(*(_equal(row, raw, value) for raw in raws)) if raws else Not(Present(attribute))
+        matches = (
+            all_of(*(_equal(row, raw, value, session) for raw in raws)) if raws else Not(Present(attribute))
+        )
     if row.missing is not Missing.DEFAULT:
         # what an object does not have is not different from anything: it is not known
         return matches if sign == "==" else And((Present(attribute), Not(matches)))
@@ -219,10 +221,10 @@ def _equality(
     return Not(matches if row.syntax is not UINT32 else Equal(attribute, raws[0]))
 
 
-def _equal(row: Row, raw: bytes, value: Any) -> LdapFilter:
+def _equal(row: Row, raw: bytes, value: Any, session: Session) -> LdapFilter:
     test = Equal(row.ldap[0], raw)
-    if row.syntax is UINT32 and value > INT32_MAX:
-        # a server without the 32-bit limit also holds what other programs wrote unsigned (M11)
+    if row.syntax is UINT32 and value > INT32_MAX and session.profile.holds_large_integers:
+        # what other programs wrote unsigned (M11)
         return Or((test, Equal(row.ldap[0], b"%d" % value)))
     return test
 

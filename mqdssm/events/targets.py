@@ -125,7 +125,9 @@ def _queue_below(
         if whole or _is_named(entry, path.queue):
             return entry
     raise ObjectNotFound(
-        f"there is no queue {path}", dn=str(parent.child("CN", rdn_candidates(path.queue)[0].cn))
+        f"there is no queue {path}",
+        dn=str(parent.child("CN", rdn_candidates(path.queue)[0].cn)),
+        hint=ctx.session.profile.hidden_hint,
     )
 
 

@@ -397,3 +397,21 @@ class TestLimitsOfWindows:
             assert not proxy.refused
             assert not proxy.cut
             assert not proxy.trap.visits
+
+    def test_referrals_are_not_followed(self, domain: Domain, tmp_path: Path) -> None:
+        computer, manager = domain.queue_manager()
+        guid = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\here"))
+        queue = mqdssm.Queue(identifier=guid, label="elsewhere")
+        with domain.behind_limits(tmp_path, references=True) as (directory, proxy):
+            found = [one.identifier for one in directory.search(mqdssm.QueueManager)]
+            assert manager in found
+            for operation, act in (
+                ("modify", lambda: directory.write(queue)),
+                ("add", lambda: directory.create(mqdssm.Queue(pathname=rf"{computer}\there"))),
+                ("delete", lambda: directory.delete(queue)),
+            ):
+                proxy.refer_next(operation)
+                with pytest.raises(mqdssm.DirectoryError, match="belongs to another domain"):
+                    act()
+            assert [request.operation for request, _ in proxy.refused] == ["modify", "add", "delete"]
+            assert not proxy.trap.visits

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from ad_world import Domain
+from proxy import Proxy
 from samba_tools import SambaTools
 
 import mqdssm
@@ -83,6 +84,20 @@ class TestRefusals:
         with pytest.raises(mqdssm.DirectoryNotConnected, match="StartTLS or LDAPS") as caught:
             connect(samba_server, tls="none", authentication="simple")
         assert caught.value.ldap_code == 8
+        assert "spnego" in caught.value.hint
+
+    def test_a_name_without_domain(self, samba_server: SambaDomainController) -> None:
+        with pytest.raises(mqdssm.DirectoryNotConnected, match="unknown user or wrong password") as caught:
+            connect(samba_server, samba_server.ldaps_url, user="Nobody")
+        assert "user@domain" in caught.value.hint
+
+    def test_nobody(self, samba_server: SambaDomainController) -> None:
+        with (
+            mqdssm.connect(samba_server.ldaps_url, ca_file=samba_server.ca_file) as directory,
+            pytest.raises(mqdssm.DirectoryError, match="nobody who has not logged in") as caught,
+        ):
+            directory.read(mqdssm.Enterprise, ())
+        assert "user and password" in caught.value.hint
 
     def test_sealing_twice(self, samba_server: SambaDomainController) -> None:
         with pytest.raises(mqdssm.DirectoryNotConnected, match="tls='none'"):
@@ -105,7 +120,21 @@ class TestRefusals:
             connect(domain.server, domain.server.ldaps_url, user=user, password=password)
         assert caught.value.hint
 
-    def test_a_certificate_for_another_name(self, samba_server: SambaDomainController) -> None:
+    @pytest.mark.parametrize(("scheme", "port"), [("ldap", 389), ("ldaps", 636)])
+    def test_a_certificate_for_another_name(
+        self, samba_server: SambaDomainController, scheme: str, port: int
+    ) -> None:
+        with Proxy(samba_server.address, port, listen_on="127.255.255.253") as proxy:
+            with pytest.raises(
+                mqdssm.DirectoryNotConnected, match=r"is not for '127\.255\.255\.253'"
+            ) as caught:
+                connect(samba_server, f"{scheme}://{proxy.host}:{proxy.port}")
+            assert "host name that stands in the certificate" in caught.value.hint
+            seen = b"".join(bytes(one.up) for one in proxy.recordings)
+            assert seen
+            assert samba_server.password.encode() not in seen
+
+    def test_names_without_address_and_unknown_authorities(self, samba_server: SambaDomainController) -> None:
         other = samba_server.ldaps_url.replace(samba_server.address, "127.0.0.1.nip.invalid")
         with pytest.raises(mqdssm.DirectoryNotConnected, match="no address"):
             connect(samba_server, other)

@@ -5,13 +5,19 @@
 """
 
 import contextlib
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import pytest
+from limits_proxy import LimitsProxy
+from limits_rules import Limits
 from plain_ldap import Entry, PlainLdap, Values
 from samba_tools import SambaTools
 
@@ -215,11 +221,44 @@ class Samba(Kind):
         return [entry.dn for context in contexts for entry in session.find(context, new, ["1.1"])]
 
 
-KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in (OpenLdap(), OpenLdapWithoutDeref(), Samba())}
-USUAL: Final = ("openldap", "samba")
+class SambaBehindLimits(Samba):
+    """Through the proxy that enforces the limits of Windows, with references that nobody may follow."""
+
+    name: ClassVar[str] = "samba-limits"
+    marks: ClassVar[tuple[pytest.MarkDecorator, ...]] = (*Samba.marks, pytest.mark.soak)
+
+    def __init__(self) -> None:
+        self._proxies: WeakKeyDictionary[SambaDomainController, LimitsProxy] = WeakKeyDictionary()
+
+    @contextlib.contextmanager
+    def start(self) -> Iterator[SambaDomainController]:
+        with SambaDomainController() as server, tempfile.TemporaryDirectory() as folder:
+            parts = urlsplit(server.ldaps_url)
+            with LimitsProxy(
+                parts.hostname or "",
+                parts.port or 636,
+                Path(folder),
+                ca_file=server.ca_file,
+                limits=Limits(references=True),
+            ) as proxy:
+                self._proxies[server] = proxy
+                yield server
+                assert not proxy.trap.visits, "a reference was followed"
+
+    def connect(self, server: SambaDomainController, **options: Any) -> mqdssm.Directory:
+        proxy = self._proxies[server]
+        return mqdssm.connect(
+            proxy.ldaps_url, user=server.user, password=server.password, ca_file=proxy.ca_file, **options
+        )
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    kind.name: kind for kind in (OpenLdap(), OpenLdapWithoutDeref(), Samba(), SambaBehindLimits())
+}
+USUAL: Final = ("openldap", "samba", "samba-limits")
 """What a test runs on unless its file or itself is named below."""
 FILES: Final[Mapping[str, tuple[str, ...]]] = {
-    "test_references.py": ("openldap", "openldap-without-deref", "samba"),
+    "test_references.py": ("openldap", "openldap-without-deref", "samba", "samba-limits"),
 }
 _OPENLDAP_ALONE: Final[Mapping[str, Mapping[str, str]]] = {
     "test_create_queue.py": {

@@ -26,15 +26,18 @@ class _Meaning(NamedTuple):
 
 _NUMBER: Final = re.compile(r"([0-9A-Fa-f]{8})(?::|\b)")
 
+_NOBODY: Final = _Meaning(
+    "the domain controller answers nobody who has not logged in",
+    "give user and password, or authentication='kerberos' with a ticket",
+)
+
 _WINDOWS: Final[Mapping[int, _Meaning]] = {
     0x20B5: _Meaning(
         "it names an object that does not exist",
         "sites and queue managers must exist before something refers to them",
     ),
-    0x4DC: _Meaning(
-        "the domain controller answers nobody who has not logged in",
-        "give user and password",
-    ),
+    0x4DC: _NOBODY,
+    0x2020: _NOBODY,  # so says Samba
     0x2015: _Meaning("it still has objects below it", "delete these first"),
     0x2099: _Meaning(
         "such an object may not stand in this place",

@@ -42,6 +42,7 @@ class OpenLdap(Profile):
     modify_time_attributes: ClassVar[tuple[str, ...]] = ("modifyTimestamp",)
     operational_attributes: ClassVar[tuple[str, ...]] = ("createTimestamp", "modifyTimestamp", "entryUUID")
     schema_hint: ClassVar[str] = SCHEMA_HINT
+    holds_large_integers: ClassVar[bool] = True
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return any(value.lower() == b"openldaprootdse" for value in root_dse.all("objectClass"))
