@@ -168,7 +168,7 @@ class Samba(Kind):
     own_users: ClassVar[int] = 4  # Administrator, Guest, krbtgt, dns-DC1
     modify_time: ClassVar[str] = "whenChanged"
 
-    def start(self) -> SambaDomainController:
+    def start(self) -> contextlib.AbstractContextManager[SambaDomainController]:
         return SambaDomainController()
 
     def plain(self, server: SambaDomainController) -> "PlainSamba":
