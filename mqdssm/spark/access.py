@@ -1,0 +1,112 @@
+"""How the processes that read get into the directory: everything but the password itself."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import mqdssm
+from mqdssm.directory.options import Authentication, TlsMode
+from mqdssm.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where and how to log in. Holds no secret, so printing and pickling it is harmless.
+
+    Attributes:
+        urls: LDAP servers, tried in turn.
+        user: who logs in; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
+        password_file: path, on the machine that reads, of a file that holds the password and nothing else.
+        tls: how the connection is protected; None: as the URL says.
+        ca_file: PEM file of the authorities to trust; None: those of the system.
+        profile: kind of server, or ``auto``.
+        naming_context: where computers, queues and users are, if not below the root (decision M8).
+        allow_clear_text: let the password go in clear text to another machine.
+        authentication: how to log in; None: by what else is given.
+        keytab: path, on the machine that reads, of a file with the user's Kerberos keys.
+        kerberos_host: the server's name in tickets, if it is not that of the URL.
+    """
+
+    urls: tuple[str, ...]
+    user: str | None = None
+    password_file: str | None = None
+    tls: TlsMode | None = None
+    ca_file: str | None = None
+    profile: str = "auto"
+    naming_context: str | None = None
+    allow_clear_text: bool = False
+    authentication: Authentication | None = None
+    keytab: str | None = None
+    kerberos_host: str | None = None
+
+    @classmethod
+    @contextlib.contextmanager
+    def made(
+        cls,
+        urls: tuple[str, ...],
+        password: str | None,
+        files: dict[str, str | os.PathLike[str] | None],
+        **settings: Any,
+    ) -> Iterator[Self]:
+        """State how to log in; a password is in a file that only we may read, as long as this lasts.
+
+        Args:
+            urls: LDAP servers.
+            password: goes into the file.
+            files: those settings that name a file; other processes have another current folder.
+            settings: the others.
+        """
+        paths = {name: None if path is None else str(Path(path).resolve()) for name, path in files.items()}
+        if password is None:
+            yield cls(urls, **paths, **settings)
+            return
+        handle, name = tempfile.mkstemp(prefix="mqdssm-")  # made with mode 0600
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(password)
+            yield cls(urls, password_file=name, **paths, **settings)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    def at(self, url: str) -> Self:
+        """The same at one server alone: another one may hold the state of another time."""
+        return replace(self, urls=(url,))
+
+    def connect(self) -> "Directory":
+        """Connect, only to read; the password is read now and not kept.
+
+        Raises:
+            ConfigError: settings that cannot be, or a password that is not there.
+            DirectoryNotConnected: no server could be reached, or none lets us in.
+        """
+        return mqdssm.connect(
+            self.urls,
+            user=self.user,
+            password=self._password(),
+            tls=self.tls,
+            ca_file=self.ca_file,
+            profile=self.profile,
+            read_only=True,
+            naming_context=self.naming_context,
+            allow_clear_text=self.allow_clear_text,
+            authentication=self.authentication,
+            keytab=self.keytab,
+            kerberos_host=self.kerberos_host,
+        )
+
+    def _password(self) -> str | None:
+        if self.password_file is None:
+            return None
+        try:
+            return Path(self.password_file).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(
+                f"the password file {self.password_file} cannot be read here: {error.strerror}"
+            ) from error

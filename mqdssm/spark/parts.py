@@ -1,0 +1,252 @@
+"""The files of an export: written under another name, digested on the way, and in place only when whole."""
+
+import hashlib
+import io
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from mqdssm.spark.journal import Finished, Folder
+from mqdssm.spark.ldif import REFERENCES_SERIES
+from mqdssm.spark.manifest import ExportedFile
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+FILE_ROWS: Final = 100_000
+"""Rows after which a file ends: small enough to be written again, large enough to be read fast."""
+FILE_BYTES: Final = 256 * 1024 * 1024
+"""Bytes after which a file ends, whatever its rows: certificates reach 1 MiB each."""
+_BUFFER_BYTES: Final = 1024 * 1024
+
+KEYS_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string()), ("bytes", pa.int64())])
+"""Of the keys of a file: which object each row is, where it is, and how many bytes it takes in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some objects, ready to be written.
+
+    Attributes:
+        keys: objectGUID of each as text; the name of the object where it has none.
+        dns: where each is; NULL where its type does not tell.
+        data: a batch for Parquet, else the text of each.
+        series: files of a lower one are loaded first (LDIF).
+    """
+
+    keys: pa.Array
+    dns: pa.Array
+    data: "pa.RecordBatch | Sequence[bytes]"
+    series: int = 0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def objects(self) -> int:
+        """How many objects these are: none where they only complete objects of other files."""
+        return 0 if self.series == REFERENCES_SERIES else len(self)
+
+
+class DigestingFile(io.RawIOBase):
+    """A file that is only written, and knows the SHA-256 of what was.
+
+    Args:
+        path: of the file, which is made anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = path.open("wb", buffering=_BUFFER_BYTES)
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write, and digest."""
+        self._digest.update(data)
+        self._file.write(data)
+        count = memoryview(data).nbytes
+        self.size += count
+        return count
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self.size
+
+    @property
+    def sha256(self) -> str:
+        """Digest of what was written so far."""
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Make sure that it is on the disk."""
+        if self.closed:
+            return
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            super().close()
+
+
+@dataclass(frozen=True, slots=True)
+class PartOptions:
+    """How the files of one work item are made.
+
+    Attributes:
+        folder: of the export.
+        type_name: type of the objects.
+        format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
+        compression: of Parquet.
+        item: number of the work item.
+        head: what text files begin with.
+        schema: of Parquet; None for the others.
+    """
+
+    folder: Folder
+    type_name: str
+    format: str
+    compression: str
+    item: int
+    head: bytes = b""
+    schema: "pa.Schema | None" = field(default=None, repr=False)
+
+    def name(self, series: int, number: int) -> str:
+        """Name of a file: in the order of names all parents come before their children."""
+        parts = [f"{series:03d}"] if self.format == "ldif" else []
+        return "-".join(["part", *parts, f"{self.item:03d}", f"{number:05d}"]) + f".{self.format}"
+
+
+class Part:
+    """One file that is being written.
+
+    Args:
+        options: of its work item.
+        series: of the file.
+        number: of the file in its series.
+    """
+
+    def __init__(self, options: PartOptions, series: int, number: int) -> None:
+        self._options = options
+        self._series = series
+        self.relative = f"{options.type_name}/{options.name(series, number)}"
+        self._target = options.folder.path / self.relative
+        self._draft = options.folder.work / f"{self._target.name}.{options.type_name}.{os.getpid()}"
+        self._file = DigestingFile(self._draft)
+        self._keys: list[pa.RecordBatch] = []
+        self._parquet: pq.ParquetWriter | None = None
+        self.rows = 0
+        self.objects = 0
+        if options.format == "parquet":
+            import pyarrow.parquet as pq
+
+            self._parquet = pq.ParquetWriter(self._file, options.schema, compression=options.compression)
+        else:
+            self._file.write(options.head)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the file shall end."""
+        return self.rows >= FILE_ROWS or self._file.size >= FILE_BYTES
+
+    def add(self, rows: Rows) -> None:
+        """Write some rows."""
+        if self._parquet is not None:
+            self._parquet.write_batch(rows.data)
+        else:
+            self._file.write(b"".join(rows.data))
+            sizes = pa.array(map(len, rows.data), pa.int64())
+            self._keys.append(pa.RecordBatch.from_arrays([rows.keys, rows.dns, sizes], schema=KEYS_SCHEMA))
+        self.rows += len(rows)
+        self.objects += rows.objects
+
+    def finish(self) -> Finished:
+        """Put the file in its place, with its keys."""
+        if self._parquet is not None:
+            self._parquet.close()
+        else:
+            self._write_keys()
+        self._file.close()
+        self._draft.replace(self._target)
+        sync_folder(self._target.parent)
+        file = ExportedFile(path=self.relative, rows=self.objects, sha256=self._file.sha256)
+        return Finished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        try:
+            self._file.close()
+        except OSError:
+            pass  # the disk is full, as was said before
+        finally:
+            self._draft.unlink(missing_ok=True)
+
+    def _write_keys(self) -> None:
+        import pyarrow.parquet as pq
+
+        table = pa.Table.from_batches(self._keys, schema=KEYS_SCHEMA)
+        pq.write_table(table, self._options.folder.keys_path(self.relative), compression="zstd")
+
+
+class Parts:
+    """The files of one work item; one is open for each series.
+
+    Args:
+        options: how they are made.
+        finished: those that are there already.
+    """
+
+    def __init__(self, options: PartOptions, finished: Iterable[Finished]) -> None:
+        self._options = options
+        self._open: dict[int, Part] = {}
+        self._next: dict[int, int] = {}
+        for one in finished:
+            self._next[one.series] = max(self._next.get(one.series, 0), one.number + 1)
+
+    def add(self, rows: Rows) -> Finished | None:
+        """Write some rows; gives the file that is complete with them, if one is."""
+        part = self._open.get(rows.series)
+        if part is None:
+            part = self._open[rows.series] = self._begin(rows.series)
+        part.add(rows)
+        if not part.is_full:
+            return None
+        del self._open[rows.series]
+        return part.finish()
+
+    def finish(self, *, empty: bool) -> list[Finished]:
+        """Complete the files that are open; with `empty` make one without rows if there is none at all."""
+        if empty and not self._open and not self._next:
+            self._open[0] = self._begin(0)
+        return [self._open.pop(series).finish() for series in sorted(self._open)]
+
+    def abandon(self) -> None:
+        """Remove the files that are open."""
+        while self._open:
+            self._open.popitem()[1].abandon()
+
+    def _begin(self, series: int) -> Part:
+        number = self._next.get(series, 0)
+        self._next[series] = number + 1
+        return Part(self._options, series, number)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # Windows opens no folders, and keeps names safe itself
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
