@@ -30,6 +30,7 @@ from mqdssm.directory.requests import (
 )
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
+from mqdssm.directory.spelt import Spelt, spelt_entries
 from mqdssm.errors import DecodeError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.tables import places
@@ -286,6 +287,11 @@ class Session:
                         yield from decoded
 
         return tuples()
+
+    def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
+        """Search as `find`, for copies: DN and attributes spelt and ordered as the server does."""
+        search = self._paged(base, search_filter, attributes, Scope.SUBTREE, None)
+        return spelt_entries(search, lambda: self._reading.ranges(self.server_url))
 
     # changing
 

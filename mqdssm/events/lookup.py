@@ -12,7 +12,8 @@ from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events.attributes import check_names, names_to_read, read_with
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
-from mqdssm.events.decode import ElementDecoder, Found
+from mqdssm.events.decode import ElementDecoder
+from mqdssm.events.needs import Found
 from mqdssm.events.references import batched
 from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
 from mqdssm.model.base import DirectoryObject
