@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import mqdssm
 from mqdssm.directory.options import Authentication, TlsMode
@@ -46,35 +46,6 @@ class Access:
     keytab: str | None = None
     kerberos_host: str | None = None
 
-    @classmethod
-    @contextlib.contextmanager
-    def made(
-        cls,
-        urls: tuple[str, ...],
-        password: str | None,
-        files: dict[str, str | os.PathLike[str] | None],
-        **settings: Any,
-    ) -> Iterator[Self]:
-        """State how to log in; a password is in a file that only we may read, as long as this lasts.
-
-        Args:
-            urls: LDAP servers.
-            password: goes into the file.
-            files: those settings that name a file; other processes have another current folder.
-            settings: the others.
-        """
-        paths = {name: None if path is None else str(Path(path).resolve()) for name, path in files.items()}
-        if password is None:
-            yield cls(urls, **paths, **settings)
-            return
-        handle, name = tempfile.mkstemp(prefix="mqdssm-")  # made with mode 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(password)
-            yield cls(urls, password_file=name, **paths, **settings)
-        finally:
-            Path(name).unlink(missing_ok=True)
-
     def at(self, url: str) -> Self:
         """The same at one server alone: another one may hold the state of another time."""
         return replace(self, urls=(url,))
@@ -110,3 +81,22 @@ class Access:
             raise ConfigError(
                 f"the password file {self.password_file} cannot be read here: {error.strerror}"
             ) from error
+
+
+@contextlib.contextmanager
+def password_file(password: str | None) -> Iterator[str | None]:
+    """Put a password where only we can read it: options and environment are seen by too many.
+
+    Yields:
+        Path of the file, which is removed at the end; None if there is no password.
+    """
+    if password is None:
+        yield None
+        return
+    handle, name = tempfile.mkstemp(prefix="mqdssm-")  # made with mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(password)
+        yield name
+    finally:
+        Path(name).unlink(missing_ok=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.options import Authentication, TlsMode
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.spark.access import Access
-from mqdssm.spark.columns import TYPES
+from mqdssm.spark.access import Access, password_file
+from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.journal import (
     Folder,
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
     from mqdssm.spark.export_worker import Task
 
-LDAP: Final = "ldap"
-"""The type that is all entries of the directory as they are."""
-EXPORTED: Final = (*TYPES, LDAP)
+EXPORTED: Final = tuple(FRAME_TYPES)
 """All types, by their names on the command line."""
 FORMATS: Final = ("parquet", "csv", "jsonl", "ldif")
 DIALECTS: Final = ("openldap", "ad")
@@ -117,74 +115,94 @@ def export(
         DirectoryError: a search failed; what was complete stays.
         SparkFailed: Spark itself failed; the same.
     """
-    wanted = _checked(types, format, dialect, compression)
+    asked = Asked(types, format, dialect, compression)
     check_spark()
     path = Path(to_dir)
     unfinished = prepare(path, resume=resume)
     folder = Folder(path.resolve())
-    files = {"ca_file": ca_file, "keytab": keytab}
-    settings = {
-        "user": user,
-        "tls": tls,
-        "profile": profile,
-        "naming_context": naming_context,
-        "allow_clear_text": allow_clear_text,
-        "authentication": authentication,
-        "kerberos_host": kerberos_host,
-    }
-    with Access.made(
-        (urls,) if isinstance(urls, str) else tuple(urls), password, files, **settings
-    ) as access:
+    with password_file(password) as secret:
+        access = Access(
+            urls=(urls,) if isinstance(urls, str) else tuple(urls),
+            user=user,
+            password_file=secret,
+            tls=tls,
+            ca_file=_whole(ca_file),
+            profile=profile,
+            naming_context=naming_context,
+            allow_clear_text=allow_clear_text,
+            authentication=authentication,
+            keytab=_whole(keytab),
+            kerberos_host=kerberos_host,
+        )
         with access.connect() as directory:
-            asked = _plan(directory, wanted, format, dialect, compression, naming_context)
+            plan = asked.plan(directory, naming_context)
             server = directory.session.server_url or ""
         with _told(folder), _alone(folder):
-            plan = _begun(folder, asked, unfinished=unfinished)
-            return _export(folder, plan, access.at(server), watch)
+            begun = _begun(folder, plan, unfinished=unfinished)
+            return _export(folder, begun, access.at(server), watch)
 
 
-def _checked(types: Sequence[str], kind: str, dialect: str | None, compression: str) -> tuple[str, ...]:
-    if not types:
-        raise ConfigError(f"nothing to export: name one of {', '.join(EXPORTED)}")
-    for what, value, known in (
-        *(("type", name, EXPORTED) for name in types),
-        ("format", kind, FORMATS),
-        ("dialect", dialect or DIALECTS[0], DIALECTS),
-        ("compression", compression, COMPRESSIONS),
-    ):
-        if value not in known:
-            raise ConfigError(f"{value!r} is no {what}: use one of {', '.join(known)}")
-    if dialect is not None and kind != "ldif":
-        raise ConfigError(f"a dialect is for LDIF alone, not for {kind}: leave it out")
-    if compression != "none" and kind != "parquet":
-        raise ConfigError(f"compression is for Parquet alone, not for {kind}: leave it out")
-    return tuple(dict.fromkeys(types))
+def _whole(path: str | os.PathLike[str] | None) -> str | None:
+    """A path that other processes, with other current folders, understand."""
+    return None if path is None else str(Path(path).resolve())
 
 
-def _plan(
-    directory: "Directory",
-    types: tuple[str, ...],
-    kind: str,
-    dialect: str | None,
-    compression: str,
-    context: str | None,
-) -> Plan:
-    from mqdssm.spark.marks import Marks
+class Asked:
+    """What shall be exported, checked.
 
-    session = directory.session
-    usual = "ad" if session.profile.translates_security else "openldap"
-    return Plan(
-        types=types,
-        format=kind,
-        dialect=(dialect or usual) if kind == "ldif" else None,
-        compression=compression,
-        profile=session.profile.name,
-        naming_context=str(session.naming.root),
-        context=context,
-        started=datetime.now(UTC),
-        marks=Marks.read(session),
-        items=dict.fromkeys(types, 1),
-    )
+    Args:
+        types: names as on the command line.
+        kind: format of the files.
+        dialect: of LDIF; None: that of the server.
+        compression: of Parquet.
+
+    Raises:
+        ConfigError: an unknown name, or one that does not go with the others.
+    """
+
+    def __init__(self, types: Sequence[str], kind: str, dialect: str | None, compression: str) -> None:
+        if not types:
+            raise ConfigError(f"nothing to export: name one of {', '.join(EXPORTED)}")
+        for what, value, known in (
+            *(("type", name, EXPORTED) for name in types),
+            ("format", kind, FORMATS),
+            ("dialect", dialect or DIALECTS[0], DIALECTS),
+            ("compression", compression, COMPRESSIONS),
+        ):
+            if value not in known:
+                raise ConfigError(f"{value!r} is no {what}: use one of {', '.join(known)}")
+        if dialect is not None and kind != "ldif":
+            raise ConfigError(f"a dialect is for LDIF alone, not for {kind}: leave it out")
+        if compression != "none" and kind != "parquet":
+            raise ConfigError(f"compression is for Parquet alone, not for {kind}: leave it out")
+        self._types = tuple(dict.fromkeys(types))
+        self._kind = kind
+        self._dialect = dialect
+        self._compression = compression
+
+    def plan(self, directory: "Directory", context: str | None) -> Plan:
+        """The plan for a directory, with its marks of this moment.
+
+        Args:
+            directory: to export.
+            context: base of computers, queues and users, if another one was chosen.
+        """
+        from mqdssm.spark.marks import Marks
+
+        session = directory.session
+        usual = "ad" if session.profile.translates_security else "openldap"
+        return Plan(
+            types=self._types,
+            format=self._kind,
+            dialect=(self._dialect or usual) if self._kind == "ldif" else None,
+            compression=self._compression,
+            profile=session.profile.name,
+            naming_context=str(session.naming.root),
+            context=context,
+            started=datetime.now(UTC),
+            marks=Marks.read(session),
+            items=dict.fromkeys(self._types, 1),
+        )
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqdssm.spark import objects
+from mqdssm.spark.held import Held
 from mqdssm.spark.ldif import (
     VERSION_LINE,
     Dialect,
@@ -16,7 +17,6 @@ from mqdssm.spark.ldif import (
     to_ad,
     to_openldap,
 )
-from mqdssm.spark.held import Held
 from mqdssm.spark.parts import Rows
 from mqdssm.spark.raw import RawEntry
 from mqdssm.spark.texts import texts_of
@@ -62,19 +62,10 @@ def all_rows(
         DirectoryError: while iterating.
     """
     if kind == LDIF:
-        found = (
-            objects.entries(directory, type_name)
-            if wanted is None
-            else objects.some_entries(directory, type_name, wanted)
-        )
+        found = objects.entries(directory, type_name, wanted)
         profile = directory.session.profile
         return ldif_rows(found, type_name, profile, Dialect(dialect or Dialect.OPENLDAP))
-    batches = (
-        objects.read(directory, type_name)
-        if wanted is None
-        else objects.read_some(directory, type_name, wanted)
-    )
-    return batch_rows(batches, kind)
+    return batch_rows(objects.read(directory, type_name, wanted), kind)
 
 
 def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[Rows]:
@@ -98,7 +89,7 @@ def ldif_rows(
     """
     pending: dict[int, list[tuple[str, str, bytes]]] = {}
     for entry in entries:
-        key = objects.key(type_name, objects.guid_text(entry.guid), entry.dn)
+        key = objects.key(type_name, entry.guid, entry.dn)
         for record in records(entry, profile, dialect):
             rows = pending.setdefault(record.series, [])
             rows.append((key, entry.dn, record.data))

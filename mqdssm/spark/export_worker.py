@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -75,10 +75,9 @@ def worker(
 
 def _outcomes(task: Task, type_name: str, item: int) -> pa.RecordBatch:
     """Do a work item. An error is an answer: Spark would try again what only a crash deserves."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     try:
-        for one in export_item(task, type_name, item):
-            rows.append({"path": one.file.path, "rows": one.file.rows, "sha256": one.file.sha256})
+        rows += [one.file.model_dump() for one in export_item(task, type_name, item)]
     except (MqdssmError, OSError, MemoryError) as error:
         rows.append({"error": str(pack(told(error, Path(task.folder))))})
         with contextlib.suppress(OSError):
@@ -176,5 +175,5 @@ class _Progress:
         tell_progress(self._folder.progress, self._name, self._rows)
 
 
-class Stopped(MqdssmError):
+class Stopped(MqdssmError):  # noqa: N818  no error of its own
     """This work item was ended because another one failed: its own error is the one to show."""

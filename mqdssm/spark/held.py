@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mqdssm.spark.journal import Finished, Folder, Plan
-from mqdssm.spark.objects import key_of_batch
+from mqdssm.spark.objects import KEY_COLUMNS, key_of_batch
 from mqdssm.spark.parts import KEYS_SCHEMA, Part, PartOptions, Rows
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def keys_in(folder: Folder, plan: Plan, one: Finished) -> pa.Table:
     if plan.format != "parquet":
         return pq.read_table(folder.keys_path(one.file.path), schema=KEYS_SCHEMA)
     path = folder.path / one.file.path
-    names = [name for name in ("Identifier", "FullPath", "dn") if name in pq.read_schema(path).names]
+    names = [name for name in KEY_COLUMNS if name in pq.read_schema(path).names]
     batches = pq.read_table(path, columns=names).combine_chunks().to_batches()
     if not batches:
         return KEYS_SCHEMA.empty_table()

@@ -92,7 +92,8 @@ def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Rec
         security: translates the security descriptor.
     """
     written = [
-        (f"{name};binary" if name.lower() in BINARY_TRANSFER else name, values) for name, values in attributes
+        (f"{name};binary" if name.lower() in BINARY_TRANSFER else name, values)  # else it has the option
+        for name, values in attributes
     ]
     kind = class_of(attributes)
     return [Record(depth(dn), record(dn, _translated(_classes_first(written), kind, security)))]

@@ -128,7 +128,7 @@ class Since:
 def _server_id(csn: str) -> str:
     """The server id within a CSN, as ``20261121001513.617504Z#000000#000#000000``."""
     parts = csn.split("#")
-    return parts[2] if len(parts) > 2 else ""  # noqa: PLR2004  time, count, server, modification
+    return parts[2] if len(parts) > 2 else ""  # time, count, server, modification
 
 
 def _time(value: str) -> datetime:

@@ -6,16 +6,14 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mqdssm.spark.journal import Finished, Folder
 from mqdssm.spark.ldif import REFERENCES_SERIES
 from mqdssm.spark.manifest import ExportedFile
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
 
 FILE_ROWS: Final = 100_000
 """Rows after which a file ends: small enough to be written again, large enough to be read fast."""
@@ -147,8 +145,6 @@ class Part:
         self.rows = 0
         self.objects = 0
         if options.format == "parquet":
-            import pyarrow.parquet as pq
-
             self._parquet = pq.ParquetWriter(self._file, options.schema, compression=options.compression)
         else:
             self._file.write(options.head)
@@ -191,8 +187,6 @@ class Part:
             self._draft.unlink(missing_ok=True)
 
     def _write_keys(self) -> None:
-        import pyarrow.parquet as pq
-
         table = pa.Table.from_batches(self._keys, schema=KEYS_SCHEMA)
         pq.write_table(table, self._options.folder.keys_path(self.relative), compression="zstd")
 

@@ -1,16 +1,19 @@
 """Objects as the directory stores them, for LDIF: LDAP attributes, not those of the abstract model."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
-from mqdssm.directory.filters import TRUE, LdapFilter
+from mqdssm.directory.filters import LdapFilter
 from mqdssm.directory.session import Session
-from mqdssm.errors import DirectoryError, DirectoryNotConnected
-from mqdssm.tables import schema
+from mqdssm.errors import ObjectNotFound
 
-_NAMES: Final = re.compile(rb"NAME\s+(?:'([^']+)'|\(\s*'([^']+)')")
+STORED: Final = ("*", "nTSecurityDescriptor")
+"""What users write of an object, so that it can be added again; a domain controller wants to hear of the
+descriptor by its name."""
+_GUID: Final = "objectguid"
+_GUID_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,59 +22,31 @@ class RawEntry:
 
     Attributes:
         dn: where it is.
-        guid: its objectGUID, 16 octets if it is sound; None if it has none.
-        attributes: in the schema's spelling.
+        attributes: description and values, as the server writes them.
     """
 
     dn: str
-    guid: bytes | None
     attributes: Sequence[tuple[str, Sequence[bytes]]]
 
+    @property
+    def guid(self) -> str | None:
+        """Its objectGUID as text; None if it has none, or one that is damaged."""
+        return next((guid_text(values[0]) for name, values in self.attributes if name.lower() == _GUID), None)
 
-class RawReader:
-    """Reads objects as they are stored.
 
-    Args:
-        session: with the directory.
+def guid_text(guid: bytes | None) -> str | None:
+    """An objectGUID as text; None if there is none, or one that is damaged."""
+    return str(UUID(bytes_le=guid)) if guid is not None and len(guid) == _GUID_BYTES else None
+
+
+def raw_entries(session: Session, base: str, wanted: LdapFilter) -> Iterator[RawEntry]:
+    """The objects below a base, streamed; none if there is no such base.
+
+    Raises:
+        DirectoryError: while iterating.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._spelling = _spelling(session)
-
-    def entries(self, base: str, wanted: LdapFilter = TRUE) -> Iterator[RawEntry]:
-        """All objects below a base, streamed; user attributes only, so that they can be added again.
-
-        Raises:
-            DirectoryError: while iterating.
-        """
-        # asked for by name, too: a server may need to be told that the descriptor is wanted
-        for entry in self._session.find(base, wanted, ["*", "nTSecurityDescriptor"]):
-            attributes = [
-                (self._spelled(name), values) for name, values in entry.attributes.items() if values
-            ]
-            yield RawEntry(entry.dn, entry.first("objectGUID"), attributes)
-
-    def _spelled(self, name: str) -> str:
-        plain, separator, options = name.partition(";")
-        return self._spelling.get(plain, plain) + separator + options
-
-
-def _spelling(session: Session) -> dict[str, str]:
-    """Lower-case name -> the name as the server's schema and ours write it."""
-    names = {name: one.name for name, one in schema.ATTRIBUTES.items()}
-    place = session.root_dse.first("subschemaSubentry")
-    if place is None:
-        return names
     try:
-        definitions = session.get(place.decode(), ["attributeTypes"]).all("attributeTypes")
-    except DirectoryNotConnected:
-        raise
-    except DirectoryError:
-        return names  # hidden from this user: only the spelling is lost
-    for definition in definitions:
-        found = _NAMES.search(definition)
-        if found is not None:
-            name = (found[1] or found[2]).decode(errors="replace")
-            names.setdefault(name.lower(), name)
-    return names
+        for dn, attributes in session.spelt(base, wanted, STORED):
+            yield RawEntry(dn, tuple(attributes.items()))
+    except ObjectNotFound:
+        return

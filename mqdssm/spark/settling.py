@@ -22,7 +22,7 @@ from mqdssm.spark.journal import Finished, Folder, Journal, Plan
 from mqdssm.spark.ldif import REFERENCES_SERIES
 from mqdssm.spark.manifest import ChangedObject, What
 from mqdssm.spark.marks import Counter, Marks
-from mqdssm.spark.parts import Parts
+from mqdssm.spark.parts import PartOptions, Parts
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -108,7 +108,7 @@ def differences(held: pa.Table, found: pa.Table) -> list[Difference]:
 
 
 def _counts(table: pa.Table) -> pa.Table:
-    """How often each pair of key and name occurs; a missing name is an empty one, since NULL equals nothing."""
+    """How often each pair of key and name occurs; a missing name is empty here: NULL equals nothing."""
     filled = pa.table({"key": table.column("key"), "dn": pc.fill_null(table.column("dn"), "")})
     counted = filled.group_by(["key", "dn"]).aggregate([([], "count_all")])
     return counted.rename_columns(["key", "dn", "count"])
@@ -149,14 +149,16 @@ def _replace(
         return []
     gone = pa.array([one.key for one in wanted if one.what != "added"], pa.string())
     for item, journal in enumerate(folder.journals(plan, name)):
-        _take_out(folder, plan, name, item, journal, gone)
-    written = _read_again(directory, folder, plan, name, [one.key for one in wanted if one.what != "deleted"])
+        _take_out(part_options(folder, plan, name, item), plan, journal, gone)
+    again = [one.key for one in wanted if one.what != "deleted"]
+    written = _read_again(directory, folder, plan, name, again) if again else set()
     # what was added and gives no row has gone already, or is nothing that this format can hold
     return [one for one in wanted if one.what != "added" or one.key in written]
 
 
-def _take_out(folder: Folder, plan: Plan, name: str, item: int, journal: Journal, gone: pa.Array) -> None:
-    options = part_options(folder, plan, name, item)
+def _take_out(options: PartOptions, plan: Plan, journal: Journal, gone: pa.Array) -> None:
+    """Write the files of a work item anew that hold one of some objects."""
+    folder = options.folder
     files = journal.read()
     for place, one in enumerate(files):
         keys = keys_in(folder, plan, one).column("key")
@@ -179,7 +181,7 @@ def _read_again(directory: "Directory", folder: Folder, plan: Plan, name: str, w
     parts = Parts(part_options(folder, plan, name, 0), journal.read())
     written: set[str] = set()
     try:
-        for rows in all_rows(directory, name, plan.format, plan.dialect, wanted) if wanted else ():
+        for rows in all_rows(directory, name, plan.format, plan.dialect, wanted):
             written.update(rows.keys.to_pylist())
             complete = parts.add(rows)
             if complete is not None:

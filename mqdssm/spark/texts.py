@@ -121,10 +121,10 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
     """A column as values of JSON."""
-    if pa.types.is_timestamp(kind):
-        column, convert = column.cast(pa.int64()), _time_text
-    else:
-        convert = _conversion(kind)
+    is_time = pa.types.is_timestamp(kind)
+    convert = _time_text if is_time else _conversion(kind)
+    if is_time:
+        column = column.cast(pa.int64())
     values: list[Any] = column.to_pylist()
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
