@@ -8,7 +8,6 @@ import pyarrow as pa
 from mqdssm.spark import objects
 from mqdssm.spark.held import Held
 from mqdssm.spark.ldif import (
-    VERSION_LINE,
     Dialect,
     Record,
     as_stored,
@@ -32,14 +31,9 @@ ENTRIES_TOGETHER: Final = 1_000
 """Entries that are written as LDIF at once."""
 
 
-def head_of(kind: str, dialect: str | None, type_name: str) -> bytes:
-    """What a text file of a format begins with.
-
-    ``ldifde`` writes no version line, and nobody says that it reads one: so it gets none.
-    """
-    if kind == LDIF:
-        return b"" if dialect == Dialect.AD else VERSION_LINE
-    return texts_of(kind)[1](objects.columns(type_name))
+def head_of(kind: str, type_name: str) -> bytes:
+    """What a text file of a format begins with."""
+    return b"" if kind == LDIF else texts_of(kind)[1](objects.columns(type_name))
 
 
 def all_rows(

@@ -125,7 +125,7 @@ def part_options(folder: Folder, plan: Plan, type_name: str, item: int) -> PartO
         format=plan.format,
         compression=plan.compression,
         item=item,
-        head=b"" if is_parquet else head_of(plan.format, plan.dialect, type_name),
+        head=b"" if is_parquet else head_of(plan.format, type_name),
         schema=columns(type_name) if is_parquet else None,
     )
 

@@ -1,4 +1,8 @@
-"""Entries as LDIF (RFC 2849), for ``ldapadd`` and ``slapadd``, or for ``ldifde`` of Active Directory."""
+"""Entries as LDIF (RFC 2849), for ``ldapadd`` and ``slapadd``, or for ``ldifde`` of Active Directory.
+
+The line ``version: 1`` is left out: slapadd takes it for an attribute and fails (measured with 2.5.13; slapcat
+writes none either), and so files can be put one behind the other.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +16,6 @@ from mqdssm.tables import schema
 from mqdssm.tables.ldif import fold
 from mqdssm.tables.ldif_dialects import AD_SETS_ITSELF, BINARY_TRANSFER, OWN_CLASSES, REFERENCES
 
-VERSION_LINE: Final = b"version: 1\n\n"
 REFERENCES_SERIES: Final = 900
 """The series of what is set when all objects are there; no name has as many parts."""
 
