@@ -73,6 +73,12 @@ def export(
         ),
     ] = None,
     compression: Annotated[Compression, typer.Option("--compression", help="Of Parquet.")] = Compression.NONE,
+    file_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--file-rows", metavar="N", min=1, help="Objects a file, else 100,000.", show_default=False
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an export that was broken off.")
     ] = False,
@@ -95,6 +101,7 @@ def export(
             format=file_format.value,
             dialect=None if dialect is None else dialect.value,
             compression=compression.value,
+            **({} if file_rows is None else {"file_rows": file_rows}),
             resume=resume,
             watch=watch,
             **_access(run),

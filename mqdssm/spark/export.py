@@ -17,6 +17,7 @@ from mqdssm.spark.access import Access, password_file
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.journal import (
+    FILE_ROWS,
     Folder,
     Plan,
     prepare,
@@ -65,6 +66,7 @@ def export(
     format: str = "parquet",  # noqa: A002  what everybody calls it
     dialect: str | None = None,
     compression: str = "none",
+    file_rows: int = FILE_ROWS,
     resume: bool = False,
     watch: Watch | None = None,
     user: str | None = None,
@@ -91,6 +93,7 @@ def export(
         format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
         dialect: of LDIF: ``openldap`` or ``ad``; None: that of the server.
         compression: of Parquet: ``none``, ``zstd`` or ``snappy``.
+        file_rows: objects after which a file ends.
         resume: go on with an export that was broken off; begin one if the folder is empty.
         watch: called every half second, from another thread, with how far it is.
         user: who logs in; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
@@ -116,6 +119,8 @@ def export(
         SparkFailed: Spark itself failed; the same.
     """
     asked = Asked(types, format, dialect, compression)
+    if file_rows < 1:
+        raise ConfigError(f"file_rows is {file_rows}: a file holds one object at least")
     check_spark()
     path = Path(to_dir)
     unfinished = prepare(path, resume=resume)
@@ -135,7 +140,7 @@ def export(
             kerberos_host=kerberos_host,
         )
         with access.connect() as directory:
-            plan = asked.plan(directory, naming_context)
+            plan = asked.plan(directory, naming_context, file_rows)
             server = directory.session.server_url or ""
         with _told(folder), _alone(folder):
             begun = _begun(folder, plan, unfinished=unfinished)
@@ -180,12 +185,13 @@ class Asked:
         self._dialect = dialect
         self._compression = compression
 
-    def plan(self, directory: "Directory", context: str | None) -> Plan:
+    def plan(self, directory: "Directory", context: str | None, file_rows: int) -> Plan:
         """The plan for a directory, with its marks of this moment.
 
         Args:
             directory: to export.
             context: base of computers, queues and users, if another one was chosen.
+            file_rows: objects after which a file ends.
         """
         from mqdssm.spark.marks import Marks
 
@@ -202,6 +208,7 @@ class Asked:
             started=datetime.now(UTC),
             marks=Marks.read(session),
             items=dict.fromkeys(self._types, 1),
+            file_rows=file_rows,
         )
 
 

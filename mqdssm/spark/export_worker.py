@@ -125,6 +125,7 @@ def part_options(folder: Folder, plan: Plan, type_name: str, item: int) -> PartO
         format=plan.format,
         compression=plan.compression,
         item=item,
+        file_rows=plan.file_rows,
         head=b"" if is_parquet else head_of(plan.format, type_name),
         schema=columns(type_name) if is_parquet else None,
     )
@@ -143,8 +144,7 @@ def _export(
         for found in all_rows(directory, options.type_name, plan.format, plan.dialect):
             rows = without(found, held) if held else found
             if len(rows):
-                complete = parts.add(rows)
-                if complete is not None:
+                for complete in parts.add(rows):
                     journal.add(complete)
                 progress.add(rows.objects)
         for complete in parts.finish(empty=options.item == 0):

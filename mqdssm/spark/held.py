@@ -70,7 +70,7 @@ def rewritten(options: PartOptions, one: Finished, plan: Plan, number: int, gone
                 if isinstance(data, pa.RecordBatch)
                 else [text for text, wanted in zip(data, mask.to_pylist(), strict=True) if wanted]
             )
-            if kept.num_rows:
+            if kept.num_rows:  # as many as there is room for: the file held them before
                 part.add(Rows(_one(kept, "key"), _one(kept, "dn"), left, one.series))
         return part.finish()
     except BaseException:

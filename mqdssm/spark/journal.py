@@ -21,6 +21,8 @@ from mqdssm.spark.marks import Marks
 
 WORK_NAME: Final = ".export"
 PLAN_NAME: Final = "plan.json"
+FILE_ROWS: Final = 100_000
+"""Rows after which a file ends: small enough to be written again, large enough to be read fast."""
 
 
 class Plan(BaseModel):
@@ -37,6 +39,7 @@ class Plan(BaseModel):
         started: when it began for the first time.
         marks: of the server, at that time.
         items: work items of each type; how a type is divided is decided once.
+        file_rows: rows after which a file ends.
         resumed: how often it was broken off and went on.
     """
 
@@ -52,6 +55,7 @@ class Plan(BaseModel):
     started: AwareDatetime
     marks: Marks
     items: Mapping[str, int]
+    file_rows: int = FILE_ROWS
     resumed: int = 0
 
     _ASKED: ClassVar = ("types", "format", "dialect", "compression", "profile", "naming_context", "context")
@@ -197,12 +201,12 @@ class Folder:
         return self.work / "progress"
 
     def begin(self, plan: Plan) -> None:
-        """Make the folder that the export needs; the plan comes last."""
+        """Make the folders that the export needs; without a plan nothing has begun."""
         for folder in (self.work / "journal", self.work / "keys", self.progress):
             folder.mkdir(parents=True, exist_ok=True)
+        plan.write(self.work)
         for name in plan.types:
             (self.path / name).mkdir(exist_ok=True)
-        plan.write(self.work)
 
     def verify(self, plan: Plan) -> int:
         """Keep of a killed export what is whole, and remove the rest.

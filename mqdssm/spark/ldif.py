@@ -1,7 +1,7 @@
 """Entries as LDIF (RFC 2849), for ``ldapadd`` and ``slapadd``, or for ``ldifde`` of Active Directory.
 
-The line ``version: 1`` is left out: slapadd takes it for an attribute and fails (measured with 2.5.13; slapcat
-writes none either), and so files can be put one behind the other.
+The line ``version: 1`` is left out: slapadd takes it for an attribute and fails (measured with 2.5.13;
+slapcat writes none either). So files can be put one behind the other.
 """
 
 from collections.abc import Callable, Iterable, Sequence

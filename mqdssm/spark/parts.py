@@ -1,9 +1,10 @@
 """The files of an export: written under another name, digested on the way, and in place only when whole."""
 
+import contextlib
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +16,6 @@ from mqdssm.spark.journal import Finished, Folder
 from mqdssm.spark.ldif import REFERENCES_SERIES
 from mqdssm.spark.manifest import ExportedFile
 
-FILE_ROWS: Final = 100_000
-"""Rows after which a file ends: small enough to be written again, large enough to be read fast."""
 FILE_BYTES: Final = 256 * 1024 * 1024
 """Bytes after which a file ends, whatever its rows: certificates reach 1 MiB each."""
 _BUFFER_BYTES: Final = 1024 * 1024
@@ -49,12 +48,25 @@ class Rows:
         """How many objects these are: none where they only complete objects of other files."""
         return 0 if self.series == REFERENCES_SERIES else len(self)
 
+    def slice(self, start: int, stop: int) -> "Rows":
+        """Some of the rows."""
+        size = min(stop, len(self)) - start
+        if isinstance(self.data, pa.RecordBatch):
+            data: pa.RecordBatch | Sequence[bytes] = self.data.slice(start, size)
+        else:
+            data = self.data[start:stop]
+        return Rows(self.keys.slice(start, size), self.dns.slice(start, size), data, self.series)
+
 
 class DigestingFile(io.RawIOBase):
     """A file that is only written, and knows the SHA-256 of what was.
 
     Args:
         path: of the file, which is made anew.
+
+    Attributes:
+        size: bytes written so far.
+        is_given_up: nothing more is written, whatever comes.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,6 +74,7 @@ class DigestingFile(io.RawIOBase):
         self._file = path.open("wb", buffering=_BUFFER_BYTES)
         self._digest = hashlib.sha256()
         self.size = 0
+        self.is_given_up = False
 
     def writable(self) -> bool:
         """It is."""
@@ -69,6 +82,8 @@ class DigestingFile(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Write, and digest."""
+        if self.is_given_up:
+            return memoryview(data).nbytes
         self._digest.update(data)
         self._file.write(data)
         count = memoryview(data).nbytes
@@ -106,6 +121,7 @@ class PartOptions:
         format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
         compression: of Parquet.
         item: number of the work item.
+        file_rows: rows after which a file ends.
         head: what text files begin with.
         schema: of Parquet; None for the others.
     """
@@ -115,6 +131,7 @@ class PartOptions:
     format: str
     compression: str
     item: int
+    file_rows: int
     head: bytes = b""
     schema: "pa.Schema | None" = field(default=None, repr=False)
 
@@ -150,9 +167,9 @@ class Part:
             self._file.write(options.head)
 
     @property
-    def is_full(self) -> bool:
-        """Whether the file shall end."""
-        return self.rows >= FILE_ROWS or self._file.size >= FILE_BYTES
+    def room(self) -> int:
+        """How many more rows the file shall take."""
+        return 0 if self._file.size >= FILE_BYTES else max(0, self._options.file_rows - self.rows)
 
     def add(self, rows: Rows) -> None:
         """Write some rows."""
@@ -179,12 +196,12 @@ class Part:
 
     def abandon(self) -> None:
         """Remove what was written."""
-        try:
+        self._file.is_given_up = True
+        if self._parquet is not None:
+            self._parquet.close()
+        with contextlib.suppress(OSError):  # the disk is full, as was said before
             self._file.close()
-        except OSError:
-            pass  # the disk is full, as was said before
-        finally:
-            self._draft.unlink(missing_ok=True)
+        self._draft.unlink(missing_ok=True)
 
     def _write_keys(self) -> None:
         table = pa.Table.from_batches(self._keys, schema=KEYS_SCHEMA)
@@ -206,16 +223,19 @@ class Parts:
         for one in finished:
             self._next[one.series] = max(self._next.get(one.series, 0), one.number + 1)
 
-    def add(self, rows: Rows) -> Finished | None:
-        """Write some rows; gives the file that is complete with them, if one is."""
-        part = self._open.get(rows.series)
-        if part is None:
-            part = self._open[rows.series] = self._begin(rows.series)
-        part.add(rows)
-        if not part.is_full:
-            return None
-        del self._open[rows.series]
-        return part.finish()
+    def add(self, rows: Rows) -> Iterator[Finished]:
+        """Write some rows; gives the files that are complete with them."""
+        start = 0
+        while start < len(rows):
+            part = self._open.get(rows.series)
+            if part is None:
+                part = self._open[rows.series] = self._begin(rows.series)
+            stop = start + part.room
+            part.add(rows if start == 0 and stop >= len(rows) else rows.slice(start, stop))
+            start = stop
+            if not part.room:
+                del self._open[rows.series]
+                yield part.finish()
 
     def finish(self, *, empty: bool) -> list[Finished]:
         """Complete the files that are open; with `empty` make one without rows if there is none at all."""

@@ -183,8 +183,7 @@ def _read_again(directory: "Directory", folder: Folder, plan: Plan, name: str, w
     try:
         for rows in all_rows(directory, name, plan.format, plan.dialect, wanted):
             written.update(rows.keys.to_pylist())
-            complete = parts.add(rows)
-            if complete is not None:
+            for complete in parts.add(rows):
                 journal.add(complete)
         for complete in parts.finish(empty=False):
             journal.add(complete)

@@ -10,7 +10,7 @@ import pytest
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.spark import export as export_module
-from mqdssm.spark import parts, settling
+from mqdssm.spark import settling
 from mqdssm.spark.bulk import read_batches
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.export import export
@@ -41,11 +41,6 @@ def server():
             for m in range(9):
                 directory.create(mqdssm.Queue(pathname=rf"web{n}\q{m}", label=f"L{m}"))
         yield made
-
-
-@pytest.fixture
-def small_files(monkeypatch) -> None:
-    monkeypatch.setattr(parts, "FILE_ROWS", 5)
 
 
 def afterwards(monkeypatch, step) -> None:
@@ -98,12 +93,13 @@ def everything(server) -> None:
         session.rename(web2.dn, "CN=web2", users if away else computers)
 
 
-@pytest.mark.usefixtures("small_files")
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 def test_the_files_hold_what_is_there_in_the_end(server, tmp_path, monkeypatch, kind) -> None:
     before = now(server, "queue")
     afterwards(monkeypatch, lambda: everything(server))
-    manifest = export(server.url, ["queue", "site", "ldap"], tmp_path, format=kind, **access_to(server))
+    manifest = export(
+        server.url, ["queue", "site", "ldap"], tmp_path, format=kind, file_rows=5, **access_to(server)
+    )
     assert manifest.consistent
     assert held(tmp_path, manifest, "queue") == now(server, "queue") != before
     assert held(tmp_path, manifest, "ldap") == now(server, "ldap")
@@ -118,10 +114,9 @@ def test_the_files_hold_what_is_there_in_the_end(server, tmp_path, monkeypatch, 
     assert manifest == Manifest.load(tmp_path)
 
 
-@pytest.mark.usefixtures("small_files")
 def test_ldif_too(server, tmp_path, monkeypatch) -> None:
     afterwards(monkeypatch, lambda: everything(server))
-    manifest = export(server.url, ["ldap"], tmp_path / "a", format="ldif", **access_to(server))
+    manifest = export(server.url, ["ldap"], tmp_path / "a", format="ldif", file_rows=5, **access_to(server))
     monkeypatch.setattr(export_module, "_run", run_here)
     again = export(server.url, ["ldap"], tmp_path / "b", format="ldif", **access_to(server))
     assert manifest.consistent

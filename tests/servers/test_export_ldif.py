@@ -1,7 +1,7 @@
 """LDIF of a whole directory: what slapadd and ldapadd make of it is the same directory again."""
 
-import subprocess
 import shutil
+import subprocess
 import uuid
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A reader of LDIF (RFC 2849), written from the grammar alone: the oracle of our writer, and of tools' output."""
+"""A reader of LDIF (RFC 2849), written from the grammar alone: for our writer's output and for tools'."""
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
