@@ -101,7 +101,7 @@ def export(
             format=file_format.value,
             dialect=None if dialect is None else dialect.value,
             compression=compression.value,
-            **({} if file_rows is None else {"file_rows": file_rows}),
+            file_rows=file_rows,
             resume=resume,
             watch=watch,
             **_access(run),

@@ -66,7 +66,7 @@ def export(
     format: str = "parquet",  # noqa: A002  what everybody calls it
     dialect: str | None = None,
     compression: str = "none",
-    file_rows: int = FILE_ROWS,
+    file_rows: int | None = None,
     resume: bool = False,
     watch: Watch | None = None,
     user: str | None = None,
@@ -93,7 +93,7 @@ def export(
         format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
         dialect: of LDIF: ``openldap`` or ``ad``; None: that of the server.
         compression: of Parquet: ``none``, ``zstd`` or ``snappy``.
-        file_rows: objects after which a file ends.
+        file_rows: objects after which a file ends; None: 100,000.
         resume: go on with an export that was broken off; begin one if the folder is empty.
         watch: called every half second, from another thread, with how far it is.
         user: who logs in; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
@@ -119,7 +119,7 @@ def export(
         SparkFailed: Spark itself failed; the same.
     """
     asked = Asked(types, format, dialect, compression)
-    if file_rows < 1:
+    if file_rows is not None and file_rows < 1:
         raise ConfigError(f"file_rows is {file_rows}: a file holds one object at least")
     check_spark()
     path = Path(to_dir)
@@ -140,7 +140,7 @@ def export(
             kerberos_host=kerberos_host,
         )
         with access.connect() as directory:
-            plan = asked.plan(directory, naming_context, file_rows)
+            plan = asked.plan(directory, naming_context, file_rows or FILE_ROWS)
             server = directory.session.server_url or ""
         with _told(folder), _alone(folder):
             begun = _begun(folder, plan, unfinished=unfinished)
