@@ -1,9 +1,9 @@
 """Splitting a frame into several searches that find every object exactly once.
 
 The split goes by ranges of an attribute that never changes and that the server orders, the profile's
-`split_key`: the entryUUID of slapd, the uSNCreated of a domain controller. A scan of this attribute alone finds the bounds,
-and proves that this user may see it of every object; else one search reads all. The first range is "not at or
-above its end", so that what has no such attribute would be in it.
+`split_key`: the entryUUID of slapd, the uSNCreated of a domain controller. A scan of this attribute alone
+finds the bounds, and proves that this user may see it of every object; else one search reads all. The first
+range is "not at or above its end", so that what has no such attribute would be in it.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """What Spark filters by, as an LDAP filter that finds all such objects, and few others.
 
-Spark checks again every row that it gets: the LDAP filter only spares rows, it decides nothing. So it may find
-too much, and never too little. Of what Spark offers:
+Spark checks again every row that it gets: the LDAP filter only spares rows, it decides nothing. So it may
+find too much, and never too little. Of what Spark offers:
 
 =======================  ==============================================================================
 equality, ``IN``         texts (LDAP knows no case and joins blanks: more is found), numbers, Booleans,
