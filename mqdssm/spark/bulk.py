@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mqdssm.directory.filters import LdapFilter, all_of
+from mqdssm.directory.filters import TRUE, LdapFilter, all_of
 from mqdssm.directory.session import Session
 from mqdssm.errors import ObjectNotFound
 from mqdssm.events.facade import Directory
@@ -18,7 +18,7 @@ from mqdssm.events.needs import Needs
 from mqdssm.model.dn import DN
 from mqdssm.spark.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type
 from mqdssm.spark.bulk_columns import Batch, ColumnMaker, Copied, Made, Remembered, Timed
-from mqdssm.spark.bulk_ldap import raw_batches
+from mqdssm.spark.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, raw_batch, raw_entries
 from mqdssm.spark.bulk_paths import PATHS
 from mqdssm.spark.columns import ORIGINAL_IDENTIFIER, UNREADABLE, Column, FrameType
 from mqdssm.spark.sizes import row_bytes, sized
@@ -36,6 +36,7 @@ def read_batches(
     *,
     where: LdapFilter | None = None,
     base: str | DN | None = None,
+    attributes: Sequence[str] = (ALL_USER_ATTRIBUTES,),
     rows_max: int = BATCH_ROWS,
     bytes_max: int = BATCH_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
@@ -51,6 +52,7 @@ def read_batches(
         columns: those wanted, of `FrameType.select`; None is all.
         where: an LDAP filter that the objects must satisfy besides being of the type.
         base: where to begin; None: where objects of the type are ([MS-MQDSSM] 3.1.6.15).
+        attributes: of raw entries: ``*`` is all that users write, ``+`` all others (not on Active Directory).
         rows_max: rows of a batch.
         bytes_max: octets of values after which a batch ends early.
 
@@ -60,20 +62,31 @@ def read_batches(
     wanted = frame.columns if columns is None else tuple(columns)
     session = directory.session
     if frame.ldap_class is None:
-        yield from raw_batches(
-            session, wanted, where=where, base=base, rows_max=rows_max, bytes_max=bytes_max
-        )
+        entries = raw_entries(session, wanted, where=where, base=base, attributes=attributes)
+        for some in sized(entries, entry_bytes, rows_max=rows_max, bytes_max=bytes_max):
+            yield raw_batch(some, wanted)
         return
     makers = BatchMaker(session, frame, wanted)
-    of_class = session.profile.class_filter(frame.ldap_class)
-    found = _rows(
-        session,
-        base or search_base(frame.ldap_class, session.naming.root, session.naming.configuration),
-        of_class if where is None else all_of(of_class, where),
-        makers.needs,
-    )
+    (start,) = bases_of(session, frame) if base is None else (base,)
+    found = _rows(session, start, wanted_of(session, frame, where), makers.needs)
     for rows in sized(found, row_bytes, rows_max=rows_max, bytes_max=bytes_max):
         yield makers.batch(rows)
+
+
+def bases_of(session: Session, frame: FrameType) -> tuple[DN, ...]:
+    """Where the objects of a type are ([MS-MQDSSM] 3.1.6.15): one place, or several for raw entries."""
+    naming = session.naming
+    if frame.ldap_class is None:
+        return naming.guid_bases
+    return (search_base(frame.ldap_class, naming.root, naming.configuration),)
+
+
+def wanted_of(session: Session, frame: FrameType, where: LdapFilter | None) -> LdapFilter:
+    """The LDAP filter for the objects of a type (decision M32)."""
+    if frame.ldap_class is None:
+        return where or TRUE
+    of_class = session.profile.class_filter(frame.ldap_class)
+    return of_class if where is None else all_of(of_class, where)
 
 
 def _rows(session: Session, base: str | DN, wanted: LdapFilter, needs: Needs) -> Iterator[tuple[Any, ...]]:

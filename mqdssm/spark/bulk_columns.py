@@ -96,7 +96,7 @@ class ColumnMaker(ABC):
         self.column = column
         self.row = row
         self.type = arrow_type(column)
-        self.default = _cell(column, row.default) if row.has_default else None
+        self.default = cell_of(column, row.default) if row.has_default else None
 
     @abstractmethod
     def quickly(self, batch: Batch) -> pa.Array:
@@ -140,21 +140,25 @@ class ColumnMaker(ABC):
         """What the column holds of one entry, None where it cannot be decoded; and what is wrong with it."""
         try:
             value = self.one(batch, number)
-            cell = self.default if value is UNSET else _cell(self.column, value)
+            cell = self.default if value is UNSET else cell_of(self.column, value)
             pa.scalar(cell, self.type)  # what Arrow cannot hold is found here
         except (*REFUSALS, TypeError) as error:
             return None, (str(error),)
         return cell, ()
 
 
-def _cell(column: Column, value: Any) -> Any:
+def cell_of(column: Column, value: Any) -> Any:
     """An abstract value as Arrow takes it."""
+    if value is None:
+        return None
     if column.kind is Kind.TIME:
         return array_of([value], column, arrow_type(column))[0].as_py()
-    convert = CONVERT.get(column.kind)
-    if convert is None or value is None:
-        return list(value) if column.many and value is not None else value
+    convert = CONVERT.get(column.kind, _same)
     return [convert(item) for item in value] if column.many else convert(value)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 class Copied(ColumnMaker):
@@ -173,7 +177,7 @@ class Copied(ColumnMaker):
         self._place = place
         self._listed = listed
         item = self.type.value_type if row.multi else self.type
-        convert = CONVERT.get(column.kind, lambda value: value)
+        convert = CONVERT.get(column.kind, _same)
         load = row.syntax.load
         self._convert = _CONVERT.get(row.syntax) or distinct(lambda raw: convert(load(raw)), item)
 
@@ -223,7 +227,7 @@ class Made(ColumnMaker):
         source = batch.source(number)
         try:
             value = self._maker(self.row, source)
-            cell = self.default if value is UNSET else _cell(self.column, value)
+            cell = self.default if value is UNSET else cell_of(self.column, value)
         except REFUSALS as error:
             return None, (str(error),)
         return cell, tuple(source.skipped)

@@ -10,26 +10,24 @@ from mqdssm.directory.filters import TRUE, LdapFilter
 from mqdssm.directory.session import Session
 from mqdssm.directory.spelt import Spelt
 from mqdssm.errors import ObjectNotFound
+from mqdssm.events.attributes import NO_ATTRIBUTES
 from mqdssm.model.dn import DN
 from mqdssm.spark.arrow import arrow_schema, arrow_type
 from mqdssm.spark.bulk_values import lists, octets, texts
 from mqdssm.spark.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, Column
-from mqdssm.spark.sizes import sized
 
 ALL_USER_ATTRIBUTES: Final = "*"
 _OBJECT_CLASS_KEY: Final = OBJECT_CLASS.name.lower()
 
 
-def raw_batches(
+def raw_entries(
     session: Session,
     columns: Sequence[Column],
     *,
     where: LdapFilter | None,
     base: str | DN | None,
-    attributes: Sequence[str] = (ALL_USER_ATTRIBUTES,),
-    rows_max: int,
-    bytes_max: int,
-) -> Iterator[pa.RecordBatch]:
+    attributes: Sequence[str],
+) -> Iterator[Spelt]:
     """Read entries.
 
     Args:
@@ -37,38 +35,28 @@ def raw_batches(
         columns: those wanted, of the raw entry's.
         where: an LDAP filter; None: all entries.
         base: where to begin; None: everything but the schema.
-        attributes: to ask for, where column `attributes` is wanted: ``*`` is all that users write, ``+`` all
-            others (not on Active Directory).
-        rows_max: rows of a batch.
-        bytes_max: octets of values after which a batch ends early.
+        attributes: to ask for, where column `attributes` is wanted.
 
     Raises:
         DirectoryError: while iterating.
     """
-    asked = list(attributes) if ATTRIBUTES in columns else ["1.1"]
+    asked = list(attributes) if ATTRIBUTES in columns else list(NO_ATTRIBUTES)
     if OBJECT_CLASS in columns:
-        asked = [OBJECT_CLASS.name, *(name for name in asked if name != "1.1")]
-    bases = session.naming.guid_bases if base is None else (base,)
-    for one in bases:
-        found = _entries(session, one, where or TRUE, asked)
-        for entries in sized(found, _entry_bytes, rows_max=rows_max, bytes_max=bytes_max):
-            yield _batch(entries, columns)
+        asked = [OBJECT_CLASS.name, *(name for name in asked if name not in NO_ATTRIBUTES)]
+    for one in session.naming.guid_bases if base is None else (base,):
+        try:
+            yield from session.spelt(one, where or TRUE, asked)
+        except ObjectNotFound:
+            continue
 
 
-def _entries(
-    session: Session, base: str | DN, where: LdapFilter, attributes: Sequence[str]
-) -> Iterator[Spelt]:
-    try:
-        yield from session.spelt(base, where, attributes)
-    except ObjectNotFound:
-        return
-
-
-def _entry_bytes(entry: Spelt) -> int:
+def entry_bytes(entry: Spelt) -> int:
+    """Octets of the values of an entry."""
     return sum(sum(map(len, values)) for values in entry[1].values())
 
 
-def _batch(entries: Sequence[Spelt], columns: Sequence[Column]) -> pa.RecordBatch:
+def raw_batch(entries: Sequence[Spelt], columns: Sequence[Column]) -> pa.RecordBatch:
+    """Make a record batch of entries."""
     others, classes = [], []
     for _, attributes in entries:
         key = next((name for name in attributes if name.lower() == _OBJECT_CLASS_KEY), None)

@@ -115,19 +115,6 @@ class FrameType:
         return tuple(known[name] for name in names)
 
 
-def element_of(name: str) -> type[DirectoryObject]:
-    """Find an element by the specification's name or by that of the command line, in any case.
-
-    Raises:
-        ValueError: there is no such element, or it cannot be read.
-    """
-    wanted = name.replace("-", "").lower()
-    for type_name, element in TYPES.items():
-        if type_name.replace("-", "") == wanted:
-            return element
-    raise ValueError(f"{name!r} is no type: use one of {', '.join(TYPES)}")
-
-
 def columns_of(element: type[DirectoryObject], names: Sequence[str] | None = None) -> tuple[Column, ...]:
     """List the columns of an element, in the order of the mapping table or as asked for.
 
