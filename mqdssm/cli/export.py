@@ -79,6 +79,10 @@ def export(
             "--file-rows", metavar="N", min=1, help="Objects a file, else 100,000.", show_default=False
         ),
     ] = None,
+    partitions: Annotated[
+        int,
+        typer.Option("--partitions", metavar="N", min=1, help="Searches that read a type at the same time."),
+    ] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an export that was broken off.")
     ] = False,
@@ -102,6 +106,7 @@ def export(
             dialect=None if dialect is None else dialect.value,
             compression=compression.value,
             file_rows=file_rows,
+            partitions=partitions,
             resume=resume,
             watch=watch,
             **_access(run),

@@ -32,6 +32,7 @@ class Access:
         authentication: how to log in; None: by what else is given.
         keytab: path, on the machine that reads, of a file with the user's Kerberos keys.
         kerberos_host: the server's name in tickets, if it is not that of the URL.
+        check_msmq: refuse a directory that holds nothing of MSMQ's.
     """
 
     urls: tuple[str, ...]
@@ -45,6 +46,7 @@ class Access:
     authentication: Authentication | None = None
     keytab: str | None = None
     kerberos_host: str | None = None
+    check_msmq: bool = True
 
     def at(self, url: str) -> Self:
         """The same at one server alone: another one may hold the state of another time."""
@@ -70,6 +72,7 @@ class Access:
             authentication=self.authentication,
             keytab=self.keytab,
             kerberos_host=self.kerberos_host,
+            check_msmq=self.check_msmq,
         )
 
     def _password(self) -> str | None:

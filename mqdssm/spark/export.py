@@ -67,6 +67,7 @@ def export(
     dialect: str | None = None,
     compression: str = "none",
     file_rows: int | None = None,
+    partitions: int = 1,
     resume: bool = False,
     watch: Watch | None = None,
     user: str | None = None,
@@ -94,6 +95,8 @@ def export(
         dialect: of LDIF: ``openldap`` or ``ad``; None: that of the server.
         compression: of Parquet: ``none``, ``zstd`` or ``snappy``.
         file_rows: objects after which a file ends; None: 100,000.
+        partitions: into how many searches each type is divided, to be read at the same time. Dividing costs
+            a scan of one attribute; types are read at the same time anyhow.
         resume: go on with an export that was broken off; begin one if the folder is empty.
         watch: called every half second, from another thread, with how far it is.
         user: who logs in; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
@@ -119,8 +122,8 @@ def export(
         SparkFailed: Spark itself failed; the same.
     """
     asked = Asked(types, format, dialect, compression)
-    if file_rows is not None and file_rows < 1:
-        raise ConfigError(f"file_rows is {file_rows}: a file holds one object at least")
+    if min(partitions, file_rows or 1) < 1:
+        raise ConfigError("file_rows and partitions are 1 at least")
     check_spark()
     path = Path(to_dir)
     unfinished = prepare(path, resume=resume)
@@ -138,9 +141,12 @@ def export(
             authentication=authentication,
             keytab=_whole(keytab),
             kerberos_host=kerberos_host,
+            check_msmq=asked.needs_msmq,
         )
         with access.connect() as directory:
-            plan = asked.plan(directory, naming_context, file_rows or FILE_ROWS)
+            plan = asked.plan(
+                directory, naming_context, file_rows=file_rows or FILE_ROWS, partitions=partitions
+            )
             server = directory.session.server_url or ""
         with _told(folder), _alone(folder):
             begun = _begun(folder, plan, unfinished=unfinished)
@@ -185,15 +191,23 @@ class Asked:
         self._dialect = dialect
         self._compression = compression
 
-    def plan(self, directory: "Directory", context: str | None, file_rows: int) -> Plan:
+    @property
+    def needs_msmq(self) -> bool:
+        """Whether the directory has to hold MSMQ's objects; entries as they are can be any."""
+        return any(FRAME_TYPES[name].ldap_class is not None for name in self._types)
+
+    def plan(self, directory: "Directory", context: str | None, *, file_rows: int, partitions: int) -> Plan:
         """The plan for a directory, with its marks of this moment.
 
         Args:
             directory: to export.
             context: base of computers, queues and users, if another one was chosen.
             file_rows: objects after which a file ends.
+            partitions: into how many searches each type is divided.
         """
+        from mqdssm.spark.journal import Item
         from mqdssm.spark.marks import Marks
+        from mqdssm.spark.partitions import slices
 
         session = directory.session
         usual = "ad" if session.profile.translates_security else "openldap"
@@ -207,7 +221,10 @@ class Asked:
             context=context,
             started=datetime.now(UTC),
             marks=Marks.read(session),
-            items=dict.fromkeys(self._types, 1),
+            items={
+                name: tuple(map(Item.of, slices(directory, FRAME_TYPES[name], partitions)))
+                for name in self._types
+            },
             file_rows=file_rows,
         )
 

@@ -21,6 +21,7 @@ from mqdssm.spark.raw import RawEntry
 from mqdssm.spark.texts import texts_of
 
 if TYPE_CHECKING:
+    from mqdssm.directory.filters import LdapFilter
     from mqdssm.directory.profile import Profile
     from mqdssm.events.facade import Directory
 
@@ -41,7 +42,7 @@ def all_rows(
     type_name: str,
     kind: str,
     dialect: str | None,
-    wanted: Sequence[str] | None = None,
+    where: "LdapFilter | None" = None,
 ) -> Iterator[Rows]:
     """The objects of a type.
 
@@ -50,16 +51,16 @@ def all_rows(
         type_name: of the objects.
         kind: format.
         dialect: of LDIF.
-        wanted: keys of the objects; None: all.
+        where: what they must satisfy besides; None: all.
 
     Raises:
         DirectoryError: while iterating.
     """
     if kind == LDIF:
-        found = objects.entries(directory, type_name, wanted)
+        found = objects.entries(directory, type_name, where)
         profile = directory.session.profile
         return ldif_rows(found, type_name, profile, Dialect(dialect or Dialect.OPENLDAP))
-    return batch_rows(objects.read(directory, type_name, wanted), kind)
+    return batch_rows(objects.read(directory, type_name, where), kind)
 
 
 def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[Rows]:

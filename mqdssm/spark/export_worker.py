@@ -140,8 +140,9 @@ def _export(
     count = sum(one.file.rows for one in files)
     parts = Parts(options, files)
     progress = _Progress(options.folder, f"{options.type_name}-{options.item:03d}", count)
+    where = plan.items[options.type_name][options.item].where
     try:
-        for found in all_rows(directory, options.type_name, plan.format, plan.dialect):
+        for found in all_rows(directory, options.type_name, plan.format, plan.dialect, where):
             rows = without(found, held) if held else found
             if len(rows):
                 for complete in parts.add(rows):

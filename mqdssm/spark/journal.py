@@ -11,18 +11,50 @@ import shutil
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.manifest import MANIFEST_NAME, ExportedFile, sha256
 from mqdssm.spark.marks import Marks
+from mqdssm.spark.partitions import Slice
+
+if TYPE_CHECKING:
+    from mqdssm.directory.filters import LdapFilter
 
 WORK_NAME: Final = ".export"
 PLAN_NAME: Final = "plan.json"
 FILE_ROWS: Final = 100_000
 """Rows after which a file ends: small enough to be written again, large enough to be read fast."""
+
+
+class Item(BaseModel):
+    """A work item: all objects of a type, or a range of them (`mqdssm.spark.partitions`).
+
+    Attributes:
+        key: the attribute that divides them.
+        low: its least value, included; None: no bound.
+        high: where the next item begins; None: no bound.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str = ""
+    low: str | None = None
+    high: str | None = None
+
+    @classmethod
+    def of(cls, part: Slice) -> Self:
+        """The item for a slice; keys that divide are plain text."""
+        low, high = (None if value is None else value.decode("ascii") for value in (part.low, part.high))
+        return cls(key=part.key, low=low, high=high)
+
+    @property
+    def where(self) -> "LdapFilter | None":
+        """What its objects satisfy; None: all."""
+        low, high = (None if value is None else value.encode("ascii") for value in (self.low, self.high))
+        return Slice(None, self.key, low, high).wanted
 
 
 class Plan(BaseModel):
@@ -54,7 +86,7 @@ class Plan(BaseModel):
     context: str | None
     started: AwareDatetime
     marks: Marks
-    items: Mapping[str, int]
+    items: Mapping[str, tuple[Item, ...]]
     file_rows: int = FILE_ROWS
     resumed: int = 0
 
@@ -189,7 +221,7 @@ class Folder:
 
     def journals(self, plan: Plan, name: str) -> list[Journal]:
         """The journals of a type, one for each work item."""
-        return [Journal(self.work, name, item) for item in range(plan.items[name])]
+        return [Journal(self.work, name, item) for item in range(len(plan.items[name]))]
 
     def keys_path(self, part: str) -> Path:
         """Where the keys of the objects of a file are, if it does not tell them itself."""

@@ -7,15 +7,13 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mqdssm.directory.filters import TRUE, Equal, LdapFilter, all_of, any_of
+from mqdssm.directory.filters import Equal, LdapFilter, any_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.spark.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.bulk_ldap import raw_batches
+from mqdssm.spark.arrow import arrow_schema
+from mqdssm.spark.bulk import bases_of, read_batches, wanted_of
 from mqdssm.spark.columns import DN_COLUMN, FRAME_TYPES
 from mqdssm.spark.marks import Since
 from mqdssm.spark.raw import STORED, RawEntry, guid_text, raw_entries
-from mqdssm.tables.places import search_base
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -35,79 +33,36 @@ def columns(type_name: str) -> pa.Schema:
     return arrow_schema(FRAME_TYPES[type_name].columns)
 
 
-def read(
-    directory: "Directory", type_name: str, wanted: Sequence[str] | None = None
-) -> Iterator[pa.RecordBatch]:
+def read(directory: "Directory", type_name: str, where: LdapFilter | None = None) -> Iterator[pa.RecordBatch]:
     """Objects of a type as batches of bounded size.
 
     Args:
         directory: where they are.
         type_name: of the objects.
-        wanted: keys of the objects; None: all.
+        where: what they must satisfy besides; None: all.
 
     Raises:
         DirectoryError: while iterating.
     """
-    for where in _filters(directory, wanted):
-        yield from _read(directory, type_name, where)
+    return read_batches(directory, FRAME_TYPES[type_name], where=where, attributes=STORED)
 
 
-def _read(directory: "Directory", type_name: str, where: LdapFilter | None) -> Iterator[pa.RecordBatch]:
+def entries(directory: "Directory", type_name: str, where: LdapFilter | None = None) -> Iterator[RawEntry]:
+    """Objects of a type as they are stored; see `read`."""
+    session = directory.session
     frame = FRAME_TYPES[type_name]
-    if frame.ldap_class is not None:
-        return read_batches(directory, frame, where=where)
-    return raw_batches(
-        directory.session,
-        frame.columns,
-        where=where,
-        base=None,
-        attributes=STORED,
-        rows_max=BATCH_ROWS,
-        bytes_max=BATCH_BYTES_MAX,
-    )
+    for base in bases_of(session, frame):
+        yield from raw_entries(session, str(base), wanted_of(session, frame, where))
 
 
-def entries(
-    directory: "Directory", type_name: str, wanted: Sequence[str] | None = None
-) -> Iterator[RawEntry]:
-    """Objects of a type as they are stored.
-
-    Args:
-        directory: where they are.
-        type_name: of the objects.
-        wanted: keys of the objects; None: all.
-
-    Raises:
-        DirectoryError: while iterating.
-    """
-    for where in _filters(directory, wanted):
-        for base, of_type in places(directory, type_name):
-            yield from raw_entries(
-                directory.session, base, of_type if where is None else all_of(of_type, where)
-            )
-
-
-def _filters(directory: "Directory", wanted: Sequence[str] | None) -> Iterator[LdapFilter | None]:
-    """Filters for objects by their keys, some at a time; None: all objects."""
-    if wanted is None:
-        yield None
-        return
+def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]:
+    """Filters for objects by their keys, some at a time."""
     by_name = directory.session.profile.dn_filter
-    for start in range(0, len(wanted), KEYS_ASKED):
-        some = [(one, guid_of(one)) for one in wanted[start : start + KEYS_ASKED]]
+    for start in range(0, len(keys), KEYS_ASKED):
+        some = [(one, guid_of(one)) for one in keys[start : start + KEYS_ASKED]]
         yield any_of(
             *(by_name(one) if guid is None else Equal("objectGUID", guid.bytes_le) for one, guid in some)
         )
-
-
-def places(directory: "Directory", type_name: str) -> list[tuple[str, LdapFilter]]:
-    """Where the objects of a type are: bases, and the filter below each."""
-    session = directory.session
-    ldap_class = FRAME_TYPES[type_name].ldap_class
-    if ldap_class is None:
-        return [(str(base), TRUE) for base in session.naming.guid_bases]
-    base = search_base(ldap_class, session.naming.root, session.naming.configuration)
-    return [(str(base), session.profile.class_filter(ldap_class))]
 
 
 def key(type_name: str, guid: str | None, dn: str) -> str:
@@ -144,9 +99,12 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
     session = directory.session
     found: list[pa.RecordBatch] = []
     rows: list[tuple[str, str, str | None, bool]] = []
-    for base, wanted in places(directory, type_name):
+    frame = FRAME_TYPES[type_name]
+    for base in bases_of(session, frame):
         try:
-            for dn, guid, *stamps in session.rows(base, wanted, ("objectGUID", *since.stamps)):
+            for dn, guid, *stamps in session.rows(
+                base, wanted_of(session, frame, None), ("objectGUID", *since.stamps)
+            ):
                 text = guid_text(guid)
                 rows.append((key(type_name, text, dn), dn, text, since.is_changed(stamps)))
                 if len(rows) >= _KEYS_BATCH:
@@ -160,10 +118,11 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
 
 def count(directory: "Directory", type_name: str) -> int:
     """How many objects of a type there are now: names only, which costs a fraction of reading them."""
+    session, frame = directory.session, FRAME_TYPES[type_name]
     total = 0
-    for base, wanted in places(directory, type_name):
+    for base in bases_of(session, frame):
         try:
-            total += sum(1 for _ in directory.session.rows(base, wanted, ()))
+            total += sum(1 for _ in session.rows(base, wanted_of(session, frame, None), ()))
         except ObjectNotFound:
             continue
     return total

@@ -181,10 +181,11 @@ def _read_again(directory: "Directory", folder: Folder, plan: Plan, name: str, w
     parts = Parts(part_options(folder, plan, name, 0), journal.read())
     written: set[str] = set()
     try:
-        for rows in all_rows(directory, name, plan.format, plan.dialect, wanted):
-            written.update(rows.keys.to_pylist())
-            for complete in parts.add(rows):
-                journal.add(complete)
+        for where in objects.filters(directory, wanted):
+            for rows in all_rows(directory, name, plan.format, plan.dialect, where):
+                written.update(rows.keys.to_pylist())
+                for complete in parts.add(rows):
+                    journal.add(complete)
         for complete in parts.finish(empty=False):
             journal.add(complete)
     finally:
