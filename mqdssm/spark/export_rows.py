@@ -101,7 +101,7 @@ def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Recor
         return to_ad(entry.dn, entry.attributes, as_stored if from_ad else into_ad())
     if not from_ad:
         return to_openldap(entry.dn, entry.attributes, as_stored)
-    known = known_to_openldap(entry.attributes)
+    known = known_to_openldap(entry.dn, entry.attributes)
     return [] if known is None else to_openldap(entry.dn, known, profile.security_from_directory)
 
 

@@ -19,6 +19,8 @@ from mqdssm.tables.ldif_dialects import AD_SETS_ITSELF, BINARY_TRANSFER, OWN_CLA
 REFERENCES_SERIES: Final = 900
 """The series of what is set when all objects are there; no name has as many parts."""
 
+_EMPTY: Final = {"cn": b"container", "dc": b"domainDNS", "ou": b"organizationalUnit"}
+"""By what an object is called, in lower case: the class of one that is only a place."""
 _DESCRIPTOR: Final = "ntsecuritydescriptor"
 _OBJECT_CLASS: Final = "objectclass"
 
@@ -86,9 +88,6 @@ def _text(lines: Sequence[str]) -> bytes:
 def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Record]:
     """Records for slapd.
 
-    From slapd an entry is written as it is. From Active Directory only what our schema has is kept, and of
-    objects whose class it does not have, nothing.
-
     Args:
         dn: of the entry.
         attributes: all of it that is to be kept.
@@ -102,15 +101,20 @@ def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Rec
     return [Record(depth(dn), record(dn, _translated(_classes_first(written), kind, security)))]
 
 
-def known_to_openldap(attributes: Attributes) -> Attributes | None:
+def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
     """What our schema for OpenLDAP can hold of an object of Active Directory; None: nothing.
 
+    An object of a class that it does not have becomes an empty one, so that what is below it has a parent.
+
     Args:
-        attributes: all that the object has.
+        dn: of the object.
+        attributes: all that it has.
     """
     kind = class_of(attributes)
     if kind.lower() not in schema.CLASSES:
-        return None
+        ((name, value), *_) = DN.parse(dn).rdn
+        empty = _EMPTY.get(name.lower())
+        return None if empty is None else [("objectClass", [b"top", empty]), (name, [value.encode()])]
     allowed = {name.lower() for name in schema.allowed_attributes(kind)}
     kept = [(name, values) for name, values in attributes if name.lower() in allowed]
     return [("objectClass", [b"top", kind.encode()]), *kept]

@@ -6,6 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from exports import access_to, contents, run_here, without_spark  # noqa: F401  a fixture
+from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.directory.filters import Equal
@@ -19,8 +21,6 @@ from mqdssm.spark.marks import Counter, Marks
 from mqdssm.spark.objects import columns
 from mqdssm.spark.texts import read_csv, read_jsonl
 from mqdssm.testing.openldap import OpenLdapServer
-from tests.support.exports import access_to, contents, run_here, without_spark  # noqa: F401  a fixture
-from tests.support.ldif_reader import comparable, read_ldif
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("without_spark")]
 

@@ -6,13 +6,13 @@ import uuid
 from pathlib import Path
 
 import pytest
+from exports import access_to, contents, without_spark
+from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.spark.export import export
 from mqdssm.spark.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
-from tests.support.exports import access_to, contents, without_spark
-from tests.support.ldif_reader import comparable, read_ldif
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures(without_spark.__name__)]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from exports import access_to, breaks_after, contents, run_here, without_spark  # noqa: F401
+from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, MqdssmError
@@ -19,8 +21,6 @@ from mqdssm.spark.journal import WORK_NAME
 from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer
-from tests.support.exports import access_to, breaks_after, contents, run_here, without_spark  # noqa: F401
-from tests.support.ldif_reader import comparable, read_ldif
 
 QUEUES = 60
 

@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ldif_reader import read_ldif
 
 from mqdssm.spark.ldif import (
     REFERENCES_SERIES,
@@ -19,7 +20,6 @@ from mqdssm.spark.ldif import (
 )
 from mqdssm.tables.access import KINDS, to_directory
 from mqdssm.wire.dtyp import SecurityDescriptor
-from tests.support.ldif_reader import read_ldif
 
 QUEUE = [
     ("cn", [b"orders"]),
@@ -128,9 +128,22 @@ def test_from_active_directory_comes_what_our_schema_has() -> None:
         ("badPwdCount", [b"0"]),
     ]
     assert class_of(stored) == "computer"
-    assert known_to_openldap(stored) == [
+    assert known_to_openldap("CN=web01,DC=com", stored) == [
         ("objectClass", [b"top", b"computer"]),
         ("cn", [b"web01"]),
         ("objectGUID", [bytes(16)]),
     ]
-    assert known_to_openldap([("objectClass", [b"top", b"dnsNode"]), ("cn", [b"x"])]) is None
+
+
+@pytest.mark.parametrize(
+    ("dn", "made"),
+    [
+        (r"CN=a\,b,DC=com", [("objectClass", [b"top", b"container"]), ("CN", [b"a,b"])]),
+        ("DC=@,DC=com", [("objectClass", [b"top", b"domainDNS"]), ("DC", [b"@"])]),
+        ("OU=x,DC=com", [("objectClass", [b"top", b"organizationalUnit"]), ("OU", [b"x"])]),
+        ("L=x,DC=com", None),
+    ],
+)
+def test_a_class_that_we_do_not_have_leaves_a_place(dn, made) -> None:
+    stored = [("objectClass", [b"top", b"strange"]), ("cn", [b"x"]), ("objectGUID", [bytes(16)])]
+    assert known_to_openldap(dn, stored) == made
