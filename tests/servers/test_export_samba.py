@@ -178,7 +178,7 @@ def comparable_queues(server) -> dict[str, dict]:
     return {
         dn: {name: values for name, values in entry.items() if name in kept}
         for dn, entry in ldapsearch(server).items()
-        if dn.startswith(("cn=q", "cn=msmq,"))
+        if {b"mSMQQueue", b"mSMQConfiguration"}.intersection(entry["objectclass"])
     }
 
 
