@@ -115,9 +115,15 @@ def command(server, tmp_path) -> Iterator[Command]:
             process.communicate()
 
 
+def children(pid: int) -> list[int]:
+    """Of all threads: Java's start processes, too."""
+    return [
+        int(one) for task in Path(f"/proc/{pid}/task").glob("*/children") for one in task.read_text().split()
+    ]
+
+
 def descendants(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [one for child in map(int, children) for one in (child, *descendants(child))]
+    return [one for child in children(pid) for one in (child, *descendants(child))]
 
 
 def readers(pid: int) -> list[int]:
@@ -125,7 +131,7 @@ def readers(pid: int) -> list[int]:
     found = []
     for one in descendants(pid):
         command = Path(f"/proc/{one}/cmdline").read_bytes()
-        if b"pyspark.daemon" in command and not Path(f"/proc/{one}/task/{one}/children").read_text().split():
+        if b"pyspark.daemon" in command and not children(one):
             found.append(one)
     return found
 
