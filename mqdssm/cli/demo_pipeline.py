@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from mqdssm.testing.openldap import OpenLdapServer
 
 
-
 def export_and_validate(
     stage: Stage, stack: ExitStack, server: "OpenLdapServer", directory: "Directory", folder: Path
 ) -> None:

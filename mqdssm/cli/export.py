@@ -48,44 +48,40 @@ class Compression(StrEnum):
     SNAPPY = "snappy"
 
 
+def _option(name: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, help=text, **more)
+
+
+_TYPES: Final = f"{', '.join(one.value for one in ExportType)}; repeatable. Else all."
+To = Annotated[Path, _option("--to", "A new or empty folder, or the one to resume.", metavar="DIR")]
+Types = Annotated[list[ExportType] | None, _option("--type", _TYPES, metavar="TYPE", show_default=False)]
+Format = Annotated[FileFormat, _option("--format", "Parquet, text that loses nothing, or LDAP entries.")]
+Dialect = Annotated[
+    LdifDialect | None,
+    _option("--dialect", "Of LDIF: for ldapadd and slapadd, or for ldifde.", show_default=False),
+]
+Compressed = Annotated[Compression, _option("--compression", "Of Parquet.")]
+FileRows = Annotated[
+    int | None,
+    _option("--file-rows", "Objects a file, else 100,000.", metavar="N", min=1, show_default=False),
+]
+Partitions = Annotated[
+    int, _option("--partitions", "Searches that read a type at the same time.", metavar="N", min=1)
+]
+Resume = Annotated[bool, _option("--resume", "Go on with an export that was broken off.")]
+
+
 def export(
     run: Run,
     *,
-    to: Annotated[
-        Path, typer.Option("--to", metavar="DIR", help="A new or empty folder, or the one to resume.")
-    ],
-    types: Annotated[
-        list[ExportType] | None,
-        typer.Option(
-            "--type",
-            metavar="TYPE",
-            help=f"{', '.join(one.value for one in ExportType)}; repeatable. Else all.",
-            show_default=False,
-        ),
-    ] = None,
-    file_format: Annotated[
-        FileFormat, typer.Option("--format", help="Parquet, text that loses nothing, or LDAP entries.")
-    ] = FileFormat.PARQUET,
-    dialect: Annotated[
-        LdifDialect | None,
-        typer.Option(
-            "--dialect", help="Of LDIF: for ldapadd and slapadd, or for ldifde.", show_default=False
-        ),
-    ] = None,
-    compression: Annotated[Compression, typer.Option("--compression", help="Of Parquet.")] = Compression.NONE,
-    file_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--file-rows", metavar="N", min=1, help="Objects a file, else 100,000.", show_default=False
-        ),
-    ] = None,
-    partitions: Annotated[
-        int,
-        typer.Option("--partitions", metavar="N", min=1, help="Searches that read a type at the same time."),
-    ] = 1,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an export that was broken off.")
-    ] = False,
+    to: To,
+    types: Types = None,
+    file_format: Format = FileFormat.PARQUET,
+    dialect: Dialect = None,
+    compression: Compressed = Compression.NONE,
+    file_rows: FileRows = None,
+    partitions: Partitions = 1,
+    resume: Resume = False,
 ) -> None:
     r"""Export objects to DIR/TYPE/part-*.FORMAT, with a manifest.
 
@@ -111,13 +107,17 @@ def export(
             watch=watch,
             **_access(run),
         )
+    _tell(run, manifest, to)
+
+
+def _tell(run: Run, manifest: "Manifest", to: Path) -> None:
     if run.output.is_json:
         run.output.document(manifest.model_dump(mode="json"))
         return
     rows = [(name, str(exported.rows), str(len(exported.files))) for name, exported in manifest.types.items()]
     run.output.rows(("type", "objects", "files"), rows)
     _tell_changes(run, manifest)
-    checks = f"; 'mqdssm validate {to}' checks it" if file_format is FileFormat.PARQUET else ""
+    checks = f"; 'mqdssm validate {to}' checks it" if manifest.format == FileFormat.PARQUET else ""
     run.output.note(f"exported to {to}{checks}")
 
 

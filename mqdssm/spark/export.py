@@ -121,13 +121,9 @@ def export(
         DirectoryError: a search failed; what was complete stays.
         SparkFailed: Spark itself failed; the same.
     """
-    asked = Asked(types, format, dialect, compression)
-    if min(partitions, file_rows or 1) < 1:
-        raise ConfigError("file_rows and partitions are 1 at least")
-    check_spark()
-    path = Path(to_dir)
-    unfinished = prepare(path, resume=resume)
-    folder = Folder(path.resolve())
+    asked = Asked(
+        types, format, dialect, compression, file_rows=file_rows or FILE_ROWS, partitions=partitions
+    )
     with password_file(password) as secret:
         access = Access(
             urls=(urls,) if isinstance(urls, str) else tuple(urls),
@@ -143,14 +139,22 @@ def export(
             kerberos_host=kerberos_host,
             check_msmq=asked.needs_msmq,
         )
-        with access.connect() as directory:
-            plan = asked.plan(
-                directory, naming_context, file_rows=file_rows or FILE_ROWS, partitions=partitions
-            )
-            server = directory.session.server_url or ""
-        with _told(folder), _alone(folder):
-            begun = _begun(folder, plan, unfinished=unfinished)
-            return _export(folder, begun, access.at(server), watch)
+        return _checked_export(asked, Path(to_dir), access, watch, resume=resume)
+
+
+def _checked_export(
+    asked: "Asked", to_dir: Path, access: Access, watch: Watch | None, *, resume: bool
+) -> Manifest:
+    """Export, after everything was looked at that can be known before Java starts."""
+    check_spark()
+    unfinished = prepare(to_dir, resume=resume)
+    folder = Folder(to_dir.resolve())
+    with access.connect() as directory:
+        plan = asked.plan(directory, access.naming_context)
+        server = directory.session.server_url or ""
+    with _told(folder), _alone(folder):
+        begun = _begun(folder, plan, unfinished=unfinished)
+        return _export(folder, begun, access.at(server), watch)
 
 
 def _whole(path: str | os.PathLike[str] | None) -> str | None:
@@ -166,12 +170,25 @@ class Asked:
         kind: format of the files.
         dialect: of LDIF; None: that of the server.
         compression: of Parquet.
+        file_rows: objects after which a file ends.
+        partitions: into how many searches each type is divided.
 
     Raises:
         ConfigError: an unknown name, or one that does not go with the others.
     """
 
-    def __init__(self, types: Sequence[str], kind: str, dialect: str | None, compression: str) -> None:
+    def __init__(
+        self,
+        types: Sequence[str],
+        kind: str,
+        dialect: str | None,
+        compression: str,
+        *,
+        file_rows: int,
+        partitions: int,
+    ) -> None:
+        if min(partitions, file_rows) < 1:
+            raise ConfigError("file_rows and partitions are 1 at least")
         if not types:
             raise ConfigError(f"nothing to export: name one of {', '.join(EXPORTED)}")
         for what, value, known in (
@@ -190,20 +207,20 @@ class Asked:
         self._kind = kind
         self._dialect = dialect
         self._compression = compression
+        self._file_rows = file_rows
+        self._partitions = partitions
 
     @property
     def needs_msmq(self) -> bool:
         """Whether the directory has to hold MSMQ's objects; entries as they are can be any."""
         return any(FRAME_TYPES[name].ldap_class is not None for name in self._types)
 
-    def plan(self, directory: "Directory", context: str | None, *, file_rows: int, partitions: int) -> Plan:
+    def plan(self, directory: "Directory", context: str | None) -> Plan:
         """The plan for a directory, with its marks of this moment.
 
         Args:
             directory: to export.
             context: base of computers, queues and users, if another one was chosen.
-            file_rows: objects after which a file ends.
-            partitions: into how many searches each type is divided.
         """
         from mqdssm.spark.journal import Item
         from mqdssm.spark.marks import Marks
@@ -222,10 +239,10 @@ class Asked:
             started=datetime.now(UTC),
             marks=Marks.read(session),
             items={
-                name: tuple(map(Item.of, slices(directory, FRAME_TYPES[name], partitions)))
+                name: tuple(map(Item.of, slices(directory, FRAME_TYPES[name], self._partitions)))
                 for name in self._types
             },
-            file_rows=file_rows,
+            file_rows=self._file_rows,
         )
 
 
