@@ -181,7 +181,7 @@ def _test(term: Term, row: Row, attribute: str, matching: Matching) -> LdapFilte
     """One attribute's part of a filter."""
     if term.test == "present":
         return Present(attribute)
-    if term.test == "prefix":
+    if term.test == "prefix" and row.kind is Kind.TEXT:
         return _prefix(str(term.value), attribute, matching)
     if row.kind is Kind.TIME:
         return _ranges(_second_intervals(term), attribute, matching, partial(_seconds, row))
