@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from exports import access_to, contents, without_spark
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.spark.export import export
+from mqdssm.spark.ldif import record
 from mqdssm.spark.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -157,6 +160,31 @@ def test_ldapadd_makes_the_same_directory(source, empty, tmp_path) -> None:
             capture_output=True,
         )
     assert ldapsearch(empty) == ldapsearch(source)
+
+
+TEXTS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60
+).filter(
+    lambda text: text.strip()  # to slapd a value of blanks is an empty one
+)
+
+
+@settings(max_examples=60)
+@given(text=TEXTS, octets=st.binary(min_size=1, max_size=400))
+def test_any_value_that_ldapadd_reads_is_the_one_that_was_written(source, text, octets) -> None:
+    dn = f"CN={uuid.uuid4()},CN=Users,{source.base_dn}"
+    attributes = [
+        ("objectClass", [b"container"]),
+        ("adminDescription", [text.encode()]),
+        ("nTSecurityDescriptor", [octets]),
+    ]
+    command = ["ldapadd", "-x", "-H", source.url, "-D", source.user, "-y", source.folder / "password"]
+    subprocess.run(command, input=record(dn, attributes), check=True, capture_output=True)
+    with mqdssm.connect(source.url, **access_to(source)) as directory:
+        entry = directory.session.get(dn, ["adminDescription", "nTSecurityDescriptor"])
+        directory.session.delete(dn)
+    assert entry.all("adminDescription") == [text.encode()]
+    assert entry.all("nTSecurityDescriptor") == [octets]
 
 
 def test_one_type_as_it_is_stored(source, tmp_path) -> None:

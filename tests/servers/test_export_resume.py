@@ -3,6 +3,7 @@
 import errno
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,10 +13,10 @@ from exports import access_to, breaks_after, contents, run_here, without_spark  
 from ldif_reader import comparable, read_ldif
 
 import mqdssm
-from mqdssm.errors import ConfigError, DirectoryNotConnected, MqdssmError
+from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
 from mqdssm.spark import export as export_module
 from mqdssm.spark import export_worker, objects
-from mqdssm.spark.export import export
+from mqdssm.spark.export import Progress, export
 from mqdssm.spark.export_worker import told
 from mqdssm.spark.journal import WORK_NAME
 from mqdssm.spark.locking import locked
@@ -178,6 +179,18 @@ def test_a_worker_of_a_killed_export_is_waited_for(server, tmp_path, monkeypatch
         run(server, tmp_path / "out", resume=True)
 
 
+def test_somebody_watches(server, tmp_path, monkeypatch) -> None:
+    def run_slowly(task) -> None:
+        run_here(task)
+        time.sleep(0.3)
+
+    monkeypatch.setattr(export_module, "_run", run_slowly)
+    monkeypatch.setattr(export_module, "PROGRESS_S", 0.05)
+    seen: list[Progress] = []
+    run(server, tmp_path / "out", "queue", watch=seen.append)
+    assert seen[-1] == Progress(QUEUES, QUEUES)
+
+
 def test_a_server_that_stays_away(tmp_path, monkeypatch) -> None:
     with OpenLdapServer(durable=False) as server:
         real = objects.read
@@ -229,3 +242,13 @@ def test_a_full_disk(server, small_disk, monkeypatch, kind) -> None:
     manifest = run(server, folder, "queue", "ldap", format=kind, resume=True)
     manifest.check(folder)
     assert manifest.types["queue"].rows == QUEUES
+
+
+def test_entries_of_a_directory_without_msmq(tmp_path) -> None:
+    with OpenLdapServer(durable=False) as server:
+        with mqdssm.connect(server.url, **access_to(server)) as directory:
+            directory.session.delete("CN=MsmqServices,CN=Services,CN=Configuration,dc=example,dc=com")
+        assert run(server, tmp_path / "out", "ldap").types["ldap"].rows == 6
+        with pytest.raises(GenericDirectoryError, match="is no MSMQ directory"):
+            run(server, tmp_path / "other", "queue")
+    assert list((tmp_path / "other").iterdir()) == []

@@ -120,6 +120,13 @@ def test_equal_to_ldapsearch(domain, tmp_path, partitions) -> None:
     assert Marks.model_validate_json(marks_of(domain)).counter is Counter.USN
 
 
+@pytest.mark.parametrize("authentication", ["ntlm", "spnego"])
+def test_other_ways_to_log_in(domain, tmp_path, authentication) -> None:
+    access = access_to(domain) | {"authentication": authentication}
+    manifest = export(domain.url, ["queue"], tmp_path / "out", **access)
+    assert manifest.types["queue"].rows == 40
+
+
 def marks_of(server) -> str:
     with connect(server) as directory:
         return Marks.read(directory.session).model_dump_json()

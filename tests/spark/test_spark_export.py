@@ -87,6 +87,22 @@ def test_spark_reads_what_was_written(spark, enterprise, tmp_path) -> None:
         assert frame.schema == spark_schema(FRAME_TYPES[name].columns)
 
 
+def test_spark_reads_csv_as_the_documentation_says(spark, enterprise, tmp_path) -> None:
+    with enterprise.connect() as directory:
+        for place, text in enumerate(["", ' a "b" ', "line\nline"]):
+            queue = directory.read(
+                mqdssm.Queue, mqdssm.Filter("Pathname", "==", rf"web0{place % 2 + 1}\orders#{place}")
+            )
+            queue.label = text
+            directory.write(queue)
+    manifest = export(enterprise.server.url, ["queue"], tmp_path / "out", format="csv", **enterprise.access)
+    options = {"header": True, "multiLine": True, "escape": '"', "nullValue": "\\N", "emptyValue": ""}
+    paths = [str(tmp_path / "out" / part.path) for part in manifest.types["queue"].files]
+    found = {row["Label"]: row for row in spark.read.options(**options).csv(paths).collect()}
+    assert set(found) == {"", ' a "b" ', "line\nline"}
+    assert {(row["OriginalIdentifier"], row["MulticastAddress"]) for row in found.values()} == {(None, "")}
+
+
 def test_over_the_local_socket_without_a_password(spark, enterprise, tmp_path) -> None:
     assert export(enterprise.server.ldapi_url, ["site"], tmp_path / "out").types["site"].rows == 2
 
