@@ -172,7 +172,7 @@ class Output:
             task = shown.add_task(doing, total=None, rate="")
 
             def show(done: int, total: int | None) -> None:
-                shown.update(task, completed=done, total=None if total is None else max(total, done))
+                shown.update(task, completed=done, total=total)
                 speed = shown.tasks[0].speed
                 shown.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 

@@ -173,7 +173,7 @@ def test_a_bar_shows_rate_and_remaining_time(monkeypatch):
     with Output().bar("exporting") as show:
         show(0, None)  # how many there will be is not known yet
         for count in (1_000, 2_000, 3_000):
-            time.sleep(0.05)
+            time.sleep(0.15)
             show(count, 10_000)
         show(12_000, 10_000)  # more came meanwhile
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
