@@ -4,7 +4,7 @@ import contextlib
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.options import Authentication, TlsMode
-from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
 from mqdssm.spark.access import Access, password_file
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.journal import (
     FILE_ROWS,
+    PLAN_NAME,
     Folder,
     Plan,
     prepare,
@@ -37,6 +38,9 @@ EXPORTED: Final = tuple(FRAME_TYPES)
 FORMATS: Final = ("parquet", "csv", "jsonl", "ldif")
 DIALECTS: Final = ("openldap", "ad")
 COMPRESSIONS: Final = ("none", "zstd", "snappy")
+_SAID_AGAIN: Final[Mapping[type[MqdssmError], type[MqdssmError]]] = {
+    one: one for one in (ConfigError, SparkFailed)
+}
 TASK_ATTEMPTS: Final = 4
 """How often Spark gives a work item to a worker: a killed worker costs time, not the export."""
 PROGRESS_S: Final = 0.5
@@ -257,9 +261,12 @@ def _told(folder: Folder) -> Iterator[None]:
         raise told(error, folder.path) from error
     except MqdssmError as error:
         kept = f"what is complete stays in {folder.path}: go on with --resume (resume=True)"
-        if isinstance(error, SparkFailed) or "--resume" in str(error) or not folder.work.exists():
+        if "--resume" in str(error) or not (folder.work / PLAN_NAME).exists():
             raise
-        raise type(error)(f"{error}; {kept}") from error
+        if isinstance(error, DirectoryError):
+            error.hint = "; ".join(filter(None, (error.hint, kept)))
+            raise
+        raise _SAID_AGAIN.get(type(error), MqdssmError)(f"{error}; {kept}") from error
 
 
 @contextlib.contextmanager

@@ -12,12 +12,14 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.journal import Finished, Folder
 from mqdssm.spark.ldif import REFERENCES_SERIES
 from mqdssm.spark.manifest import ExportedFile
 
 FILE_BYTES: Final = 256 * 1024 * 1024
 """Bytes after which a file ends, whatever its rows: certificates reach 1 MiB each."""
+PRIVATE_MODE: Final = 0o600
 _BUFFER_BYTES: Final = 1024 * 1024
 
 KEYS_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string()), ("bytes", pa.int64())])
@@ -135,6 +137,11 @@ class PartOptions:
     head: bytes = b""
     schema: "pa.Schema | None" = field(default=None, repr=False)
 
+    @property
+    def is_private(self) -> bool:
+        """Whether the files may hold hashes of passwords: entries as they are stored do."""
+        return self.format == "ldif" or FRAME_TYPES[self.type_name].ldap_class is None
+
     def name(self, series: int, number: int) -> str:
         """Name of a file: in the order of names all parents come before their children."""
         parts = [f"{series:03d}"] if self.format == "ldif" else []
@@ -157,6 +164,8 @@ class Part:
         self._target = options.folder.path / self.relative
         self._draft = options.folder.work / f"{self._target.name}.{options.type_name}.{os.getpid()}"
         self._file = DigestingFile(self._draft)
+        if options.is_private:
+            self._draft.chmod(PRIVATE_MODE)
         self._keys: list[pa.RecordBatch] = []
         self._parquet: pq.ParquetWriter | None = None
         self.rows = 0

@@ -110,6 +110,8 @@ def test_the_export_is_what_ldapsearch_shows(source, tmp_path) -> None:
     assert manifest.types["ldap"].rows == len(shown)
     assert (manifest.format, manifest.dialect, manifest.profile) == ("ldif", "openldap", "openldap")
     assert manifest.consistent
+    modes = {oct(path.stat().st_mode) for path in (tmp_path / "out" / "ldap").iterdir()}
+    assert modes == {"0o100600"}  # they hold hashes of passwords
 
 
 def test_slapadd_makes_the_same_directory(source, empty, tmp_path) -> None:

@@ -179,7 +179,7 @@ def test_slapd_is_killed(command, server, pause_s) -> None:
             code, _, err = command.ended(process)
             assert code == 3, err
             said = json.loads(err.strip().splitlines()[-1])
-            assert "go on with --resume" in said["message"]
+            assert "go on with --resume" in said["message"] + said["hint"]
             assert said["error"] == "DirectoryNotConnected"
     finally:
         server.start()
