@@ -23,10 +23,9 @@ from mqdssm.spark.journal import (
     Plan,
     prepare,
     progress_of,
-    utc_seconds,
 )
 from mqdssm.spark.locking import locked
-from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedType, Manifest
+from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:

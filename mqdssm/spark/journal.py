@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -339,8 +338,3 @@ def tell_progress(folder: Path, name: str, rows: int) -> None:
     draft = folder / f"{name}.new"
     draft.write_text(json.dumps({"rows": rows}), encoding="ascii")
     draft.replace(folder / f"{name}.json")
-
-
-def utc_seconds(moment: datetime) -> datetime:
-    """Cut a time to whole seconds, as manifests show it."""
-    return moment.replace(microsecond=0)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -174,3 +175,8 @@ def sha256(path: Path) -> str:
         while piece := file.read(_READ_BYTES):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def utc_seconds(moment: datetime) -> datetime:
+    """Cut a time to whole seconds, as manifests show it."""
+    return moment.replace(microsecond=0)
