@@ -2,16 +2,14 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mqdssm.cli.demo_stage import Stage
-from mqdssm.cli.objects import ObjectType
+from mqdssm.cli.export import OBJECTS
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
     from mqdssm.testing.openldap import OpenLdapServer
-
-TYPES: Final = tuple(one.value for one in ObjectType)
 
 
 def export_and_validate(
@@ -32,7 +30,7 @@ def _export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
 
     stage.command(f"mqdssm export --type all --to {folder.name}")
     manifest = export(
-        server.url, TYPES, folder, user=server.user, password=server.password, ca_file=server.ca_file
+        server.url, OBJECTS, folder, user=server.user, password=server.password, ca_file=server.ca_file
     )
     rows = sum(exported.rows for exported in manifest.types.values())
     files = sum(len(exported.files) for exported in manifest.types.values())

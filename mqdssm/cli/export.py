@@ -1,54 +1,163 @@
-"""``mqdssm export``: objects as Parquet files, through Spark."""
+"""``mqdssm export``: objects as files and a manifest, through Spark."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import ObjectType
 from mqdssm.cli.run import Run, add_command
 
+if TYPE_CHECKING:
+    from mqdssm.spark.export import Progress
+    from mqdssm.spark.manifest import Manifest
+
 app = typer.Typer(add_completion=False)
 
-ALL = "all"
-ExportType = StrEnum("ExportType", {ALL.upper(): ALL} | {one.name: one.value for one in ObjectType})  # type: ignore[misc]  # made from another one
+ALL: Final = "all"
+OBJECTS: Final = (*(one.value for one in ObjectType), "settings", "computer")
+"""What ``all`` stands for: every type of objects; ``ldap`` is the same entries once more."""
+ExportType = StrEnum("ExportType", {name.upper().replace("-", "_"): name for name in (ALL, *OBJECTS, "ldap")})  # type: ignore[misc]  # made from another one
+SHOWN_CHANGES_MAX: Final = 3
+
+
+class FileFormat(StrEnum):
+    """What the files are."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
+    LDIF = "ldif"
+
+
+class LdifDialect(StrEnum):
+    """For whose tools LDIF is."""
+
+    OPENLDAP = "openldap"
+    AD = "ad"
+
+
+class Compression(StrEnum):
+    """How Parquet is compressed."""
+
+    NONE = "none"
+    ZSTD = "zstd"
+    SNAPPY = "snappy"
+
+
+def _option(name: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, help=text, **more)
+
+
+_TYPES: Final = f"{', '.join(one.value for one in ExportType)}; repeatable. Else all."
+To = Annotated[Path, _option("--to", "A new or empty folder, or the one to resume.", metavar="DIR")]
+Types = Annotated[list[ExportType] | None, _option("--type", _TYPES, metavar="TYPE", show_default=False)]
+Format = Annotated[FileFormat, _option("--format", "Parquet, text that loses nothing, or LDAP entries.")]
+Dialect = Annotated[
+    LdifDialect | None,
+    _option("--dialect", "Of LDIF: for ldapadd and slapadd, or for ldifde.", show_default=False),
+]
+Compressed = Annotated[Compression, _option("--compression", "Of Parquet.")]
+FileRows = Annotated[
+    int | None,
+    _option("--file-rows", "Objects a file, else 100,000.", metavar="N", min=1, show_default=False),
+]
+Partitions = Annotated[
+    int, _option("--partitions", "Searches that read a type at the same time.", metavar="N", min=1)
+]
+Resume = Annotated[bool, _option("--resume", "Go on with an export that was broken off.")]
 
 
 def export(
     run: Run,
     *,
-    types: Annotated[
-        list[ExportType],
-        typer.Option(
-            "--type", metavar="TYPE", help=f"{', '.join(one.value for one in ExportType)}; repeatable."
-        ),
-    ],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new or empty folder.")],
+    to: To,
+    types: Types = None,
+    file_format: Format = FileFormat.PARQUET,
+    dialect: Dialect = None,
+    compression: Compressed = Compression.NONE,
+    file_rows: FileRows = None,
+    partitions: Partitions = 1,
+    resume: Resume = False,
 ) -> None:
-    r"""Export objects to DIR/TYPE/part-*.parquet, with a manifest.
+    r"""Export objects to DIR/TYPE/part-*.FORMAT, with a manifest.
 
-    Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
+    What is complete when it breaks off stays, and --resume goes on with it. Needs Spark:
+    pip install 'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.spark.export import export as export_to
     from mqdssm.spark.session import check_spark
 
     check_spark()
-    wanted = [one.value for one in (ObjectType if ExportType("all") in types else types)]
-    access = run.access()
-    access.pop("urls")
     run.connection_options()  # what cannot be is refused before Java starts
-    if run.loaded.settings.authentication not in {None, "simple"}:
-        raise UsageProblem("export logs in by a simple bind: leave --authentication out, and use TLS")
-    with run.output.progress(f"exporting {', '.join(wanted)}", counted=False):
-        manifest = export_to(run.loaded.settings.url, wanted, to, **access)
+    with _shown(run, to) as watch:
+        manifest = export_to(
+            run.loaded.settings.url,
+            wanted_types(types or []),
+            to,
+            format=file_format.value,
+            dialect=None if dialect is None else dialect.value,
+            compression=compression.value,
+            file_rows=file_rows,
+            partitions=partitions,
+            resume=resume,
+            watch=watch,
+            **_access(run),
+        )
+    _tell(run, manifest, to)
+
+
+def _tell(run: Run, manifest: "Manifest", to: Path) -> None:
     if run.output.is_json:
         run.output.document(manifest.model_dump(mode="json"))
         return
     rows = [(name, str(exported.rows), str(len(exported.files))) for name, exported in manifest.types.items()]
     run.output.rows(("type", "objects", "files"), rows)
-    run.output.note(f"exported to {to}; 'mqdssm validate {to}' checks it")
+    _tell_changes(run, manifest)
+    checks = f"; 'mqdssm validate {to}' checks it" if manifest.format == FileFormat.PARQUET else ""
+    run.output.note(f"exported to {to}{checks}")
+
+
+def wanted_types(types: list[ExportType]) -> list[str]:
+    """The types that were named, each once; ``all`` stands for those of objects."""
+    found: dict[str, None] = {}
+    for one in types or [ExportType(ALL)]:
+        found.update(dict.fromkeys(OBJECTS if one.value == ALL else (one.value,)))
+    return list(found)
+
+
+def _access(run: Run) -> dict[str, Any]:
+    settings = run.loaded.settings
+    access = run.access()
+    access.pop("urls")
+    return access | {
+        "authentication": settings.authentication,
+        "keytab": settings.keytab,
+        "kerberos_host": settings.kerberos_host,
+    }
+
+
+@contextmanager
+def _shown(run: Run, to: Path) -> "Iterator[Callable[[Progress], None] | None]":
+    """A bar for a person at a terminal; nobody else has the objects counted."""
+    with run.output.bar(f"exporting to {to}") as bar:
+        yield None if bar is None else lambda now: bar(now.rows, now.total)
+
+
+def _tell_changes(run: Run, manifest: "Manifest") -> None:
+    changed = manifest.changed
+    if changed:
+        named = ", ".join(one.dn or one.guid or one.type for one in changed[:SHOWN_CHANGES_MAX])
+        more = ", …" if len(changed) > SHOWN_CHANGES_MAX else ""
+        run.output.note(
+            f"{len(changed)} objects changed while it ran, and were read again: {named}{more}; "
+            "the manifest lists them"
+        )
+    if not manifest.consistent:
+        run.output.note("objects may have changed once more since: the files show no single moment")
 
 
 add_command(
@@ -57,6 +166,8 @@ add_command(
     export,
     examples=(
         "mqdssm export --type queue --to export/queues",
-        "mqdssm export --type all --to export/2026-01-31 --connection lab",
+        "mqdssm export --to export/2026-01-31 --connection lab",
+        "mqdssm export --to export/2026-01-31 --connection lab --resume",
+        "mqdssm export --type ldap --format ldif --to backup/2026-01-31",
     ),
 )

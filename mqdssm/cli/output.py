@@ -143,6 +143,41 @@ class Output:
             task = shown.add_task(doing, total=None)
             yield lambda more: shown.advance(task, more)
 
+    @contextlib.contextmanager
+    def bar(self, doing: str) -> Iterator[Callable[[int, int | None], None] | None]:
+        """Show how far something is, how fast it goes and how long it will take: only to a person.
+
+        Args:
+            doing: what.
+
+        Yields:
+            To be called with how many are done and how many there will be, if that is known; None where
+            nobody looks.
+        """
+        if self.is_json or not sys.stderr.isatty():
+            yield None
+            return
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f}"),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        shown = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
+        with shown:
+            task = shown.add_task(doing, total=None, rate="")
+
+            def show(done: int, total: int | None) -> None:
+                shown.update(task, completed=done, total=total)
+                speed = shown.tasks[0].speed
+                shown.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+
+            yield show
+
 
 def say(text: str) -> None:
     """Write a line to the standard error output."""

@@ -165,6 +165,8 @@ class Profile(ABC):
         original_guid: the attribute that keeps a GUID that could not become the objectGUID (decision M37).
         original_guid_classes: the classes that have it.
         change_counter: an attribute that differs after every change of an object; None: there is none.
+        split_key: an attribute that every object has, that never changes, and by which the server orders:
+            ranges of it split a search into disjoint ones; on another server it may be another one.
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
         has_catalog: there are global catalogs, for searches of several domains (decision M73).
         hidden_hint: what to say of an object that is not found because this user may not read it.
@@ -183,6 +185,7 @@ class Profile(ABC):
     original_guid: ClassVar[str | None] = None
     original_guid_classes: ClassVar[frozenset[str]] = frozenset()
     change_counter: ClassVar[str | None] = None
+    split_key: ClassVar[str]
     computes_rights: ClassVar[bool] = False
     has_catalog: ClassVar[bool] = False
     hidden_hint: ClassVar[str] = ""

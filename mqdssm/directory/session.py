@@ -31,6 +31,7 @@ from mqdssm.directory.requests import (
     encode_modify_dn,
 )
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
+from mqdssm.directory.spelt import Spelt, spelt_entries
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.tables import places
@@ -287,6 +288,11 @@ class Session:
         brings = None if references is None else bool(bring)
         rows = streams.Rows(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
         return rows.stream(self._paging(base, search_filter, scope, page_size, controls=bring))
+
+    def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
+        """Search as `find`, for copies: DN and attributes spelt and ordered as the server does."""
+        begin = self._paging(base, search_filter, Scope.SUBTREE, None)
+        return spelt_entries(begin, attributes, lambda: self._reading.ranges)
 
     # changing
 

@@ -1,8 +1,7 @@
 """How the attributes that are not simply copied are made out of LDAP values ([MS-MQDSSM] 3.1.6.11)."""
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -15,11 +14,8 @@ from mqdssm.events.references import References
 from mqdssm.model.dn import DN, first_values
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES, compute
-from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Computed, Holder, Row
 from mqdssm.tables.syntax import BOOLEAN, UINT32
-
-log = logging.getLogger(__name__)
 
 Value: TypeAlias = bytes | list[bytes] | None
 """What an entry has of one LDAP attribute: a value, several, or none."""
@@ -52,6 +48,7 @@ class Source:
         references: the memory of this operation.
         session: for what the root DSE says.
         above: how many RDNs above the entry its computer is.
+        skipped: in words, what was left out of a list since nothing is there (decision M40).
     """
 
     dn: str
@@ -60,6 +57,7 @@ class Source:
     references: References
     session: Session
     above: int
+    skipped: list[str] = field(default_factory=list)
 
     def all(self, name: str) -> list[bytes]:
         """All values of an LDAP attribute of the entry."""
@@ -171,13 +169,13 @@ def _remote_access_server(_: Row, source: Source) -> bool:
 
 
 def _queue_managers(row: Row, source: Source) -> tuple[UUID, ...]:
-    # gates and routing servers that are gone are skipped and logged (3.1.6.11.1.3, decision M40)
+    # gates and routing servers that are gone are skipped (3.1.6.11.1.3, decision M40)
     of_class = REFERRED_CLASSES[Computed.QUEUE_MANAGERS]
     found = []
     for raw in source.all(row.ldap[0]):
         guid = source.references.identifier_of(text_of(raw), of_class)
         if guid is None:
-            log.warning("%s: %s names %s, where no queue manager is", source.dn, row.ldap[0], text_of(raw))
+            source.skipped.append(f"{row.ldap[0]} names {text_of(raw)!r}, where no queue manager is")
         else:
             found.append(guid)
     return tuple(found)
@@ -232,8 +230,13 @@ def _security(translate: Callable[[str, bytes], bytes], ldap_class: str, row: Ro
     return UNSET if raw is None else translate(ldap_class, raw)
 
 
-def maker_of(row: Row, table: ElementTable, profile: Profile) -> tuple[Maker | None, tuple[str, ...]]:
-    """How a row of a table is made, and the LDAP attributes of the entry that it needs.
+def maker_of(row: Row, ldap_class: str, profile: Profile) -> tuple[Maker | None, tuple[str, ...]]:
+    """How a row is made, and the LDAP attributes of the entry that it needs.
+
+    Args:
+        row: of an element, or of settings or computers.
+        ldap_class: of the entries.
+        profile: of the server.
 
     Returns:
         None for the maker where the value is copied from the one LDAP attribute.
@@ -243,7 +246,7 @@ def maker_of(row: Row, table: ElementTable, profile: Profile) -> tuple[Maker | N
     if row.ldap == ("whenChanged",):
         return partial(_time, profile.modify_time_attributes), profile.modify_time_attributes
     if row.adm == "Security" and profile.translates_security:
-        return partial(_security, profile.security_from_directory, table.ldap_class), row.ldap
+        return partial(_security, profile.security_from_directory, ldap_class), row.ldap
     if row.ldap == ("cn",):
         return _name_of_site, ()
     if row.computed is None and row.holder is Holder.OWN:

@@ -2,25 +2,14 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.responses import Dereferenced
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
-from mqdssm.events.computed import (
-    COMPUTER_ABOVE,
-    REFERRED_CLASSES,
-    UNSET,
-    Maker,
-    Source,
-    Value,
-    computer_of,
-    guid_of,
-    maker_of,
-)
-from mqdssm.events.references import BROUGHT, References
+from mqdssm.events.computed import UNSET, Source, Value, guid_of
+from mqdssm.events.needs import Found, Needs
+from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Holder, Missing, Row
@@ -28,11 +17,6 @@ from mqdssm.tables.row import Holder, Missing, Row
 log = logging.getLogger(__name__)
 
 ASK_ITS_DOMAIN: Final = "connect to a domain controller of the object's own domain"
-
-Brought: TypeAlias = Mapping[str, Sequence[Dereferenced]] | None
-"""What a server brought along of the objects an entry refers to; None: it was not asked, or cannot."""
-Found: TypeAlias = tuple[str, Sequence[Value], Brought]
-"""An entry: its DN, the values of the columns, and what it refers to."""
 
 
 class ElementDecoder:
@@ -60,16 +44,10 @@ class ElementDecoder:
         self._session = session
         self._asked = asked
         self._strict = strict
-        self._above = COMPUTER_ABOVE.get(table.name, 0)
-        self._columns: dict[str, int] = {}
-        self._plain: list[tuple[Row, int]] = []
-        self._made: list[tuple[Row, Maker]] = []
-        self._multi: set[str] = set()
-        self._others: list[tuple[str, str]] = []  # LDAP attribute, class of what its DNs name
-        self._of_computer: dict[str, None] = {}
         self._original: int | None = None
         self._unknown: list[Row] = []
         self._told = False
+        self._needs = Needs(table, session)
         for name in names:
             row = table.row(name)
             if session.is_part_only and not row.in_catalog:
@@ -78,23 +56,10 @@ class ElementDecoder:
                 self._add(row)
 
     def _add(self, row: Row) -> None:
+        self._needs.add(row)
         profile = self._session.profile
-        maker, attributes = maker_of(row, self._table, profile)
         if row.adm == "Identifier" and self._table.ldap_class in profile.original_guid_classes:
-            self._original = self._columns.setdefault(str(profile.original_guid), len(self._columns))
-        places = [self._columns.setdefault(name, len(self._columns)) for name in attributes]
-        if row.holder is Holder.COMPUTER:
-            self._of_computer.update(dict.fromkeys(row.ldap))
-        self._of_computer.update(dict.fromkeys(row.computer_ldap))
-        referred = None if row.computed is None else REFERRED_CLASSES.get(row.computed)
-        if referred is not None:
-            self._others.append((row.ldap[0], referred))
-        if row.multi or row.one_of_set:
-            self._multi.update(attributes)
-        if maker is None:
-            self._plain.append((row, places[0]))
-        else:
-            self._made.append((row, maker))
+            self._original = self._needs.place_of(str(profile.original_guid))
 
     @property
     def session(self) -> Session:
@@ -104,7 +69,7 @@ class ElementDecoder:
     @property
     def columns(self) -> tuple[str, ...]:
         """The LDAP attributes to ask for, in the order in which `element` takes their values."""
-        return tuple(self._columns) or ("objectClass",)
+        return self._needs.columns
 
     @property
     def unknown(self) -> frozenset[str]:
@@ -114,34 +79,20 @@ class ElementDecoder:
     @property
     def multi(self) -> frozenset[str]:
         """Those of the columns whose values come as lists."""
-        return frozenset(self._multi)
+        return self._needs.multi
 
     @property
     def referring(self) -> Mapping[str, Sequence[str]]:
         """Those of the columns that name other objects, with what is wanted of these."""
-        return {name: BROUGHT for name, _ in self._others}
+        return self._needs.referring
 
     def references(self) -> References:
         """A memory of references for one operation."""
-        return References(self._session, tuple(self._of_computer))
+        return self._needs.references()
 
     def prefetch(self, entries: Sequence[Found], references: References) -> None:
-        """Resolve what a batch of entries refers to, in few round trips (decision M29).
-
-        What the server brought along is taken; all else is looked up.
-        """
-        references.make_room()
-        wanted: dict[str, dict[str, None]] = {}
-        for name, of_class in self._others:
-            column, dns = self._columns[name], wanted.setdefault(of_class, {})
-            told = (brought.get(name.lower(), ()) for *_, brought in entries if brought)
-            references.learn(chain.from_iterable(told), of_class)
-            for _, values, _ in entries:
-                dns.update((raw.decode(errors="replace"), None) for raw in _as_list(values[column]))
-        for of_class, dns in wanted.items():
-            references.fetch_identifiers(dns, of_class)
-        if self._of_computer:
-            references.fetch_computers(dict.fromkeys(computer_of(dn, self._above) for dn, *_ in entries))
+        """Resolve what a batch of entries refers to, in few round trips (decision M29)."""
+        self._needs.prefetch(entries, references)
 
     def from_entry(self, entry: Entry) -> DirectoryObject:
         """The element that one entry is, with what it refers to.
@@ -168,7 +119,7 @@ class ElementDecoder:
         made: dict[str, Any] = {}
         if self._unknown:
             self._leave_out(dn)
-        for row, column in self._plain:
+        for row, column in self._needs.plain:
             raw = values[column]
             try:
                 value = (
@@ -182,14 +133,14 @@ class ElementDecoder:
                 value = self._refused(row, dn, error)
             if value is not UNSET:
                 made[row.field] = value
-        if self._made:
-            self._compute(made, dn, Source(dn, values, self._columns, references, self._session, self._above))
+        if self._needs.made:
+            self._compute(made, dn, self._needs.source(dn, values, references))
         if self._original is None or values[self._original] is None:
             return self._table.element.from_directory(made)
         return self._table.element.from_directory(made, guid_of(values[self._original]))
 
     def _compute(self, made: dict[str, Any], dn: str, source: Source) -> None:
-        for row, make in self._made:
+        for row, make in self._needs.made:
             try:
                 value = make(row, source)
                 if value is UNSET:
@@ -198,6 +149,8 @@ class ElementDecoder:
                 value = self._refused(row, dn, error)
             if value is not UNSET:
                 made[row.field] = value
+        for words in source.skipped:
+            log.warning("%s: %s", dn, words)
 
     def _leave_out(self, dn: str) -> None:
         """Say that attributes stay unpopulated which a catalog does not hold: once, or as an error."""
@@ -239,9 +192,3 @@ class ElementDecoder:
             ) from error
         log.warning("%s: %s.%s is left out: %s", dn, self._table.name, row.adm, error)
         return UNSET
-
-
-def _as_list(value: Value) -> list[bytes]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, bytes) else value

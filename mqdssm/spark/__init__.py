@@ -3,6 +3,6 @@
 Nothing heavy is imported here: ``mqdssm --help`` does not pay for a JVM. The modules by need:
 
 * without Spark: `options`, `columns`, `manifest`, `rules`, `failures`
-* with pyarrow: `arrow`
+* with pyarrow: `arrow`, `bulk`, and of the export everything that reads and writes
 * with pyspark and Java: `session`, `source`, `export`, `validate`
 """

@@ -30,7 +30,7 @@ _TYPES: Final = {
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     """Give the Arrow schema of some columns, exactly as Spark expects it from a data source."""
-    return pa.schema([pa.field(column.name, _type(column)) for column in columns])
+    return pa.schema([pa.field(column.name, arrow_type(column)) for column in columns])
 
 
 def batches(
@@ -65,9 +65,11 @@ def batches(
         yield _batch(kept, columns, schema)
 
 
-def _type(column: Column) -> pa.DataType:
+def arrow_type(column: Column) -> pa.DataType:
+    """Give the Arrow type of a column."""
     one = _TYPES[column.kind]
-    return pa.list_(pa.field("element", one)) if column.many else one
+    found = pa.list_(pa.field("element", one)) if column.many else one
+    return pa.map_(pa.string(), found) if column.named else found
 
 
 def _size(value: Any) -> int:
@@ -87,13 +89,18 @@ def _batch(
             for found, present in zip(objects, populated, strict=True)
         ]
         try:
-            arrays.append(_array(values, column, field.type))
+            arrays.append(array_of(values, column, field.type))
         except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as error:
             raise _blame(objects, values, column, field.type, error) from error
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _array(values: list[Any], column: Column, arrow: pa.DataType) -> pa.Array:
+def array_of(values: list[Any], column: Column, arrow: pa.DataType) -> pa.Array:
+    """Make an array of abstract values; None is NULL.
+
+    Raises:
+        pa.ArrowException, OverflowError, UnicodeError, TypeError: a value that the column cannot hold.
+    """
     convert = CONVERT.get(column.kind)
     if convert is not None:
         if column.many:
@@ -115,7 +122,7 @@ def _blame(
     """Find the one value that spoilt a column of a batch."""
     for found, value in zip(objects, values, strict=True):
         try:
-            _array([value], column, arrow)
+            array_of([value], column, arrow)
         except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as reason:
             return MappingError(
                 f"{column.name} of {found.element_name} {found.identifier} is no {arrow}: {reason}"

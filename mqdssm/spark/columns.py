@@ -14,24 +14,32 @@ enumeration            string                     the specification's name, as `
 time                   timestamp                  UTC; abstract values are seconds since 1970
 bytes                  binary                     the exact image: descriptors, keys, certificates
 list                   array of the above
+all attributes         map of arrays of binary    of raw entries; the server's spelling and order
 =====================  =========================  =================================================
 
 Times are timestamps, not seconds: whoever opens the Parquet file elsewhere sees an instant that needs no
 explanation, compares it with a date and is not asked for the unit.
+
+Behind these come columns that no attribute of the abstract model has: what could not be decoded, and what an
+entry says besides. There are frames of the elements, of the objects that queue managers need (settings,
+computers), and of raw entries (``ldap``).
 """
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from mqdssm.directory.profiles import PROFILES
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.tables import TABLES
-from mqdssm.tables.row import Access
-from mqdssm.tables.syntax import Kind
+from mqdssm.tables.companions import COMPUTER, SETTINGS, CompanionTable
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.row import Access, Missing, Row, RowMaker
+from mqdssm.tables.syntax import UNICODE, Kind
 
 # names of the types in folders, on the command line and in findings
 TYPES: Final[Mapping[str, type[DirectoryObject]]] = types.MappingProxyType(
@@ -55,25 +63,56 @@ class Column:
         field: name of the model's field.
         kind: kind of one value.
         many: whether the column is a list of such values.
+        named: whether it is a map from names to such values.
     """
 
     name: str
     field: str
     kind: Kind
     many: bool = False
+    named: bool = False
 
 
-def element_of(name: str) -> type[DirectoryObject]:
-    """Find an element by the specification's name or by that of the command line, in any case.
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameType:
+    """One type of data frame.
 
-    Raises:
-        ValueError: there is no such element, or it cannot be read.
+    Attributes:
+        name: as on the command line.
+        columns: all of them, in order.
+        element: the class of the abstract model; None for what is none.
+        ldap_class: the class of the entries; None for raw entries of any class.
+        rows: where the values of a column are, for those that have a row of a table.
     """
-    wanted = name.replace("-", "").lower()
-    for type_name, element in TYPES.items():
-        if type_name.replace("-", "") == wanted:
-            return element
-    raise ValueError(f"{name!r} is no type: use one of {', '.join(TYPES)}")
+
+    name: str
+    columns: tuple[Column, ...]
+    element: type[DirectoryObject] | None = None
+    ldap_class: str | None = None
+    rows: Mapping[str, Row] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Callable[[str], "FrameType"], tuple[str]]:
+        return frame_type, (self.name,)
+
+    def select(self, names: Sequence[str] | None = None) -> tuple[Column, ...]:
+        """The columns of some names, in the order asked for; None is all.
+
+        Raises:
+            ValueError: a column that there is not, or one named twice.
+        """
+        if names is None:
+            return self.columns
+        if len(set(names)) < len(names):
+            raise ValueError(f"a column is named twice: {', '.join(names)}")
+        known = {column.name: column for column in self.columns}
+        for name in names:
+            if name not in known:
+                if self.element is not None:
+                    # names the likely one where the attribute does not exist at all
+                    self.element.field_name(name)
+                    raise ValueError(f"{self.element.element_name}.{name} cannot be read")
+                raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(known)}")
+        return tuple(known[name] for name in names)
 
 
 def columns_of(element: type[DirectoryObject], names: Sequence[str] | None = None) -> tuple[Column, ...]:
@@ -111,3 +150,65 @@ CONVERT: Final[Mapping[Kind, Callable[[Any], Any]]] = types.MappingProxyType(
     {Kind.GUID: str, Kind.ENUMERATION: enum_name}
 )
 """How values become what their column holds; the others are it already."""
+
+UNREADABLE: Final = Column("Unreadable", "unreadable", Kind.TEXT, many=True)
+"""``Attribute: reason`` for each value that could not be decoded; NULL when all is well."""
+ORIGINAL_IDENTIFIER: Final = Column("OriginalIdentifier", "original_identifier", Kind.GUID)
+"""The GUID that the object had before it was migrated to a server that makes GUIDs itself (decision M37)."""
+DN_COLUMN: Final = Column("dn", "dn", Kind.DN)
+OBJECT_CLASS: Final = Column("objectClass", "object_class", Kind.TEXT, many=True)
+ATTRIBUTES: Final = Column("attributes", "attributes", Kind.BYTES, many=True, named=True)
+"""All attributes of a raw entry but objectClass: description as the server wrote it -> values, in order."""
+
+ORIGINAL_IDENTIFIER_CLASSES: Final = frozenset(
+    name for profile in PROFILES.values() for name in profile.original_guid_classes
+)
+(_STORED_EXTENSION,) = TABLES[Queue].row("Pathname").written
+_NAME_EXTENSION: Final = RowMaker(read="3.1.6.11.2.1")(
+    _STORED_EXTENSION, _STORED_EXTENSION, UNICODE, "R", Missing.UNPOPULATED, propid=None
+)
+
+
+def _column(row: Row) -> Column:
+    return Column(row.adm, row.field, row.kind, row.multi)
+
+
+def _frame(name: str, table: ElementTable | CompanionTable) -> FrameType:
+    """The frame of a table: its rows that can be read, then what else an entry says."""
+    rows = [row for row in table.rows if Access.READ in row.access]
+    if table.ldap_class == TABLES[Queue].ldap_class:
+        rows.append(_NAME_EXTENSION)
+    columns = [*map(_column, rows)]
+    if table.ldap_class in ORIGINAL_IDENTIFIER_CLASSES:
+        columns.append(ORIGINAL_IDENTIFIER)
+    return FrameType(
+        name=name,
+        columns=(*columns, UNREADABLE),
+        element=table.element if isinstance(table, ElementTable) else None,
+        ldap_class=table.ldap_class,
+        rows=types.MappingProxyType({row.adm: row for row in rows}),
+    )
+
+
+FRAME_TYPES: Final[Mapping[str, FrameType]] = types.MappingProxyType(
+    {
+        **{name: _frame(name, TABLES[element]) for name, element in TYPES.items()},
+        "settings": _frame("settings", SETTINGS),
+        "computer": _frame("computer", COMPUTER),
+        "ldap": FrameType("ldap", (DN_COLUMN, OBJECT_CLASS, ATTRIBUTES)),
+    }
+)
+"""All types of frames; the last one, raw entries, is of no class."""
+
+
+def frame_type(name: str) -> FrameType:
+    """Find a type of frame by its name on the command line or the specification's name, in any case.
+
+    Raises:
+        ValueError: there is no such type.
+    """
+    wanted = name.replace("-", "").lower()
+    for type_name, found in FRAME_TYPES.items():
+        if type_name.replace("-", "") == wanted:
+            return found
+    raise ValueError(f"{name!r} is no type: use one of {', '.join(FRAME_TYPES)}")

@@ -1,27 +1,64 @@
-"""Export: the objects of a directory as Parquet files and a manifest."""
+"""Export: the objects of a directory as files and a manifest, by workers that write the files themselves."""
 
 import contextlib
 import os
 import platform
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.directory.options import TlsMode
-from mqdssm.errors import ConfigError
-from mqdssm.spark.columns import TYPES
-from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256, utc_seconds
-from mqdssm.spark.options import SourceOptions
+from mqdssm.directory.options import Authentication, TlsMode
+from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
+from mqdssm.spark.access import Access, password_file
+from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.failures import SparkFailed, unpack
+from mqdssm.spark.journal import (
+    FILE_ROWS,
+    PLAN_NAME,
+    Folder,
+    Plan,
+    prepare,
+    progress_of,
+)
+from mqdssm.spark.locking import locked
+from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from mqdssm.events.facade import Directory
+    from mqdssm.spark.export_worker import Task
 
-_STAGING: Final = ".staging"
+EXPORTED: Final = tuple(FRAME_TYPES)
+"""All types, by their names on the command line."""
+FORMATS: Final = ("parquet", "csv", "jsonl", "ldif")
+DIALECTS: Final = ("openldap", "ad")
+COMPRESSIONS: Final = ("none", "zstd", "snappy")
+_SAID_AGAIN: Final[Mapping[type[MqdssmError], type[MqdssmError]]] = {
+    one: one for one in (ConfigError, SparkFailed)
+}
+TASK_ATTEMPTS: Final = 4
+"""How often Spark gives a work item to a worker: a killed worker costs time, not the export."""
+PROGRESS_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an export is.
+
+    Attributes:
+        rows: objects that were read so far.
+        total: objects that there were when it was counted; None as long as that is not known.
+    """
+
+    rows: int
+    total: int | None
+
+
+Watch = Callable[[Progress], None]
 
 
 def export(
@@ -29,147 +66,326 @@ def export(
     types: Sequence[str],
     to_dir: str | os.PathLike[str],
     *,
+    format: str = "parquet",  # noqa: A002  what everybody calls it
+    dialect: str | None = None,
+    compression: str = "none",
+    file_rows: int | None = None,
+    partitions: int = 1,
+    resume: bool = False,
+    watch: Watch | None = None,
     user: str | None = None,
     password: str | None = None,
     tls: TlsMode | None = None,
     ca_file: str | os.PathLike[str] | None = None,
     profile: str = "auto",
     naming_context: str | None = None,
-    forest: bool = False,
-    catalog: str | Sequence[str] = (),
     allow_clear_text: bool = False,
+    authentication: Authentication | None = None,
+    keytab: str | os.PathLike[str] | None = None,
+    kerberos_host: str | None = None,
 ) -> Manifest:
-    """Export types of objects to ``DIR/<type>/part-*.parquet``, and write ``DIR/manifest.json`` last.
+    """Export types of objects to ``DIR/<type>/part-*.<format>``, and write ``DIR/manifest.json`` last.
 
     What cannot work is found before Java starts: a folder with something in it, no Java, a server that does
-    not let us in. An attribute that is not set is NULL, where the specification gives no default.
+    not let us in. What was complete when an export broke off stays in the folder, and ``resume`` goes on
+    with it. An attribute that is not set is NULL, where the specification gives no default.
 
     Args:
-        urls: one or several LDAP servers; they are tried in turn.
-        types: names as on the command line (``queue``, ``queue-manager``, ...).
-        to_dir: the folder; it is made, or must be empty.
-        user: DN to bind as; None: anonymous, SASL EXTERNAL over ``ldapi:``.
+        urls: one or several LDAP servers; they are tried in turn, and the first that answers is read.
+        types: names as on the command line (``queue``, ``queue-manager``, ..., or ``ldap``).
+        to_dir: the folder; it is made, or must be empty, or hold what is resumed.
+        format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
+        dialect: of LDIF: ``openldap`` or ``ad``; None: that of the server.
+        compression: of Parquet: ``none``, ``zstd`` or ``snappy``.
+        file_rows: objects after which a file ends; None: 100,000.
+        partitions: into how many searches each type is divided, to be read at the same time. Dividing costs
+            a scan of one attribute; types are read at the same time anyhow.
+        resume: go on with an export that was broken off; begin one if the folder is empty.
+        watch: called every half second, from another thread, with how far it is.
+        user: who logs in; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
         password: of that user. It goes to Spark's workers in a file that only we may read, and that is
             removed.
         tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
         ca_file: PEM file of the authorities to trust.
         profile: kind of server, or ``auto``.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
-        forest: look for objects of all domains, through a global catalog (decision M73).
-        catalog: one or several global catalogs; none: the servers' own.
         allow_clear_text: let the password go in clear text to another machine.
+        authentication: how to log in; None: by what else is given.
+        keytab: file with the user's Kerberos keys, instead of a password.
+        kerberos_host: the server's name in tickets, if the URL has another one.
 
     Returns:
         The manifest, as it was written.
 
     Raises:
-        ConfigError: no Java or pyspark, a folder that is not empty, an unknown type.
+        ConfigError: no Java or pyspark, a folder that cannot be used, an unknown type, a full disk, or a
+            resume with other arguments.
         DirectoryNotConnected: no server can be reached, or none lets us in.
-        DirectoryError: a search failed; the folder is empty again then.
-        SparkFailed: Spark itself failed, as when the disk is full; the same.
+        DirectoryError: a search failed; what was complete stays.
+        SparkFailed: Spark itself failed; the same.
     """
-    wanted = _checked_types(types)
-    check_spark()
-    folder = _empty_folder(Path(to_dir))
-    started = datetime.now(UTC)
-    given = {
-        "url": urls if isinstance(urls, str) else " ".join(urls),
-        "user": user or "",
-        "tls": tls or "",
-        "cafile": "" if ca_file is None else str(Path(ca_file).resolve()),
-        "profile": profile,
-        "namingcontext": naming_context or "",
-        "forest": str(forest),
-        "catalog": catalog if isinstance(catalog, str) else " ".join(catalog),
-        "allowcleartext": str(allow_clear_text),
-    }
-    with _credentials(password) as credentials:
-        options = {**given, **credentials}
-        with SourceOptions.parse({**options, "object": wanted[0]}).connect() as directory:
-            # the one that answered: another server may hold the state of another time
-            options["url"] = server = directory.session.server_url or ""
-            root = str(directory.session.naming.root)
-        exported = _export_types(wanted, folder, options)
-    manifest = Manifest(
-        schema_version=SCHEMA_VERSION,
-        server=server,
-        naming_context=root,
-        started=utc_seconds(started),
-        ended=utc_seconds(datetime.now(UTC)),
-        types=exported,
-        versions=_versions(),
+    asked = Asked(
+        types, format, dialect, compression, file_rows=file_rows or FILE_ROWS, partitions=partitions
     )
-    manifest.write(folder)
-    return manifest
+    with password_file(password) as secret:
+        access = Access(
+            urls=(urls,) if isinstance(urls, str) else tuple(urls),
+            user=user,
+            password_file=secret,
+            tls=tls,
+            ca_file=_whole(ca_file),
+            profile=profile,
+            naming_context=naming_context,
+            allow_clear_text=allow_clear_text,
+            authentication=authentication,
+            keytab=_whole(keytab),
+            kerberos_host=kerberos_host,
+            check_msmq=asked.needs_msmq,
+        )
+        return _checked_export(asked, Path(to_dir), access, watch, resume=resume)
 
 
-def _checked_types(types: Sequence[str]) -> list[str]:
-    if not types:
-        raise ConfigError(f"nothing to export: name one of {', '.join(TYPES)}")
-    for name in types:
-        if name not in TYPES:
-            raise ConfigError(f"{name!r} is no type: use one of {', '.join(TYPES)}")
-    return list(dict.fromkeys(types))
+def _checked_export(
+    asked: "Asked", to_dir: Path, access: Access, watch: Watch | None, *, resume: bool
+) -> Manifest:
+    """Export, after everything was looked at that can be known before Java starts."""
+    check_spark()
+    unfinished = prepare(to_dir, resume=resume)
+    folder = Folder(to_dir.resolve())
+    with access.connect() as directory:
+        plan = asked.plan(directory, access.naming_context)
+        server = directory.session.server_url or ""
+    with _told(folder), _alone(folder):
+        begun = _begun(folder, plan, unfinished=unfinished)
+        return _export(folder, begun, access.at(server), watch)
 
 
-def _empty_folder(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise ConfigError(f"{folder} is not empty: an export needs a folder of its own")
-    except OSError as error:
-        raise ConfigError(f"{folder} cannot be used: {error.strerror}") from error
-    return folder.resolve()
+def _whole(path: str | os.PathLike[str] | None) -> str | None:
+    """A path that other processes, with other current folders, understand."""
+    return None if path is None else str(Path(path).resolve())
 
 
-def _export_types(types: Sequence[str], folder: Path, options: Mapping[str, str]) -> dict[str, ExportedType]:
-    """Export the types one after the other; what is there when one fails is removed again."""
-    # measured: the JVM only passes the rows on, and is not slower with 500,000 of them
-    with spark_session("mqdssm export", brief=True) as spark:
-        try:
-            return {name: _export_type(spark, name, folder, options) for name in types}
-        except BaseException:
-            for name in types:  # the folder was empty: all of these are ours
-                shutil.rmtree(folder / name, ignore_errors=True)
-            raise
-        finally:
-            shutil.rmtree(folder / _STAGING, ignore_errors=True)
+class Asked:
+    """What shall be exported, checked.
+
+    Args:
+        types: names as on the command line.
+        kind: format of the files.
+        dialect: of LDIF; None: that of the server.
+        compression: of Parquet.
+        file_rows: objects after which a file ends.
+        partitions: into how many searches each type is divided.
+
+    Raises:
+        ConfigError: an unknown name, or one that does not go with the others.
+    """
+
+    def __init__(
+        self,
+        types: Sequence[str],
+        kind: str,
+        dialect: str | None,
+        compression: str,
+        *,
+        file_rows: int,
+        partitions: int,
+    ) -> None:
+        if min(partitions, file_rows) < 1:
+            raise ConfigError("file_rows and partitions are 1 at least")
+        if not types:
+            raise ConfigError(f"nothing to export: name one of {', '.join(EXPORTED)}")
+        for what, value, known in (
+            *(("type", name, EXPORTED) for name in types),
+            ("format", kind, FORMATS),
+            ("dialect", dialect or DIALECTS[0], DIALECTS),
+            ("compression", compression, COMPRESSIONS),
+        ):
+            if value not in known:
+                raise ConfigError(f"{value!r} is no {what}: use one of {', '.join(known)}")
+        if dialect is not None and kind != "ldif":
+            raise ConfigError(f"a dialect is for LDIF alone, not for {kind}: leave it out")
+        if compression != "none" and kind != "parquet":
+            raise ConfigError(f"compression is for Parquet alone, not for {kind}: leave it out")
+        self._types = tuple(dict.fromkeys(types))
+        self._kind = kind
+        self._dialect = dialect
+        self._compression = compression
+        self._file_rows = file_rows
+        self._partitions = partitions
+
+    @property
+    def needs_msmq(self) -> bool:
+        """Whether the directory has to hold MSMQ's objects; entries as they are can be any."""
+        return any(FRAME_TYPES[name].ldap_class is not None for name in self._types)
+
+    def plan(self, directory: "Directory", context: str | None) -> Plan:
+        """The plan for a directory, with its marks of this moment.
+
+        Args:
+            directory: to export.
+            context: base of computers, queues and users, if another one was chosen.
+        """
+        from mqdssm.spark.journal import Item
+        from mqdssm.spark.marks import Marks
+        from mqdssm.spark.partitions import slices
+
+        session = directory.session
+        usual = "ad" if session.profile.translates_security else "openldap"
+        return Plan(
+            types=self._types,
+            format=self._kind,
+            dialect=(self._dialect or usual) if self._kind == "ldif" else None,
+            compression=self._compression,
+            profile=session.profile.name,
+            naming_context=str(session.naming.root),
+            context=context,
+            started=datetime.now(UTC),
+            marks=Marks.read(session),
+            items={
+                name: tuple(map(Item.of, slices(directory, FRAME_TYPES[name], self._partitions)))
+                for name in self._types
+            },
+            file_rows=self._file_rows,
+        )
 
 
 @contextlib.contextmanager
-def _credentials(password: str | None) -> Iterator[Mapping[str, str]]:
-    """Put the password where only we can read it; options and environment are seen by too many."""
-    if password is None:
-        yield {}
-        return
-    handle, name = tempfile.mkstemp(prefix="mqdssm-")  # made with mode 0600
+def _told(folder: Folder) -> Iterator[None]:
+    """Say of an error that what is complete was kept."""
+    from mqdssm.spark.export_worker import told
+
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(password + "\n")
-        yield {"credentialsfile": name}
+        yield
+    except OSError as error:
+        raise told(error, folder.path) from error
+    except MqdssmError as error:
+        kept = f"what is complete stays in {folder.path}: go on with --resume (resume=True)"
+        if "--resume" in str(error) or not (folder.work / PLAN_NAME).exists():
+            raise
+        if isinstance(error, DirectoryError):
+            error.hint = "; ".join(filter(None, (error.hint, kept)))
+            raise
+        raise _SAID_AGAIN.get(type(error), MqdssmError)(f"{error}; {kept}") from error
+
+
+@contextlib.contextmanager
+def _alone(folder: Folder) -> Iterator[None]:
+    """Make sure that no other program exports into the folder now."""
+    folder.work.mkdir(exist_ok=True)
+    taken = f"another export is writing into {folder.path}: wait for its end, or name another folder"
+    with locked(folder.work / "lock", wait_s=0, taken=taken):
+        yield
+
+
+def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
+    """Begin an export, or go on with one; gives the plan that counts."""
+    from mqdssm.spark.export_worker import STOP_NAME
+
+    if not unfinished:
+        folder.begin(asked)
+        return asked
+    plan = Plan.load(folder.work)
+    plan.refuse_other(asked, folder.path)
+    (folder.work / STOP_NAME).unlink(missing_ok=True)
+    folder.verify(plan)
+    plan = plan.model_copy(update={"resumed": plan.resumed + 1})
+    plan.write(folder.work)
+    return plan
+
+
+def _export(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> Manifest:
+    from mqdssm.spark.export_worker import Task
+    from mqdssm.spark.settling import settle
+
+    with _watched(folder, plan, access, watch):
+        _run(Task(access, str(folder.path), plan))
+        with access.connect() as directory:
+            consistent, changed = settle(directory, folder, plan)
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        server=access.urls[0],
+        profile=plan.profile,
+        naming_context=plan.naming_context,
+        format=plan.format,
+        dialect=plan.dialect,
+        started=utc_seconds(plan.started),
+        ended=utc_seconds(datetime.now(UTC)),
+        resumed=plan.resumed,
+        consistent=consistent,
+        changed=changed,
+        types={name: _exported(folder, plan, name) for name in plan.types},
+        versions=_versions(),
+    )
+    manifest.write(folder.path)
+    folder.finish()
+    return manifest
+
+
+def _run(task: "Task") -> None:
+    """Let Spark's workers do what is not done yet."""
+    from mqdssm.spark.export_worker import OUTCOME, worker
+
+    folder = Folder(Path(task.folder))
+    items = [
+        (name, item)
+        for name in task.plan.types
+        for item, journal in enumerate(folder.journals(task.plan, name))
+        if not journal.done
+    ]
+    if not items:
+        return
+    # plain local mode gives up when a worker crashes for the first time
+    conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
+    with spark_session("mqdssm export", brief=True, conf=conf) as spark:
+        numbers = spark.range(0, len(items), 1, len(items))
+        outcomes = numbers.mapInArrow(worker(task, items), OUTCOME).collect()
+    errors = [one["error"] for one in outcomes if one["error"] is not None]
+    told = [error for error in errors if not error.startswith("[code=Stopped]")] or errors
+    if told:
+        raise unpack(f"MqdssmSparkError: {told[0]}") or SparkFailed(told[0])
+
+
+@contextlib.contextmanager
+def _watched(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> Iterator[None]:
+    """Tell somebody how far the export is, and count meanwhile how far it has to go."""
+    if watch is None:
+        yield
+        return
+    ended = threading.Event()
+    total: list[int] = []
+
+    def count() -> None:
+        from mqdssm.spark import objects
+
+        with contextlib.suppress(MqdssmError), access.connect() as directory:
+            # Java takes seconds to start: names alone are counted by then
+            total.append(sum(objects.count(directory, name) for name in plan.types))
+
+    def tell() -> None:
+        while not ended.wait(PROGRESS_S):
+            rows = sum(progress_of(folder.progress).values())
+            watch(Progress(rows, total[0] if total else None))
+
+    threads = [threading.Thread(target=one, daemon=True) for one in (count, tell)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
     finally:
-        Path(name).unlink(missing_ok=True)
+        ended.set()
+        threads[1].join()
 
 
-def _export_type(spark: "SparkSession", name: str, folder: Path, options: Mapping[str, str]) -> ExportedType:
-    from mqdssm.spark.source import read
+def _exported(folder: Folder, plan: Plan, name: str) -> ExportedType:
+    from mqdssm.spark.objects import columns
+    from mqdssm.spark.texts import names_and_types
 
-    staging = folder / _STAGING / name
-    read(spark, name, **options).write.option("compression", "none").parquet(staging.as_uri())
-    target = folder / name
-    target.mkdir()
-    files = []
-    for number, part in enumerate(sorted(staging.glob("part-*.parquet"))):
-        path = target / f"part-{number:05d}.parquet"
-        part.rename(path)
-        files.append(ExportedFile(path=f"{name}/{path.name}", rows=_rows(path), sha256=sha256(path)))
-    return ExportedType(rows=sum(file.rows for file in files), files=tuple(files))
-
-
-def _rows(path: Path) -> int:
-    import pyarrow.parquet as pq
-
-    return int(pq.read_metadata(path).num_rows)
+    files = [one.file for journal in folder.journals(plan, name) for one in journal.read()]
+    return ExportedType(
+        rows=sum(file.rows for file in files),
+        files=tuple(sorted(files, key=lambda file: file.path)),
+        columns={} if plan.format == "ldif" else names_and_types(columns(name)),
+    )
 
 
 def _versions() -> dict[str, str]:

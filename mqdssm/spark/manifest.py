@@ -6,15 +6,17 @@ import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from mqdssm.errors import ConfigError
 
 MANIFEST_NAME: Final = "manifest.json"
-SCHEMA_VERSION: Final = 1  # of the manifest and of the columns; raised when either changes its meaning
+SCHEMA_VERSION: Final = 2  # of the manifest and of the columns; raised when either changes its meaning
 _READ_BYTES: Final = 1024 * 1024
+
+What = Literal["added", "modified", "deleted"]
 
 
 class ExportedFile(BaseModel):
@@ -34,12 +36,37 @@ class ExportedFile(BaseModel):
 
 
 class ExportedType(BaseModel):
-    """All files of one type; one without objects has a file without rows, so that its columns are known."""
+    """All files of one type; one without objects has a file without rows, so that its columns are known.
+
+    Attributes:
+        rows: objects in all of them.
+        files: in the order in which LDIF has to be loaded: parents first.
+        columns: names and Arrow types, which CSV and JSON Lines do not tell; none for LDIF.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: int = Field(ge=0)
     files: tuple[ExportedFile, ...]
+    columns: Mapping[str, str] = {}
+
+
+class ChangedObject(BaseModel):
+    """An object that was changed while the export ran, and read again.
+
+    Attributes:
+        type: its type, as on the command line.
+        dn: where it is, or was; None where the export does not say.
+        guid: its objectGUID; None if it has none.
+        what: what happened to it. ``added`` is also what a scan missed because it was moved meanwhile.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: str
+    dn: str | None
+    guid: str | None
+    what: What
 
 
 class Manifest(BaseModel):
@@ -47,10 +74,17 @@ class Manifest(BaseModel):
 
     Attributes:
         schema_version: `SCHEMA_VERSION` of the program that wrote it.
-        server: URL of the server that was read.
+        server: URL of the server that was read last.
+        profile: kind of server.
         naming_context: root of the directory, a DN.
-        started: when the first search began.
+        format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
+        dialect: of LDIF: ``openldap`` or ``ad``; None for other formats.
+        started: when the first search began; that of the first attempt, if it was resumed.
         ended: when the last file was complete.
+        resumed: how often it was broken off and went on.
+        consistent: whether it shows the directory as it was at one moment: nothing changed while it ran, or
+            what did was read again until nothing more did.
+        changed: the objects that changed while it ran. The files hold them as they were read again.
         types: what there is of each type, by its name on the command line.
         versions: of mqdssm, Python, pyspark and pyarrow.
     """
@@ -59,9 +93,15 @@ class Manifest(BaseModel):
 
     schema_version: int
     server: str
+    profile: str = ""
     naming_context: str
+    format: str = "parquet"
+    dialect: str | None = None
     started: AwareDatetime
     ended: AwareDatetime
+    resumed: int = Field(default=0, ge=0)
+    consistent: bool = False
+    changed: tuple[ChangedObject, ...] = ()
     types: Mapping[str, ExportedType]
     versions: Mapping[str, str]
 
@@ -81,24 +121,21 @@ class Manifest(BaseModel):
         """Read the manifest of an export, without looking at its files.
 
         Raises:
-            ConfigError: the folder is no (whole) export, or one of a later version.
+            ConfigError: the folder is no (whole) export, or one of another version.
         """
         path = folder / MANIFEST_NAME
         try:
             text = path.read_bytes()
         except FileNotFoundError as error:
             raise ConfigError(
-                f"{folder} is no export, or one that did not end: it has no {MANIFEST_NAME}; export again"
+                f"{folder} is no export, or one that did not end: it has no {MANIFEST_NAME}; export again, "
+                "or go on with --resume"
             ) from error
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
         try:
             raw: Any = json.loads(text)
-            version = raw.get("schema_version") if isinstance(raw, dict) else None
-            if isinstance(version, int) and version > SCHEMA_VERSION:
-                raise ConfigError(
-                    f"{path} has version {version}, this program knows {SCHEMA_VERSION}: use a later one"
-                )
+            _check_version(path, raw)
             return cls.model_validate(raw)
         except (ValueError, ValidationError) as error:
             raise ConfigError(f"{path} is no manifest of ours: {error}") from error
@@ -117,6 +154,18 @@ class Manifest(BaseModel):
                 raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
             if digest != part.sha256:
                 raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
+
+
+def _check_version(path: Path, raw: Any) -> None:
+    version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{path} has version {version}, this program knows {SCHEMA_VERSION}: use a later one"
+        )
+    if isinstance(version, int) and version < SCHEMA_VERSION:
+        raise ConfigError(
+            f"{path} has version {version}, of an earlier program whose columns were others: export again"
+        )
 
 
 def sha256(path: Path) -> str:

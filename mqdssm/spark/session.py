@@ -34,6 +34,7 @@ _SQL_CONF: Final[Mapping[str, str]] = {
     # else times are written as INT96, which other readers of Parquet call deprecated
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.redaction.options.regex": "(?i)url|bind|pass|pw|cred|secret|token|key",
 }
 _STATIC_CONF: Final[Mapping[str, str]] = {

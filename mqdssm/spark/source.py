@@ -1,32 +1,44 @@
-"""The Spark data source ``mqdssm``: the objects of one element as a data frame, read from a directory.
+"""The Spark data source ``mqdssm``: objects of one type as a data frame, read from a directory.
 
     spark.dataSource.register(MqdssmDataSource)
-    spark.read.format("mqdssm").options(url=..., object="Queue", user=..., credentialsfile=...).load()
+    spark.read.format("mqdssm").options(url=..., object="queue", user=..., credentialsfile=...).load()
 
 Its methods run in processes of Spark's, never in the program that asked: state goes in by options, and the
-secret is read where the search runs. One partition, since one reader already keeps slapd, Python and the JVM
-of a small machine busy; batches are bounded, so memory does not grow with the directory.
+secret is read where the search runs. One partition unless told otherwise, since one reader already keeps
+slapd, Python and the JVM of a small machine busy; batches are bounded, so memory does not grow with the
+directory.
 """
 
 import gc
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from mqdssm.directory.filters import LdapFilter, all_of, to_text
+from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.spark.arrow import arrow_schema, batches
-from mqdssm.spark.columns import Column, columns_of, element_of
+from mqdssm.spark.arrow import arrow_schema
+from mqdssm.spark.bulk import read_batches
+from mqdssm.spark.columns import Column
 from mqdssm.spark.failures import pack
+from mqdssm.spark.matching import Matching
 from mqdssm.spark.options import SourceOptions
+from mqdssm.spark.partitions import Slice, slices
+from mqdssm.spark.pushdown import Term, attributes_of, term_of, to_ldap
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 FORMAT: Final = "mqdssm"
+PUSHDOWN_CONF: Final = "spark.sql.python.filterPushdown.enabled"
+"""Spark's own switch. Where it is off, a reader that takes filters fails: so ours then takes none."""
+
+log = logging.getLogger(__name__)
 
 
 class MqdssmDataSource(DataSource):
@@ -44,15 +56,17 @@ class MqdssmDataSource(DataSource):
     def reader(self, schema: StructType) -> "MqdssmReader":
         """Make the reader; a schema given by the caller chooses among the columns."""
         options = self._checked()
-        if schema == spark_schema(options.columns):
-            return MqdssmReader(options, options.columns)
-        try:
-            columns = columns_of(element_of(options.object), schema.names)
-        except ValueError as error:
-            raise pack(ConfigError(str(error))) from None
+        columns = options.columns
         if schema != spark_schema(columns):
-            raise pack(ConfigError(f"the schema given has other types than {options.object}: leave it out"))
-        return MqdssmReader(options, columns)
+            try:
+                columns = options.frame.select(schema.names)
+            except ValueError as error:
+                raise pack(ConfigError(str(error))) from None
+            if schema != spark_schema(columns):
+                raise pack(
+                    ConfigError(f"the schema given has other types than {options.object}: leave it out")
+                )
+        return (FilteringReader if options.pushdown else MqdssmReader)(options, columns)
 
     def _checked(self) -> SourceOptions:
         try:
@@ -62,15 +76,34 @@ class MqdssmDataSource(DataSource):
 
 
 class MqdssmReader(DataSourceReader):
-    """Reads one element. Holds options, never a connection or a secret: it is pickled into every task."""
+    """Reads one type. Holds options, never a connection or a secret: it is pickled into every task."""
 
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
         self._options = options
         self._columns = tuple(columns)
+        self._terms: tuple[Term, ...] = ()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One search, one partition."""
-        return [InputPartition(0)]
+        """One search, or several that find each object once; only these need a look at the directory.
+
+        Raises:
+            MqdssmSparkError: any error of ours, in the form that reaches the driver.
+        """
+        options = self._options
+        if options.numpartitions == 1:
+            return [InputPartition(Slice())]
+        try:
+            with options.connect() as directory:
+                found = slices(
+                    directory,
+                    options.frame,
+                    options.numpartitions,
+                    where=self._where(directory.session),
+                    base=options.base,
+                )
+        except MqdssmError as error:
+            raise pack(error) from None
+        return [InputPartition(one) for one in found]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Search and yield the objects as Arrow batches.
@@ -78,19 +111,53 @@ class MqdssmReader(DataSourceReader):
         Raises:
             MqdssmSparkError: any error of ours, in the form that reaches the driver.
         """
-        del partition
+        options = self._options
+        one = partition.value if isinstance(partition.value, Slice) else Slice()
         gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
-        element = element_of(self._options.object)
-        names = [column.name for column in self._columns]
         try:
-            with self._options.connect() as directory:
-                # a search leaves out what an object lacks or what is damaged, also when asked by name
-                # (decisions M26, M40 and M41): one object cannot stop an export
-                yield from batches(directory.search(element, attributes=names), self._columns)
+            with options.connect(one.server) as directory:
+                where = self._where(directory.session, one.wanted)
+                yield from read_batches(
+                    directory,
+                    options.frame,
+                    self._columns,
+                    where=where,
+                    base=options.base,
+                    attributes=options.attributes,
+                )
         except MqdssmError as error:
             raise pack(error) from None
         finally:
             gc.enable()
+
+    def _where(self, session: Session, wanted: LdapFilter | None = None) -> LdapFilter | None:
+        """What the objects must satisfy besides being of the type."""
+        terms = [term for term in (self._options.filter, wanted, *self._pushed(session)) if term is not None]
+        if not terms:
+            return None
+        where = all_of(*terms)
+        log.info("%s: asking for %s", self._options.object, to_text(where))
+        return where
+
+    def _pushed(self, session: Session) -> list[LdapFilter]:
+        """What Spark filters by, as far as this server can be asked."""
+        if not self._terms:
+            return []
+        frame, profile = self._options.frame, session.profile
+        matching = Matching.of(
+            session, [name for term in self._terms for name in attributes_of(term, frame, profile)]
+        )
+        found = [to_ldap(term, frame, profile, matching) for term in self._terms]
+        return [one for one in found if one is not None]
+
+
+class FilteringReader(MqdssmReader):
+    """A reader that takes Spark's filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
+        """Remember what can be asked of a server; Spark checks everything itself as well."""
+        self._terms = tuple(term for term in map(term_of, filters) if term is not None)
+        return filters
 
 
 def spark_schema(columns: Sequence[Column]) -> StructType:
@@ -101,18 +168,18 @@ def spark_schema(columns: Sequence[Column]) -> StructType:
 def read(
     spark: "SparkSession", element: str, *, columns: Iterable[str] | None = None, **options: str
 ) -> "DataFrame":
-    """Make the data frame of an element.
+    """Make the data frame of a type of objects.
 
     Args:
         spark: the session.
-        element: ``Queue`` or ``queue``, and so on.
-        columns: the specification's names of the attributes wanted; None is all. Fewer are faster.
+        element: ``queue``, ``Queue``, ``ldap``, and so on.
+        columns: names of the columns wanted; None is all. Fewer are faster.
         options: the further options of the data source: ``url``, ``user``, ``credentialsfile``, ...
 
     Raises:
         ConfigError: an option is wrong.
     """
-    given = {**options, "object": element}
+    given = {"pushdown": str(spark.conf.get(PUSHDOWN_CONF, "false")), **options, "object": element}
     if columns is not None:
         given["columns"] = ",".join(columns)
     SourceOptions.parse(given)  # here, where the error keeps its class

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.spark.columns import TYPES, columns_of
+from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
 from mqdssm.spark.manifest import Manifest
 from mqdssm.spark.rules import RULES, Finding, MissingReference, Repeated, Rule, Wrong
 from mqdssm.spark.session import check_spark, spark_session
@@ -50,7 +50,7 @@ def validate(directory: str | os.PathLike[str], *, rules: Sequence[Rule] = RULES
     folder = Path(directory)
     manifest = Manifest.load(folder)
     for name in manifest.types:
-        if name not in TYPES:
+        if name not in FRAME_TYPES:
             raise ConfigError(f"{folder} holds type {name}, which this program does not know")
     manifest.check(folder)
     check_spark()
@@ -108,6 +108,8 @@ def _frames(spark: "SparkSession", folder: Path, manifest: Manifest) -> dict[str
 
     frames = {}
     for name, exported in manifest.types.items():
+        if name not in TYPES:
+            continue  # no rule looks at these
         paths = [(folder / file.path).resolve().as_uri() for file in exported.files]
         frames[name] = spark.read.schema(spark_schema(columns_of(TYPES[name]))).parquet(*paths)
     return frames

@@ -19,6 +19,9 @@ _BASES: Final = {
     "mSMQEnterpriseSettings": ("Services",),
     "site": ("Sites",),
     "mSMQSiteLink": (ENTERPRISE_NAME, "Services"),
+    # no elements, but what queue managers need
+    "mSMQSettings": ("Sites",),
+    "computer": (),
 }
 
 _BESIDE_SITES: Final = frozenset({"subnets", "inter-site transports"})

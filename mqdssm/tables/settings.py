@@ -22,19 +22,21 @@ class CopiedAttribute(NamedTuple):
         settings: the attribute of mSMQSettings.
         configuration: the attribute of mSMQConfiguration that it repeats.
         syntax: of both.
+        adm: what QueueManager calls it; names of our own for what has none there.
     """
 
     settings: str
     configuration: str
     syntax: Syntax[Any]
+    adm: str
 
 
 COPIED: Final[tuple[CopiedAttribute, ...]] = (
-    CopiedAttribute("mSMQQMID", "objectGUID", GUID),
-    CopiedAttribute("mSMQServices", "mSMQServiceType", UINT32),
-    CopiedAttribute("mSMQRoutingService", "mSMQRoutingServices", BOOLEAN),
-    CopiedAttribute("mSMQDsService", "mSMQDsServices", BOOLEAN),
-    CopiedAttribute("mSMQDependentClientService", "mSMQDependentClientServices", BOOLEAN),
+    CopiedAttribute("mSMQQMID", "objectGUID", GUID, "QueueManagerIdentifier"),
+    CopiedAttribute("mSMQServices", "mSMQServiceType", UINT32, "Services"),
+    CopiedAttribute("mSMQRoutingService", "mSMQRoutingServices", BOOLEAN, "RoutingServer"),
+    CopiedAttribute("mSMQDsService", "mSMQDsServices", BOOLEAN, "DirectoryServer"),
+    CopiedAttribute("mSMQDependentClientService", "mSMQDependentClientServices", BOOLEAN, "SupportingServer"),
 )
 
 for _copied in COPIED:

@@ -63,7 +63,7 @@ WRONG = [
     ("list queue more", "Got unexpected extra argument(s) (more)"),
     ("resolve alias", "Missing argument 'DN'"),
     ("sandbox start", "Missing argument 'DIR'"),
-    ("export --to x", "Missing option '--type'"),
+    ("export --type queue", "Missing option '--to'"),
     ("export --type queues --to x", "Invalid value for '--type': 'queues' is not one of 'all', 'queue'"),
     ("schema ldif --format xml", "Invalid value for '--format': 'xml' is not one of 'config', 'schema'"),
     ("schema ldif --format base-tree --root nothing", "'nothing' is no distinguished name"),

@@ -38,11 +38,31 @@ def test_export_and_validate(spark, enterprise, login, tmp_path):
         "site": 2,
         "routing-link": 1,
         "user": 1,
+        "settings": 0,
+        "computer": 2,
     }
     assert (folder / "manifest.json").is_file()
     fine = invoke("validate", str(folder))
     assert (fine.stdout, fine.stderr) == ("no findings\n", "0 findings of 5 rules\n")
     assert json.loads(invoke("validate", str(folder), "-o", "json").stdout)["findings"] == []
+
+
+def test_all_is_what_is_exported_when_nothing_is_named(spark, enterprise, login, tmp_path):
+    made = invoke("export", "--to", str(tmp_path / "out"), "--format", "csv", "-o", "json", **login)
+    manifest = json.loads(made.stdout)
+    assert manifest["format"] == "csv"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"manifest.json", *manifest["types"]}
+    assert "ldap" not in manifest["types"]
+
+
+def test_ldif_and_its_dialect(spark, enterprise, login, tmp_path):
+    options = ["--type", "ldap", "--format", "ldif", "--dialect", "ad"]
+    result = invoke("export", *options, "--to", str(tmp_path / "out"), **login)
+    assert result.stdout.split()[:4] == ["type", "objects", "files", "ldap"]
+    text = b"".join(path.read_bytes() for path in (tmp_path / "out" / "ldap").iterdir())
+    assert text.count(b"changetype: add") == int(result.stdout.split()[4])
+    said = invoke("export", "--dialect", "ad", "--to", str(tmp_path / "other"), code=6, **login).stderr
+    assert said == "error: a dialect is for LDIF alone, not for parquet: leave it out\n"
 
 
 def test_findings_are_exit_code_1(spark, enterprise, login, tmp_path):

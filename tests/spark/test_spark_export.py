@@ -1,6 +1,7 @@
 """Export and validation, from a real server to findings."""
 
 import json
+import pickle
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,19 +13,21 @@ import pytest
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.spark import export as export_module
-from mqdssm.spark.arrow import batches
-from mqdssm.spark.columns import TYPES, columns_of
+from mqdssm.spark import export_worker
+from mqdssm.spark.bulk import read_batches
+from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.export import export
 from mqdssm.spark.failures import SparkFailed
-from mqdssm.spark.manifest import MANIFEST_NAME, ExportedType, Manifest, sha256
+from mqdssm.spark.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedType, Manifest, sha256
 from mqdssm.spark.rules import RULES
+from mqdssm.spark.source import spark_schema
 from mqdssm.spark.validate import validate
 
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
 
 
 def run(enterprise, folder: Path, *types: str) -> Manifest:
-    return export(enterprise.server.url, types or tuple(TYPES), folder, **enterprise.access)
+    return export(enterprise.server.url, types or tuple(FRAME_TYPES), folder, **enterprise.access)
 
 
 def rows(folder: Path, manifest: dict, name: str) -> list[dict]:
@@ -45,13 +48,16 @@ def test_the_whole_directory_and_back(spark, enterprise, tmp_path) -> None:
     started, ended = (datetime.fromisoformat(manifest[name]) for name in ("started", "ended"))
     assert before <= started <= ended <= datetime.now(UTC)
     assert manifest["versions"]["pyspark"].startswith("4.")
-    assert list(manifest["types"]) == list(TYPES)
+    assert manifest["consistent"] is True
+    assert manifest["changed"] == []
+    assert list(manifest["types"]) == list(FRAME_TYPES)
     with enterprise.connect() as directory:
-        for name, element in TYPES.items():
-            (expected,) = batches(directory.search(element), columns_of(element))
+        for name, frame in FRAME_TYPES.items():
+            expected = [row for batch in read_batches(directory, frame) for row in batch.to_pylist()]
             found = rows(folder, manifest, name)
-            assert sorted(found, key=str) == sorted(expected.to_pylist(), key=str)
-            assert manifest["types"][name]["rows"] == len(found) > 0
+            assert sorted(found, key=str) == sorted(expected, key=str)
+            assert manifest["types"][name]["rows"] == len(found)
+            assert (len(found) == 0) == (name == "settings")  # there is no server
 
 
 def test_files_are_as_the_manifest_says_and_no_others_are_left(spark, enterprise, tmp_path) -> None:
@@ -63,7 +69,38 @@ def test_files_are_as_the_manifest_says_and_no_others_are_left(spark, enterprise
     assert (part.rows, part.sha256) == (pq.read_metadata(path).num_rows, sha256(path))
     assert pq.read_metadata(path).row_group(0).column(0).compression == "UNCOMPRESSED"
     assert str(pq.read_schema(path).field("CreateTime").type) == "timestamp[us, tz=UTC]"
+    assert manifest.types["queue"].columns["CreateTime"] == "timestamp[us, tz=UTC]"
     assert Manifest.load(folder) == manifest
+
+
+def test_compressed(spark, enterprise, tmp_path) -> None:
+    options = {"compression": "zstd", **enterprise.access}
+    (part,) = export(enterprise.server.url, ["queue"], tmp_path / "out", **options).types["queue"].files
+    assert pq.read_metadata(tmp_path / "out" / part.path).row_group(0).column(0).compression == "ZSTD"
+
+
+def test_spark_reads_what_was_written(spark, enterprise, tmp_path) -> None:
+    manifest = run(enterprise, tmp_path / "out", "queue", "ldap")
+    for name, exported in manifest.types.items():
+        frame = spark.read.parquet(*(str(tmp_path / "out" / part.path) for part in exported.files))
+        assert frame.count() == exported.rows > 0
+        assert frame.schema == spark_schema(FRAME_TYPES[name].columns)
+
+
+def test_spark_reads_csv_as_the_documentation_says(spark, enterprise, tmp_path) -> None:
+    with enterprise.connect() as directory:
+        for place, text in enumerate(["", ' a "b" ', "line\nline"]):
+            queue = directory.read(
+                mqdssm.Queue, mqdssm.Filter("Pathname", "==", rf"web0{place % 2 + 1}\orders#{place}")
+            )
+            queue.label = text
+            directory.write(queue)
+    manifest = export(enterprise.server.url, ["queue"], tmp_path / "out", format="csv", **enterprise.access)
+    options = {"header": True, "multiLine": True, "escape": '"', "nullValue": "\\N", "emptyValue": ""}
+    paths = [str(tmp_path / "out" / part.path) for part in manifest.types["queue"].files]
+    found = {row["Label"]: row for row in spark.read.options(**options).csv(paths).collect()}
+    assert set(found) == {"", ' a "b" ', "line\nline"}
+    assert {(row["OriginalIdentifier"], row["MulticastAddress"]) for row in found.values()} == {(None, "")}
 
 
 def test_over_the_local_socket_without_a_password(spark, enterprise, tmp_path) -> None:
@@ -79,10 +116,25 @@ def test_a_folder_with_something_in_it_is_left_alone(enterprise, tmp_path) -> No
     assert (tmp_path / "mine").read_text() == "precious"
 
 
-@pytest.mark.parametrize("types", [["machine"], ["Queue"], ["queue", "ldap"], []])
+@pytest.mark.parametrize("types", [["machine"], ["Queue"], ["queue", "all"], []])
 def test_unknown_types_are_refused(types: list[str], tmp_path) -> None:
     with pytest.raises(ConfigError, match="one of enterprise, site, routing-link, queue-manager"):
         export("ldap://127.0.0.1:1", types, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"format": "xml"}, "'xml' is no format: use one of parquet, csv, jsonl, ldif"),
+        ({"format": "ldif", "dialect": "novell"}, "'novell' is no dialect: use one of openldap, ad"),
+        ({"dialect": "ad"}, "a dialect is for LDIF alone, not for parquet"),
+        ({"compression": "lzo"}, "'lzo' is no compression"),
+        ({"compression": "zstd", "format": "csv"}, "compression is for Parquet alone, not for csv"),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path, more, words) -> None:
+    with pytest.raises(ConfigError, match=words):
+        export("ldap://127.0.0.1:1", ["queue"], tmp_path, **more)
 
 
 @pytest.fixture
@@ -115,33 +167,39 @@ def test_without_java_nothing_is_done(tmp_path, monkeypatch) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def before_each_type(monkeypatch, step) -> None:
-    """Do something each time that an export begins with a type."""
-    real = export_module._export_type
+def before_spark(monkeypatch, step) -> None:
+    """Do something when all is prepared, and before Spark begins."""
+    real = export_module._run
 
-    def stepping(spark, name, folder, options):
-        step(name, options)
-        return real(spark, name, folder, options)
+    def stepping(task) -> None:
+        step(task)
+        real(task)
 
-    monkeypatch.setattr(export_module, "_export_type", stepping)
+    monkeypatch.setattr(export_module, "_run", stepping)
 
 
 def test_a_server_that_goes_away_leaves_no_export(spark, enterprise, tmp_path, monkeypatch) -> None:
-    before_each_type(monkeypatch, lambda name, _: name == "queue" and enterprise.server.kill())
-    with pytest.raises(DirectoryNotConnected):
+    before_spark(monkeypatch, lambda _: enterprise.server.kill())
+    with pytest.raises(DirectoryNotConnected, match="go on with --resume"):
         run(enterprise, tmp_path / "out", "site", "queue")
-    assert list((tmp_path / "out").iterdir()) == []
+    with pytest.raises(ConfigError, match="is no export, or one that did not end"):
+        Manifest.load(tmp_path / "out")
+    enterprise.server.start()
+    monkeypatch.undo()
+    found = export(
+        enterprise.server.url, ["site", "queue"], tmp_path / "out", resume=True, **enterprise.access
+    )
+    assert found.types["queue"].rows == 3
 
 
 def test_a_failure_of_sparks_own_leaves_no_export(spark, enterprise, tmp_path, monkeypatch) -> None:
-    def occupy(name: str, _) -> None:
-        (tmp_path / "out" / ".staging").mkdir(exist_ok=True)
-        (tmp_path / "out" / ".staging" / name).write_text("in the way")
+    def crash(*_) -> None:
+        raise ValueError("unforeseen")
 
-    before_each_type(monkeypatch, occupy)
-    with pytest.raises(SparkFailed, match=r"Spark failed: .*PATH_ALREADY_EXISTS"):
+    monkeypatch.setattr(export_worker, "worker", lambda *_: crash)
+    with pytest.raises(SparkFailed, match=r"Spark failed: .*unforeseen"):
         run(enterprise, tmp_path / "out", "site")
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out" / MANIFEST_NAME).exists()
 
 
 def test_the_password_is_in_a_private_file_for_as_long_as_it_is_needed(
@@ -152,15 +210,25 @@ def test_the_password_is_in_a_private_file_for_as_long_as_it_is_needed(
     monkeypatch.setattr(tempfile, "tempdir", str(private))
     seen = []
 
-    def look(_, options) -> None:
+    def look(task) -> None:
         (file,) = private.iterdir()
-        seen.append((options["credentialsfile"] == str(file), oct(file.stat().st_mode), file.read_text()))
-        assert enterprise.server.password not in str(options)
+        named = task.access.password_file == str(file)
+        seen.append((named, oct(file.stat().st_mode), file.read_text()))
+        assert enterprise.server.password.encode() not in pickle.dumps(task)
+        plan = tmp_path / "out" / ".export" / "plan.json"
+        assert enterprise.server.password not in plan.read_text()
 
-    before_each_type(monkeypatch, look)
+    before_spark(monkeypatch, look)
     run(enterprise, tmp_path / "out", "site")
-    assert seen == [(True, "0o100600", enterprise.server.password + "\n")]
+    assert seen == [(True, "0o100600", enterprise.server.password)]
     assert list(private.iterdir()) == []
+
+
+def test_the_events_of_spark_hold_no_password(spark, enterprise, tmp_path, event_log) -> None:
+    run(enterprise, tmp_path / "out", "site", "ldap")
+    told = b"".join(path.read_bytes() for path in event_log.rglob("*") if path.is_file())
+    assert b"MapInArrow" in told
+    assert enterprise.server.password.encode() not in told
 
 
 def test_a_sound_directory_has_no_finding(spark, enterprise, tmp_path) -> None:
@@ -234,7 +302,7 @@ def test_a_truncated_file_is_refused(spark, enterprise, tmp_path) -> None:
 def test_a_type_of_a_later_program_is_refused(tmp_path) -> None:
     now = datetime.now(UTC)
     Manifest(
-        schema_version=1,
+        schema_version=SCHEMA_VERSION,
         server="",
         naming_context="DC=x",
         started=now,

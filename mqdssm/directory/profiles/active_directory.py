@@ -55,6 +55,7 @@ class ActiveDirectory(Profile):
         {"mSMQQueue", "mSMQConfiguration", "mSMQSettings"}
     )
     change_counter: ClassVar[str | None] = "uSNChanged"
+    split_key: ClassVar[str] = "uSNCreated"
     computes_rights: ClassVar[bool] = True
     has_catalog: ClassVar[bool] = True
     hidden_hint: ClassVar[str] = rights.HIDDEN

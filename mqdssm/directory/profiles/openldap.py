@@ -41,6 +41,7 @@ class OpenLdap(Profile):
     create_time_attributes: ClassVar[tuple[str, ...]] = ("whenCreated", "createTimestamp")
     modify_time_attributes: ClassVar[tuple[str, ...]] = ("modifyTimestamp",)
     operational_attributes: ClassVar[tuple[str, ...]] = ("createTimestamp", "modifyTimestamp", "entryUUID")
+    split_key: ClassVar[str] = "entryUUID"
     schema_hint: ClassVar[str] = SCHEMA_HINT
     holds_large_integers: ClassVar[bool] = True
 

@@ -34,12 +34,27 @@ def test_the_environment_may_say_it(monkeypatch, kind) -> None:
     assert options_of(user="ann@example.com").authentication == kind
 
 
-def test_export_says_that_it_binds_simply(monkeypatch, tmp_path) -> None:
+def test_export_logs_in_as_all_commands_do(monkeypatch, tmp_path) -> None:
     from mqdssm.cli.main import app
+    from mqdssm.errors import ConfigError
 
-    monkeypatch.setenv("MQDSSM_PASSWORD", "p")
+    seen = {}
+
+    def export(urls, types, to, **access) -> None:
+        seen.update(access, urls=urls, types=types)
+        raise ConfigError("as far as this test goes")
+
+    keys = tmp_path / "keys"
+    keys.touch()
     monkeypatch.setattr("mqdssm.spark.session.check_spark", lambda: None)
-    words = ["export", "--type", "queue", "--to", str(tmp_path / "out"), "--url", "ldap://127.0.0.1"]
-    done = CliRunner().invoke(app, [*words, "--user", "ann@example.com", "--authentication", "ntlm"])
-    assert done.exit_code == 2
-    assert "simple bind" in done.stderr
+    monkeypatch.setattr("mqdssm.spark.export.export", export)
+    words = ["export", "--to", str(tmp_path / "out"), "--url", "ldap://dc1", "--user", "ann@example.com"]
+    more = ["--authentication", "kerberos", "--keytab", str(keys), "--kerberos-host", "dc1.example.com"]
+    done = CliRunner().invoke(app, [*words, *more])
+    assert (done.exit_code, done.stderr) == (6, "error: as far as this test goes\n")
+    assert seen["authentication"] == "kerberos"
+    assert seen["keytab"] == keys
+    assert seen["kerberos_host"] == "dc1.example.com"
+    assert seen["password"] is None
+    assert "ldap" not in seen["types"]
+    assert {"queue", "settings", "computer"} < set(seen["types"])

@@ -5,7 +5,9 @@ import errno
 import io
 import json
 import logging
+import re
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -150,6 +152,35 @@ def test_progress_on_a_terminal(monkeypatch):
         done(1234)
     assert "counting" in stream.getvalue()
     assert "1,234" in stream.getvalue()
+
+
+def test_a_bar_for_people_alone(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    for output in (Output(), Output(is_json=True)):
+        with output.bar("x") as show:
+            assert show is None
+
+
+def test_a_bar_shows_rate_and_remaining_time(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with Output().bar("exporting") as show:
+        show(0, None)  # how many there will be is not known yet
+        for count in (1_000, 2_000, 3_000):
+            time.sleep(0.15)
+            show(count, 10_000)
+        show(12_000, 10_000)  # more came meanwhile
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    assert "exporting" in text
+    assert "12,000" in text
+    assert re.search(r"[0-9,]+/s", text)
+    assert re.search(r"\d:\d\d:\d\d", text)
 
 
 def test_notes_are_for_people(monkeypatch):

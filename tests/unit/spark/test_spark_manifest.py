@@ -31,7 +31,8 @@ def export(tmp_path):
     part.parent.mkdir()
     part.write_bytes(b"rows" * 1000)
     files = (ExportedFile(path="queue/part-00000.parquet", rows=7, sha256=sha256(part)),)
-    manifest(types={"queue": ExportedType(rows=7, files=files)}).write(tmp_path)
+    columns = {"Identifier": "string"}
+    manifest(types={"queue": ExportedType(rows=7, files=files, columns=columns)}).write(tmp_path)
     return tmp_path
 
 
@@ -39,14 +40,20 @@ def test_shape_of_the_file(export) -> None:
     raw = json.loads((export / MANIFEST_NAME).read_text())
     digest = "419955cf635131852fec641499e63759167791b2a53d0d86cb5b5275c913a319"  # of sha256sum
     files = [{"path": "queue/part-00000.parquet", "rows": 7, "sha256": digest}]
-    assert raw["types"] == {"queue": {"rows": 7, "files": files}}
+    assert raw["types"] == {"queue": {"rows": 7, "files": files, "columns": {"Identifier": "string"}}}
     assert raw["started"] == "2025-01-02T03:04:05Z"
     assert set(raw) == {
         "schema_version",
         "server",
+        "profile",
         "naming_context",
+        "format",
+        "dialect",
         "started",
         "ended",
+        "resumed",
+        "consistent",
+        "changed",
         "types",
         "versions",
     }
@@ -81,7 +88,7 @@ def test_a_folder_without_one_is_no_export(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"[]", b'{"schema_version": 1}', b"\xff\xff", b'{"types": {"a": 1}}']
+    "text", [b"", b"{", b"[]", b'{"schema_version": 2}', b"\xff\xff", b'{"types": {"a": 1}}']
 )
 def test_something_else_of_that_name(tmp_path, text: bytes) -> None:
     (tmp_path / MANIFEST_NAME).write_bytes(text)
@@ -92,6 +99,12 @@ def test_something_else_of_that_name(tmp_path, text: bytes) -> None:
 def test_a_later_version(tmp_path) -> None:
     manifest(schema_version=SCHEMA_VERSION + 1).write(tmp_path)
     with pytest.raises(ConfigError, match="use a later one"):
+        Manifest.load(tmp_path)
+
+
+def test_an_earlier_version_says_to_export_again(tmp_path) -> None:
+    manifest(schema_version=SCHEMA_VERSION - 1).write(tmp_path)
+    with pytest.raises(ConfigError, match=r"of an earlier program whose columns were others: export again"):
         Manifest.load(tmp_path)
 
 

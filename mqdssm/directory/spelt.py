@@ -1,0 +1,82 @@
+"""Entries with everything as the server wrote it: for copies of a directory, not for finding attributes.
+
+`mqdssm.directory.entries` gives attributes keys that can be looked up; here their descriptions keep their
+letters, their options (``;binary``, ``;lang-de``) and their order.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from mqdssm.directory.delivered import IDENTITY, with_identity
+from mqdssm.directory.entries import PartialValues, attribute_key, decode_dn, merged_values, parse_entry
+from mqdssm.directory.ranges import Ranges
+from mqdssm.directory.reading import unreadable
+from mqdssm.directory.streams import Begin
+from mqdssm.errors import DecodeError
+
+Spelt: TypeAlias = tuple[str, dict[str, list[bytes]]]
+"""DN and attribute description -> values, as the server wrote them."""
+_RANGE_OPTION: Final = "range="
+
+
+def spelt_entry(buffer: bytes, start: int, end: int) -> Spelt:
+    """Decode the content of a SearchResultEntry.
+
+    Args:
+        buffer: holds the message.
+        start: first octet of the content.
+        end: first octet behind it.
+
+    Raises:
+        DecodeError: as `mqdssm.directory.entries.decode_entry`.
+    """
+    name, pairs = parse_entry(buffer, start, end)
+    attributes: dict[str, list[bytes]] = {}
+    for written, values in pairs:
+        _, next_index = attribute_key(written)  # also refuses what is no description
+        description = written.decode("ascii")
+        if _RANGE_OPTION in description.lower():
+            description = _without_range(description)
+        found: list[bytes] = PartialValues(values, next_index) if next_index else values
+        if description in attributes:
+            found = merged_values(attributes[description], found)
+        attributes[description] = found
+    return decode_dn(name, start), {name: values for name, values in attributes.items() if values}
+
+
+def spelt_entries(
+    begin: Begin, attributes: Sequence[str], ranges: Callable[[], Ranges]
+) -> Iterator[Spelt]:
+    """Read a search to its end, each object once (decision M72).
+
+    Args:
+        begin: makes the search.
+        attributes: that the caller wants.
+        ranges: completes values that came in part.
+
+    Raises:
+        DirectoryError: while iterating; a search that breaks off never looks like a short one.
+    """
+    asked, added = with_identity(attributes)
+    search = begin(asked)
+    for page in search.pages():
+        for buffer, messages in page.parts:
+            for message in messages:
+                try:
+                    dn, found = spelt_entry(buffer, message.start, message.end)
+                except DecodeError as error:
+                    raise unreadable(error) from error
+                identity = next((name for name in found if name.lower() == IDENTITY.lower()), IDENTITY)
+                if not search.delivered.is_new(dn, found.get(identity)):
+                    continue
+                if added:
+                    found.pop(identity, None)
+                for name, values in found.items():
+                    if isinstance(values, PartialValues):
+                        found[name] = ranges().values(dn, name, values)
+                yield dn, found
+
+
+def _without_range(description: str) -> str:
+    kept = [part for part in description.split(";") if not part.lower().startswith(_RANGE_OPTION)]
+    return ";".join(kept)

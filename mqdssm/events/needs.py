@@ -1,0 +1,142 @@
+"""What has to be read so that rows of a table can be made of entries, and the objects these refer to."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Protocol, TypeAlias
+
+from mqdssm.directory.responses import Dereferenced
+from mqdssm.directory.session import Session
+from mqdssm.events.computed import (
+    COMPUTER_ABOVE,
+    REFERRED_CLASSES,
+    Maker,
+    Source,
+    Value,
+    computer_of,
+    maker_of,
+)
+from mqdssm.events.references import BROUGHT, References
+from mqdssm.tables.row import Holder, Row
+
+Brought: TypeAlias = Mapping[str, Sequence[Dereferenced]] | None
+"""What a server brought along of the objects an entry refers to; None: it was not asked, or cannot."""
+Found: TypeAlias = tuple[str, Sequence[Value], Brought]
+"""An entry: its DN, the values of the columns, and what it refers to."""
+
+
+class Table(Protocol):
+    """What rows belong to: an element's table, or that of settings or computers."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def ldap_class(self) -> str:
+        """The class of its entries."""
+
+
+class Needs:
+    """The LDAP attributes that rows of a table need, on one kind of server.
+
+    Attributes:
+        plain: the rows whose value is copied from one LDAP attribute, with its place among the columns.
+        made: the others, with how they are made.
+        above: how many RDNs above an entry its computer is.
+    """
+
+    def __init__(self, table: Table, session: Session) -> None:
+        """Make it for no row yet; `add` adds them.
+
+        Args:
+            table: whose rows they are.
+            session: whose profile says where times are, and which is asked for references.
+        """
+        self._table = table
+        self._session = session
+        self._columns: dict[str, int] = {}
+        self._multi: set[str] = set()
+        self._others: list[tuple[str, str]] = []  # LDAP attribute, class of what its DNs name
+        self._of_computer: dict[str, None] = {}
+        self.plain: list[tuple[Row, int]] = []
+        self.made: list[tuple[Row, Maker]] = []
+        self.above = COMPUTER_ABOVE.get(table.name, 0)
+
+    def add(self, row: Row) -> tuple[Maker | None, tuple[int, ...]]:
+        """Read what a row needs.
+
+        Returns:
+            How it is made, None where its value is copied; and the places of its LDAP attributes.
+        """
+        maker, attributes = maker_of(row, self._table.ldap_class, self._session.profile)
+        places = tuple(map(self.place_of, attributes))
+        if row.holder is Holder.COMPUTER:
+            self._of_computer.update(dict.fromkeys(row.ldap))
+        self._of_computer.update(dict.fromkeys(row.computer_ldap))
+        referred = None if row.computed is None else REFERRED_CLASSES.get(row.computed)
+        if referred is not None:
+            self._others.append((row.ldap[0], referred))
+        if row.multi or row.one_of_set:
+            self._multi.update(attributes)
+        if maker is None:
+            self.plain.append((row, places[0]))
+        else:
+            self.made.append((row, maker))
+        return maker, places
+
+    def place_of(self, attribute: str) -> int:
+        """The place of an LDAP attribute among the columns; it is read from now on."""
+        return self._columns.setdefault(attribute, len(self._columns))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The LDAP attributes to ask for."""
+        return tuple(self._columns) or ("objectClass",)
+
+    @property
+    def multi(self) -> frozenset[str]:
+        """Those of the columns whose values come as lists."""
+        return frozenset(self._multi)
+
+    @property
+    def referring(self) -> Mapping[str, Sequence[str]]:
+        """Those of the columns that name other objects, with what is wanted of these."""
+        return {name: BROUGHT for name, _ in self._others}
+
+    @property
+    def looks_elsewhere(self) -> bool:
+        """Whether other objects have to be read besides the entries: `prefetch` then does it."""
+        return bool(self._others or self._of_computer)
+
+    def references(self) -> References:
+        """A memory of references for one operation."""
+        return References(self._session, tuple(self._of_computer))
+
+    def source(self, dn: str, values: Sequence[Value], references: References) -> Source:
+        """An entry as the makers take it; `values` are of the columns, in their order."""
+        return Source(dn, values, self._columns, references, self._session, self.above)
+
+    def prefetch(self, entries: Sequence[Found], references: References) -> None:
+        """Resolve what a batch of entries refers to, in few round trips (decision M29).
+
+        What the server brought along is taken; all else is looked up.
+        """
+        references.make_room()
+        wanted: dict[str, dict[str, None]] = {}
+        for name, of_class in self._others:
+            column, dns = self._columns[name], wanted.setdefault(of_class, {})
+            told = (brought.get(name.lower(), ()) for *_, brought in entries if brought)
+            references.learn(chain.from_iterable(told), of_class)
+            for _, values, _ in entries:
+                dns.update((raw.decode(errors="replace"), None) for raw in as_list(values[column]))
+        for of_class, dns in wanted.items():
+            references.fetch_identifiers(dns, of_class)
+        if self._of_computer:
+            references.fetch_computers(dict.fromkeys(computer_of(dn, self.above) for dn, *_ in entries))
+
+
+def as_list(value: Value) -> list[bytes]:
+    """All values of a column: none, one or several."""
+    if value is None:
+        return []
+    return [value] if isinstance(value, bytes) else value

@@ -1,0 +1,275 @@
+"""Columns of a frame out of the octets of many entries.
+
+Every value is what the events make of the same octets: single values by the mapping table, computed ones by
+the events' own functions, called once for each different input where it is the entry's attributes alone.
+What a whole column cannot be converted for is found value by value: that cell is NULL, and `Unreadable` says
+which and why.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from mqdssm.errors import DecodeError, MappingError
+from mqdssm.events.computed import REFERRED_CLASSES, UNSET, Maker, Source
+from mqdssm.events.needs import Needs
+from mqdssm.events.references import References
+from mqdssm.spark.arrow import array_of, arrow_type
+from mqdssm.spark.bulk_values import Convert, distinct, guids, lists, octets, texts, times, with_gaps
+from mqdssm.spark.columns import CONVERT, Column
+from mqdssm.tables.row import Row
+from mqdssm.tables.syntax import DESCRIPTOR, DN_TEXT, GUID, OCTETS, TELETEX, TIME, UNICODE, Kind, Syntax
+
+REMEMBERED_MAX: Final = 1024
+"""Inputs whose computed value is remembered, of one column: security descriptors are the largest of them."""
+Outcome: TypeAlias = tuple[Any, Sequence[str]]
+"""A cell, and what could not be decoded."""
+REFUSALS: Final = (MappingError, DecodeError, ValueError, pa.ArrowException, OverflowError)
+"""What says that a value is not as it should be."""
+
+_CONVERT: Final[dict[Syntax[Any], Convert]] = {
+    UNICODE: texts,
+    TELETEX: texts,
+    DN_TEXT: texts,
+    OCTETS: octets,
+    DESCRIPTOR: octets,
+    GUID: guids,
+    TIME: times,
+}
+
+
+class Batch:
+    """Some entries while their columns are made.
+
+    Attributes:
+        rows: of each entry its DN, the values of the columns asked for, and what it refers to.
+        needs: what was asked for.
+        references: the memory of this operation.
+        problems: number of the entry -> ``Attribute: reason`` of each value that could not be decoded.
+    """
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]], needs: Needs, references: References) -> None:
+        self.rows = rows
+        self.needs = needs
+        self.references = references
+        self.problems: dict[int, list[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def _cells(self) -> list[tuple[Any, ...]]:
+        return list(zip(*self.rows, strict=True))
+
+    @property
+    def dns(self) -> tuple[str, ...]:
+        """The DN of each entry, as the server wrote it."""
+        return self._cells[0]
+
+    def values(self, place: int) -> tuple[Any, ...]:
+        """Of each entry the value, the values, or None of the LDAP attribute at a place."""
+        return self._cells[place + 1]
+
+    def source(self, number: int) -> Source:
+        """An entry as the makers take it."""
+        dn, *values = self.rows[number]
+        return self.needs.source(dn, values, self.references)
+
+    def refuse(self, number: int, column: str, reason: object) -> None:
+        """Note that a value could not be decoded."""
+        self.problems.setdefault(number, []).append(f"{column}: {reason}")
+
+
+class ColumnMaker(ABC):
+    """Makes one column."""
+
+    def __init__(self, column: Column, row: Row) -> None:
+        """Make it.
+
+        Args:
+            column: of the frame.
+            row: of the table, where its values are.
+        """
+        self.column = column
+        self.row = row
+        self.type = arrow_type(column)
+        self.default = cell_of(column, row.default) if row.has_default else None
+
+    @abstractmethod
+    def quickly(self, batch: Batch) -> pa.Array:
+        """The column, all of it at a time.
+
+        Raises:
+            MappingError, DecodeError, ValueError, pa.ArrowException, OverflowError: some value is not plainly
+                right.
+        """
+
+    @abstractmethod
+    def one(self, batch: Batch, number: int) -> Any:
+        """The abstract value of one entry, or UNSET.
+
+        Raises:
+            MappingError, DecodeError, ValueError: it cannot be decoded.
+        """
+
+    def array(self, batch: Batch) -> pa.Array:
+        """The column; what cannot be decoded is NULL and noted."""
+        try:
+            return self.quickly(batch)
+        except REFUSALS:
+            return self.one_by_one(batch)
+
+    def one_by_one(self, batch: Batch) -> pa.Array:
+        """The column, value by value."""
+        return pa.array(self.cells(batch, range(len(batch))), self.type)
+
+    def cells(self, batch: Batch, numbers: Iterable[int]) -> list[Any]:
+        """What the column holds of some entries; what could not be decoded is noted."""
+        cells = []
+        for number in numbers:
+            cell, reasons = self.outcome(batch, number)
+            for reason in reasons:
+                batch.refuse(number, self.column.name, reason)
+            cells.append(cell)
+        return cells
+
+    def outcome(self, batch: Batch, number: int) -> Outcome:
+        """What the column holds of one entry, None where it cannot be decoded; and what is wrong with it."""
+        try:
+            value = self.one(batch, number)
+            cell = self.default if value is UNSET else cell_of(self.column, value)
+            pa.scalar(cell, self.type)  # what Arrow cannot hold is found here
+        except (*REFUSALS, TypeError) as error:
+            return None, (str(error),)
+        return cell, ()
+
+
+def cell_of(column: Column, value: Any) -> Any:
+    """An abstract value as Arrow takes it."""
+    if value is None:
+        return None
+    if column.kind is Kind.TIME:
+        return array_of([value], column, arrow_type(column))[0].as_py()
+    convert = CONVERT.get(column.kind, _same)
+    return [convert(item) for item in value] if column.many else convert(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class Copied(ColumnMaker):
+    """A column that is copied from one LDAP attribute."""
+
+    def __init__(self, column: Column, row: Row, place: int, *, listed: bool) -> None:
+        """Make it.
+
+        Args:
+            column: of the frame.
+            row: of the table.
+            place: of the LDAP attribute.
+            listed: the values come as lists.
+        """
+        super().__init__(column, row)
+        self._place = place
+        self._listed = listed
+        item = self.type.value_type if row.multi else self.type
+        convert = CONVERT.get(column.kind, _same)
+        load = row.syntax.load
+        self._convert = _CONVERT.get(row.syntax) or distinct(lambda raw: convert(load(raw)), item)
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        values = batch.values(self._place)
+        if self.row.multi:
+            return lists(values, self._convert, empty=self.default is not None)
+        if self._listed:  # one of a set (decision M10)
+            return self.one_by_one(batch)
+        return with_gaps(values, self._convert, self.default)
+
+    def one(self, batch: Batch, number: int) -> Any:
+        """See ColumnMaker."""
+        raw = batch.values(self._place)[number]
+        if raw is None:
+            return UNSET
+        return self.row.decode((raw,) if isinstance(raw, bytes) else raw)
+
+
+class Made(ColumnMaker):
+    """A column that the events compute, entry by entry."""
+
+    def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
+        """Make it.
+
+        Args:
+            column: of the frame.
+            row: of the table.
+            maker: the events' own function.
+            places: of the LDAP attributes.
+        """
+        super().__init__(column, row)
+        self._maker = maker
+        self._places = places
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        return self.one_by_one(batch)
+
+    def one(self, batch: Batch, number: int) -> Any:
+        """See ColumnMaker."""
+        return self._maker(self.row, batch.source(number))
+
+    def outcome(self, batch: Batch, number: int) -> Outcome:
+        """See ColumnMaker; of a list also what was left out of it (decision M40)."""
+        source = batch.source(number)
+        try:
+            value = self._maker(self.row, source)
+            cell = self.default if value is UNSET else cell_of(self.column, value)
+        except REFUSALS as error:
+            return None, (str(error),)
+        return cell, tuple(source.skipped)
+
+
+class Timed(Made):
+    """A time, from the first of several LDAP attributes that is there (decision M35)."""
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        first, *others = map(batch.values, self._places)
+        for other in others:
+            first = tuple([b if a is None else a for a, b in zip(first, other, strict=True)])
+        return with_gaps(first, times, None)
+
+
+class Remembered(Made):
+    """A column that depends on attributes of the entry alone: computed once for each different input."""
+
+    def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
+        """See Made."""
+        super().__init__(column, row, maker, places)
+        self._known: dict[Any, Outcome] = {}
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        if len(self._known) > REMEMBERED_MAX or self.row.computed in REFERRED_CLASSES:
+            self._known = {}  # what is referred to may come and go
+        known, cells = self._known, []
+        for number, key in enumerate(self._inputs(batch)):
+            found = known.get(key)
+            if found is None:
+                found = known[key] = self.outcome(batch, number)
+            cells.append(found[0])
+            for reason in found[1]:
+                batch.refuse(number, self.column.name, reason)
+        return pa.array(cells, self.type)
+
+    def _inputs(self, batch: Batch) -> Iterable[Any]:
+        """What each entry has of the attributes, so that it can be looked up."""
+        columns = [
+            [tuple(value) if isinstance(value, list) else value for value in batch.values(place)]
+            for place in self._places
+        ]
+        return zip(*columns, strict=True) if columns else [()] * len(batch)

@@ -1,0 +1,103 @@
+"""Paths and names that follow from an entry's DN, for many plain ASCII names at a time.
+
+Of a DN that needs no thought (no escapes, no letters beyond ASCII, no extension of the queue's name) Arrow
+cuts the parts out; all others go to the events' own function, one by one.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mqdssm.errors import MappingError
+from mqdssm.events.computed import text_of
+from mqdssm.events.references import References
+from mqdssm.spark.bulk_columns import Batch, Made
+from mqdssm.tables import compute
+from mqdssm.tables.row import Computed
+
+# printable ASCII but what separates names, or makes a DN one that has to be parsed: " # + , \
+_PLAIN: Final = r" !$-*\--\[\]-~"
+_QUEUE_DN: Final = (
+    rf"^[A-Za-z]+=(?P<queue>[{_PLAIN}]+),[A-Za-z]+=[{_PLAIN}]*,"
+    rf"(?P<above>[A-Za-z]+=(?P<computer>[{_PLAIN}]+),[,{_PLAIN}]*)$"
+)
+
+
+class FullPath(Made):
+    """The DN."""
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        return pa.array(batch.dns, pa.string())
+
+
+class DirectoryPath(Made):
+    """The DN as an LDAP URL (decision M15)."""
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        return pc.binary_join_element_wise(compute.directory_path(""), pa.array(batch.dns, pa.string()), "")
+
+
+class Pathname(Made):
+    r"""``computer\queue``; of plain names only the case changes ([MS-MQDSSM] 3.1.6.11.2.1)."""
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        parts = pc.extract_regex(pa.array(batch.dns, pa.string()), _QUEUE_DN)
+        array = pc.binary_join_element_wise(self._first(batch, parts), _part(parts, "queue"), "\\")
+        needs_thought = np.asarray(pc.is_null(array).to_numpy(zero_copy_only=False))
+        for place in self._places:
+            there = (value is not None for value in batch.values(place))
+            needs_thought |= np.fromiter(there, np.bool_, len(batch))
+        numbers = np.flatnonzero(needs_thought)
+        if not len(numbers):
+            return array
+        cells = self.cells(batch, numbers.tolist())
+        return pc.replace_with_mask(array, pa.array(needs_thought), pa.array(cells, self.type))
+
+    def _first(self, batch: Batch, parts: pa.Array) -> pa.Array:
+        """What stands before the backslash; NULL where that needs thought."""
+        del batch  # the other one needs it
+        return _part(parts, "computer")
+
+
+class QualifiedPathname(Pathname):
+    r"""``dns-name\queue`` ([MS-MQDSSM] 3.1.6.11.2.2): a computer is looked at once for all its queues."""
+
+    def _first(self, batch: Batch, parts: pa.Array) -> pa.Array:
+        """See Pathname."""
+        computers = pc.struct_field(parts, "above").dictionary_encode()
+        hosts = [_host(batch.references, dn) for dn in computers.dictionary.to_pylist()]
+        return pc.ascii_lower(pa.array(hosts, pa.string()).take(computers.indices))
+
+
+def _part(parts: pa.Array, name: str) -> pa.Array:
+    return pc.ascii_lower(pc.ascii_trim(pc.struct_field(parts, name), " "))
+
+
+def _host(references: References, computer_dn: str) -> str | None:
+    """The DNS name of a computer where that is plain ASCII; else None: the events' function decides."""
+    computer = references.computer(computer_dn)
+    raw = None if computer is None else computer.first("dNSHostName")
+    if raw is None:
+        return None
+    try:
+        host = text_of(raw)
+    except MappingError:
+        return None
+    return host if host.isascii() and host else None
+
+
+PATHS: Final[Mapping[Computed, type[Made]]] = MappingProxyType(
+    {
+        Computed.FULL_PATH: FullPath,
+        Computed.DIRECTORY_PATH: DirectoryPath,
+        Computed.PATHNAME: Pathname,
+        Computed.QUALIFIED_PATHNAME: QualifiedPathname,
+    }
+)

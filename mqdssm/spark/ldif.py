@@ -1,0 +1,192 @@
+"""Entries as LDIF (RFC 2849), for ``ldapadd`` and ``slapadd``, or for ``ldifde`` of Active Directory.
+
+The line ``version: 1`` is left out: slapadd takes it for an attribute and fails (measured with 2.5.13;
+slapcat writes none either). So files can be put one behind the other.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from mqdssm.directory.profiles.active_directory import ActiveDirectory
+from mqdssm.errors import DecodeError
+from mqdssm.model.dn import DN
+from mqdssm.tables import schema
+from mqdssm.tables.ldif import fold
+from mqdssm.tables.ldif_dialects import AD_SETS_ITSELF, BINARY_TRANSFER, OWN_CLASSES, REFERENCES
+
+REFERENCES_SERIES: Final = 900
+"""The series of what is set when all objects are there; no name has as many parts."""
+
+_EMPTY: Final = {"cn": b"container", "dc": b"domainDNS", "ou": b"organizationalUnit"}
+"""By what an object is called, in lower case: the class of one that is only a place."""
+_DESCRIPTOR: Final = "ntsecuritydescriptor"
+_OBJECT_CLASS: Final = "objectclass"
+
+Attributes = Sequence[tuple[str, Sequence[bytes]]]
+"""Attribute descriptions, in the spelling to write, and their values."""
+Security = Callable[[str, bytes], bytes]
+"""Translates the security descriptor of an object of a class."""
+
+
+class Dialect(StrEnum):
+    """For which kind of server LDIF is."""
+
+    OPENLDAP = "openldap"
+    AD = "ad"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of LDIF.
+
+    Attributes:
+        series: records of a lower one have to be loaded before it.
+        data: the text, with the empty line that ends it.
+    """
+
+    series: int
+    data: bytes
+
+
+def depth(dn: str) -> int:
+    """How many parts a name has: an object has more than the one above it."""
+    return len(DN.parse(dn)) if "\\" in dn or '"' in dn else dn.count(",") + 1
+
+
+def record(dn: str, attributes: Attributes, change: str | None = None) -> bytes:
+    """One record of LDIF that makes an object.
+
+    Args:
+        dn: of the object.
+        attributes: written in this order.
+        change: the changetype, if one shall be stated.
+    """
+    lines = [*fold("dn", dn), *([] if change is None else [f"changetype: {change}"])]
+    for name, values in attributes:
+        for value in values:
+            lines += fold(name, value)
+    return _text(lines)
+
+
+def replacement(dn: str, attributes: Attributes) -> bytes:
+    """One record of LDIF that replaces attributes of an object."""
+    lines = [*fold("dn", dn), "changetype: modify"]
+    for name, values in attributes:
+        lines.append(f"replace: {name}")
+        for value in values:
+            lines += fold(name, value)
+        lines.append("-")
+    return _text(lines)
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return "\n".join([*lines, "", ""]).encode("ascii")
+
+
+def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Record]:
+    """Records for slapd.
+
+    Args:
+        dn: of the entry.
+        attributes: all of it that is to be kept.
+        security: translates the security descriptor.
+    """
+    written = [
+        (f"{name};binary" if name.lower() in BINARY_TRANSFER else name, values)  # else it has the option
+        for name, values in attributes
+    ]
+    kind = class_of(attributes)
+    return [Record(depth(dn), record(dn, _translated(_classes_first(written), kind, security)))]
+
+
+def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
+    """What our schema for OpenLDAP can hold of an object of Active Directory; None: nothing.
+
+    An object of a class that it does not have becomes an empty one, so that what is below it has a parent.
+
+    Args:
+        dn: of the object.
+        attributes: all that it has.
+    """
+    kind = class_of(attributes)
+    if kind.lower() not in schema.CLASSES:
+        ((name, value), *_) = DN.parse(dn).rdn
+        empty = _EMPTY.get(name.lower())
+        return None if empty is None else [("objectClass", [b"top", empty]), (name, [value.encode()])]
+    allowed = {name.lower() for name in schema.allowed_attributes(kind)}
+    kept = [(name, values) for name, values in attributes if name.lower() in allowed]
+    return [("objectClass", [b"top", kind.encode()]), *kept]
+
+
+def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
+    """Records for Active Directory: without what it sets itself; references to other objects at the end.
+
+    Args:
+        dn: of the entry.
+        attributes: all that it has.
+        security: translates the security descriptor.
+    """
+    kind = class_of(attributes)
+    kept: list[tuple[str, Sequence[bytes]]] = []
+    later: list[tuple[str, Sequence[bytes]]] = []
+    for name, values in attributes:
+        plain = name.lower()
+        if plain == _OBJECT_CLASS:
+            kept.append((name, [one for one in values if one.decode().lower() not in OWN_CLASSES]))
+        elif plain in REFERENCES:
+            later.append((name, values))
+        elif plain not in AD_SETS_ITSELF:
+            kept.append((name, values))
+    made = _translated(_classes_first(kept), kind, security)
+    records = [Record(depth(dn), record(dn, made, "add"))]
+    if later:
+        records.append(Record(REFERENCES_SERIES, replacement(dn, later)))
+    return records
+
+
+def class_of(attributes: Attributes) -> str:
+    """The most special class of an entry; servers do not agree on the order of the values."""
+    names = next((values for name, values in attributes if name.lower() == _OBJECT_CLASS), [])
+    found = [value.decode(errors="replace") for value in names]
+    known = [name for name in found if name.lower() in schema.CLASSES]
+    if known:
+        return schema.object_class(max(known, key=lambda name: len(schema.superiors(name)))).name
+    return found[-1] if found else ""
+
+
+def into_ad() -> Security:
+    """Descriptors as MSMQ has them, for Active Directory (decision M31)."""
+    return ActiveDirectory().security_to_directory
+
+
+def as_stored(ldap_class: str, image: bytes) -> bytes:  # noqa: ARG001  the shape of a translation
+    """Descriptors as they are."""
+    return image
+
+
+def _translated(attributes: Attributes, ldap_class: str, security: Security) -> Attributes:
+    if security is as_stored:
+        return attributes
+    return [
+        (
+            name,
+            [_image(ldap_class, value, security) for value in values]
+            if name.lower() == _DESCRIPTOR
+            else values,
+        )
+        for name, values in attributes
+    ]
+
+
+def _image(ldap_class: str, image: bytes, security: Security) -> bytes:
+    try:
+        return security(ldap_class, image)
+    except DecodeError:
+        return image  # damaged: as it is stored, for whoever loads it to see
+
+
+def _classes_first(attributes: Iterable[tuple[str, Sequence[bytes]]]) -> Attributes:
+    """The same, beginning with objectClass: ldifde and people want to see it first."""
+    return sorted(attributes, key=lambda one: one[0].lower() != _OBJECT_CLASS)

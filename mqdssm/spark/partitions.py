@@ -1,0 +1,122 @@
+"""Splitting a frame into several searches that find every object exactly once.
+
+The split goes by ranges of an attribute that never changes and that the server orders, the profile's
+`split_key`: the entryUUID of slapd, the uSNCreated of a domain controller. A scan of this attribute alone
+finds the bounds, and proves that this user may see it of every object; else one search reads all. The first
+range is "not at or above its end", so that what has no such attribute would be in it.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from mqdssm.directory.filters import GreaterOrEqual, LdapFilter, Not, all_of
+from mqdssm.errors import ObjectNotFound
+from mqdssm.events.facade import Directory
+from mqdssm.spark.bulk import bases_of, wanted_of
+from mqdssm.spark.columns import FrameType
+
+SAMPLE_MAX: Final = 20_000
+"""Keys that are remembered to find the bounds."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One search of several. Holds no secret: it is shown and pickled.
+
+    Attributes:
+        server: the URL where the bounds were found: keys, and what is there, differ from server to server.
+        key: the attribute.
+        low: its least value, included; None: no bound.
+        high: where the next slice begins; None: no bound.
+    """
+
+    server: str | None = None
+    key: str = ""
+    low: bytes | None = None
+    high: bytes | None = None
+
+    @property
+    def wanted(self) -> LdapFilter | None:
+        """The LDAP filter of its objects; None: all."""
+        terms: list[LdapFilter] = []
+        if self.low is not None:
+            terms.append(GreaterOrEqual(self.key, self.low))
+        if self.high is not None:
+            terms.append(Not(GreaterOrEqual(self.key, self.high)))
+        return all_of(*terms) if terms else None
+
+
+def slices(
+    directory: Directory,
+    frame: FrameType,
+    count: int,
+    *,
+    where: LdapFilter | None = None,
+    base: str | None = None,
+) -> list[Slice]:
+    """Split the objects of a type into slices of about the same size.
+
+    Args:
+        directory: where they are.
+        frame: the type.
+        count: how many slices are wanted; there are fewer where there are fewer objects.
+        where: an LDAP filter that the objects must satisfy besides.
+        base: where to begin; None: where objects of the type are.
+
+    Returns:
+        At least one.
+
+    Raises:
+        DirectoryError: the scan failed.
+    """
+    session = directory.session
+    key, server = session.profile.split_key, session.server_url
+    whole = [Slice(server)]
+    if count <= 1:
+        return whole
+    sample = _Sample()
+    wanted = wanted_of(session, frame, where)
+    for start in bases_of(session, frame) if base is None else (base,):
+        try:
+            sample.take(values for _, values in session.rows(start, wanted, [key]))
+        except ObjectNotFound:
+            continue
+    if sample.hidden:
+        log.warning("%s is hidden from this user: %s is read by one search", key, frame.name)
+        return whole
+    bounds = sample.bounds(count)
+    ends = [None, *bounds, None]
+    return [Slice(server, key, low, high) for low, high in pairwise(ends)]
+
+
+class _Sample:
+    """Every n-th key, evenly over the scan, in bounded memory."""
+
+    def __init__(self) -> None:
+        self.hidden = False
+        self._keys: list[bytes] = []
+        self._stride = 1
+        self._seen = 0
+
+    def take(self, keys: Iterable[bytes | None]) -> None:
+        for key in keys:
+            if key is None:
+                self.hidden = True
+                return
+            if self._seen % self._stride == 0:
+                self._keys.append(key)
+                if len(self._keys) >= SAMPLE_MAX:
+                    self._keys = self._keys[::2]
+                    self._stride *= 2
+            self._seen += 1
+
+    def bounds(self, count: int) -> list[bytes]:
+        """What divides the keys into parts of the same size: one less than parts."""
+        ordered = sorted(self._keys, key=lambda key: (len(key), key.lower()))
+        places = [len(ordered) * part // count for part in range(1, count)]
+        return list(dict.fromkeys(ordered[place] for place in places if 0 < place < len(ordered)))

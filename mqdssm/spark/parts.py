@@ -1,0 +1,275 @@
+"""The files of an export: written under another name, digested on the way, and in place only when whole."""
+
+import contextlib
+import hashlib
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.journal import Finished, Folder
+from mqdssm.spark.ldif import REFERENCES_SERIES
+from mqdssm.spark.manifest import ExportedFile
+
+FILE_BYTES: Final = 256 * 1024 * 1024
+"""Bytes after which a file ends, whatever its rows: certificates reach 1 MiB each."""
+PRIVATE_MODE: Final = 0o600
+_BUFFER_BYTES: Final = 1024 * 1024
+
+KEYS_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string()), ("bytes", pa.int64())])
+"""Of the keys of a file: which object each row is, where it is, and how many bytes it takes in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some objects, ready to be written.
+
+    Attributes:
+        keys: objectGUID of each as text; the name of the object where it has none.
+        dns: where each is; NULL where its type does not tell.
+        data: a batch for Parquet, else the text of each.
+        series: files of a lower one are loaded first (LDIF).
+    """
+
+    keys: pa.Array
+    dns: pa.Array
+    data: "pa.RecordBatch | Sequence[bytes]"
+    series: int = 0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def objects(self) -> int:
+        """How many objects these are: none where they only complete objects of other files."""
+        return 0 if self.series == REFERENCES_SERIES else len(self)
+
+    def slice(self, start: int, stop: int) -> "Rows":
+        """Some of the rows."""
+        size = min(stop, len(self)) - start
+        if isinstance(self.data, pa.RecordBatch):
+            data: pa.RecordBatch | Sequence[bytes] = self.data.slice(start, size)
+        else:
+            data = self.data[start:stop]
+        return Rows(self.keys.slice(start, size), self.dns.slice(start, size), data, self.series)
+
+
+class DigestingFile(io.RawIOBase):
+    """A file that is only written, and knows the SHA-256 of what was.
+
+    Args:
+        path: of the file, which is made anew.
+
+    Attributes:
+        size: bytes written so far.
+        is_given_up: nothing more is written, whatever comes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = path.open("wb", buffering=_BUFFER_BYTES)
+        self._digest = hashlib.sha256()
+        self.size = 0
+        self.is_given_up = False
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write, and digest."""
+        if self.is_given_up:
+            return memoryview(data).nbytes
+        self._digest.update(data)
+        self._file.write(data)
+        count = memoryview(data).nbytes
+        self.size += count
+        return count
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self.size
+
+    @property
+    def sha256(self) -> str:
+        """Digest of what was written so far."""
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Make sure that it is on the disk."""
+        if self.closed:
+            return
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            super().close()
+
+
+@dataclass(frozen=True, slots=True)
+class PartOptions:
+    """How the files of one work item are made.
+
+    Attributes:
+        folder: of the export.
+        type_name: type of the objects.
+        format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
+        compression: of Parquet.
+        item: number of the work item.
+        file_rows: rows after which a file ends.
+        head: what text files begin with.
+        schema: of Parquet; None for the others.
+    """
+
+    folder: Folder
+    type_name: str
+    format: str
+    compression: str
+    item: int
+    file_rows: int
+    head: bytes = b""
+    schema: "pa.Schema | None" = field(default=None, repr=False)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the files may hold hashes of passwords: entries as they are stored do."""
+        return self.format == "ldif" or FRAME_TYPES[self.type_name].ldap_class is None
+
+    def name(self, series: int, number: int) -> str:
+        """Name of a file: in the order of names all parents come before their children."""
+        parts = [f"{series:03d}"] if self.format == "ldif" else []
+        return "-".join(["part", *parts, f"{self.item:03d}", f"{number:05d}"]) + f".{self.format}"
+
+
+class Part:
+    """One file that is being written.
+
+    Args:
+        options: of its work item.
+        series: of the file.
+        number: of the file in its series.
+    """
+
+    def __init__(self, options: PartOptions, series: int, number: int) -> None:
+        self._options = options
+        self._series = series
+        self.relative = f"{options.type_name}/{options.name(series, number)}"
+        self._target = options.folder.path / self.relative
+        self._draft = options.folder.work / f"{self._target.name}.{options.type_name}.{os.getpid()}"
+        self._file = DigestingFile(self._draft)
+        if options.is_private:
+            self._draft.chmod(PRIVATE_MODE)
+        self._keys: list[pa.RecordBatch] = []
+        self._parquet: pq.ParquetWriter | None = None
+        self.rows = 0
+        self.objects = 0
+        if options.format == "parquet":
+            self._parquet = pq.ParquetWriter(self._file, options.schema, compression=options.compression)
+        else:
+            self._file.write(options.head)
+
+    @property
+    def room(self) -> int:
+        """How many more rows the file shall take."""
+        return 0 if self._file.size >= FILE_BYTES else max(0, self._options.file_rows - self.rows)
+
+    def add(self, rows: Rows) -> None:
+        """Write some rows."""
+        if self._parquet is not None:
+            self._parquet.write_batch(rows.data)
+        else:
+            self._file.write(b"".join(rows.data))
+            sizes = pa.array(map(len, rows.data), pa.int64())
+            self._keys.append(pa.RecordBatch.from_arrays([rows.keys, rows.dns, sizes], schema=KEYS_SCHEMA))
+        self.rows += len(rows)
+        self.objects += rows.objects
+
+    def finish(self) -> Finished:
+        """Put the file in its place, with its keys."""
+        if self._parquet is not None:
+            self._parquet.close()
+        else:
+            self._write_keys()
+        self._file.close()
+        self._draft.replace(self._target)
+        sync_folder(self._target.parent)
+        file = ExportedFile(path=self.relative, rows=self.objects, sha256=self._file.sha256)
+        return Finished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._file.is_given_up = True
+        if self._parquet is not None:
+            self._parquet.close()
+        with contextlib.suppress(OSError):  # the disk is full, as was said before
+            self._file.close()
+        self._draft.unlink(missing_ok=True)
+
+    def _write_keys(self) -> None:
+        table = pa.Table.from_batches(self._keys, schema=KEYS_SCHEMA)
+        pq.write_table(table, self._options.folder.keys_path(self.relative), compression="zstd")
+
+
+class Parts:
+    """The files of one work item; one is open for each series.
+
+    Args:
+        options: how they are made.
+        finished: those that are there already.
+    """
+
+    def __init__(self, options: PartOptions, finished: Iterable[Finished]) -> None:
+        self._options = options
+        self._open: dict[int, Part] = {}
+        self._next: dict[int, int] = {}
+        for one in finished:
+            self._next[one.series] = max(self._next.get(one.series, 0), one.number + 1)
+
+    def add(self, rows: Rows) -> Iterator[Finished]:
+        """Write some rows; gives the files that are complete with them."""
+        start = 0
+        while start < len(rows):
+            part = self._open.get(rows.series)
+            if part is None:
+                part = self._open[rows.series] = self._begin(rows.series)
+            stop = start + part.room
+            part.add(rows if start == 0 and stop >= len(rows) else rows.slice(start, stop))
+            start = stop
+            if not part.room:
+                del self._open[rows.series]
+                yield part.finish()
+
+    def finish(self, *, empty: bool) -> list[Finished]:
+        """Complete the files that are open; with `empty` make one without rows if there is none at all."""
+        if empty and not self._open and not self._next:
+            self._open[0] = self._begin(0)
+        return [self._open.pop(series).finish() for series in sorted(self._open)]
+
+    def abandon(self) -> None:
+        """Remove the files that are open."""
+        while self._open:
+            self._open.popitem()[1].abandon()
+
+    def _begin(self, series: int) -> Part:
+        number = self._next.get(series, 0)
+        self._next[series] = number + 1
+        return Part(self._options, series, number)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # Windows opens no folders, and keeps names safe itself
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

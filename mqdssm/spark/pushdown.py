@@ -1,0 +1,341 @@
+"""What Spark filters by, as an LDAP filter that finds all such objects, and few others.
+
+Spark checks again every row that it gets: the LDAP filter only spares rows, it decides nothing. So it may
+find too much, and never too little. Of what Spark offers:
+
+=======================  ==============================================================================
+equality, ``IN``         texts (LDAP knows no case and joins blanks: more is found), numbers, Booleans,
+                         enumerations, GUIDs, SIDs, octets, times, the DN
+``<``, ``<=``, ``>``, …  signed and unsigned numbers, times
+``LIKE 'x%'``            the ASCII letters at the beginning, but the last one: an accent may follow it
+``IS NOT NULL``          everything that is copied from an attribute
+=======================  ==============================================================================
+
+Never asked of the server: what is true of an attribute's default, since servers find no attribute that is
+not there, and say nothing of one that the user may not search for; ``IS NULL``, since a value that cannot be
+decoded is NULL as well; lists, computed values, attributes of the computer; what the server's schema cannot
+compare.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from mqdssm.directory.filters import (
+    And,
+    Equal,
+    GreaterOrEqual,
+    LdapFilter,
+    LessOrEqual,
+    Present,
+    Substrings,
+    all_of,
+    any_of,
+)
+from mqdssm.directory.profile import Profile
+from mqdssm.errors import MappingError
+from mqdssm.events.computed import maker_of
+from mqdssm.model.dn import DN
+from mqdssm.spark.bulk_columns import cell_of
+from mqdssm.spark.columns import DN_COLUMN, FrameType, enum_name
+from mqdssm.spark.matching import Matching
+from mqdssm.tables.row import Computed, Holder, Row
+from mqdssm.tables.syntax import (
+    DESCRIPTOR,
+    INT32_MAX,
+    INT32_MIN,
+    TIME_SECONDS_MAX,
+    TIME_SECONDS_MIN,
+    UINT32,
+    UINT32_MAX,
+    Kind,
+)
+
+VALUES_MAX: Final = 500
+"""Values of one ``IN``: a server compares each candidate with all of them."""
+
+Interval: TypeAlias = tuple[int | None, int | None]
+"""Both ends included; None is no end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition on one column, as Spark offers it.
+
+    Attributes:
+        column: its name.
+        test: ``in``, ``<``, ``<=``, ``>``, ``>=``, ``prefix`` or ``present``.
+        value: what it is compared with; of ``in`` a tuple.
+    """
+
+    column: str
+    test: str
+    value: Any = None
+
+
+class _NeverAskedError(Exception):
+    """The server cannot be asked."""
+
+
+_COMPARISONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "GreaterThan": ">",
+        "GreaterThanOrEqual": ">=",
+        "LessThan": "<",
+        "LessThanOrEqual": "<=",
+        "StringStartsWith": "prefix",
+    }
+)
+
+
+def term_of(offered: Any) -> Term | None:
+    """A filter of Spark's (`pyspark.sql.datasource.Filter`) as a term; None for one that is never asked."""
+    kind = type(offered).__name__
+    path: Sequence[str] = getattr(offered, "attribute", ())
+    if len(path) != 1:
+        return None  # Not, or a part of a column
+    if kind == "IsNotNull":
+        return Term(path[0], "present")
+    value = getattr(offered, "value", None)
+    if value is None:
+        return None
+    if kind in {"EqualTo", "EqualNullSafe"}:
+        return Term(path[0], "in", (value,))
+    if kind == "In":
+        values = tuple(item for item in value if item is not None)
+        return Term(path[0], "in", values) if 0 < len(values) <= VALUES_MAX else None
+    test = _COMPARISONS.get(kind)
+    return None if test is None else Term(path[0], test, value)
+
+
+def attributes_of(term: Term, frame: FrameType, profile: Profile) -> tuple[str, ...]:
+    """The LDAP attributes that decide a term; none where it cannot be asked of a server."""
+    row = frame.rows.get(term.column)
+    if row is None or row.multi or row.holder is Holder.COMPUTER or row.computed is not None:
+        return ()
+    maker, attributes = maker_of(row, str(frame.ldap_class), profile)
+    if maker is None or row.kind is Kind.TIME:
+        return () if row.syntax is DESCRIPTOR else attributes
+    return row.ldap if row.kind is Kind.TEXT else ()  # the name in the DN is a value of cn
+
+
+def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) -> LdapFilter | None:
+    """The LDAP filter that finds all objects for which a term is true; None where there is none.
+
+    Args:
+        term: what must hold.
+        frame: the type of frame.
+        profile: of the server.
+        matching: what the server can compare.
+    """
+    row = frame.rows.get(term.column)
+    try:
+        if _is_name(row, term, frame):
+            return _named(term, profile)
+        attributes = attributes_of(term, frame, profile)
+        column = next(one for one in frame.columns if one.name == term.column)
+        if row is None or not attributes or (row.has_default and _holds(term, cell_of(column, row.default))):
+            return None
+        return any_of(*(_test(term, row, attribute, matching) for attribute in attributes))
+    except (_NeverAskedError, MappingError, ValueError, TypeError, OverflowError):
+        return None
+
+
+def _is_name(row: Row | None, term: Term, frame: FrameType) -> bool:
+    if row is None:
+        return frame.ldap_class is None and term.column == DN_COLUMN.name
+    return row.computed is Computed.FULL_PATH
+
+
+def _named(term: Term, profile: Profile) -> LdapFilter:
+    if term.test != "in":
+        raise _NeverAskedError
+    for value in term.value:
+        DN.parse(value)  # raises for what is none
+    return any_of(*map(profile.dn_filter, term.value))
+
+
+_HOLDS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
+    {
+        "in": lambda cell, values: cell in values,
+        "<": lambda cell, value: cell < value,
+        "<=": lambda cell, value: cell <= value,
+        ">": lambda cell, value: cell > value,
+        ">=": lambda cell, value: cell >= value,
+        "prefix": lambda cell, value: cell.startswith(value),
+        "present": lambda _cell, _value: True,
+    }
+)
+
+
+def _holds(term: Term, cell: Any) -> bool:
+    return _HOLDS[term.test](cell, term.value)
+
+
+def _test(term: Term, row: Row, attribute: str, matching: Matching) -> LdapFilter:
+    """One attribute's part of a filter."""
+    if term.test == "present":
+        return Present(attribute)
+    if term.test == "prefix" and row.kind is Kind.TEXT:
+        return _prefix(str(term.value), attribute, matching)
+    if row.kind is Kind.TIME:
+        return _ranges(_second_intervals(term), attribute, matching, partial(_seconds, row))
+    if row.kind is Kind.INTEGER:
+        whole = _unsigned if row.syntax is UINT32 else _signed
+        return _ranges(_number_intervals(term), attribute, matching, whole)
+    if term.test != "in" or not matching.knows(attribute, "EQUALITY"):
+        raise _NeverAskedError
+    raws = [_raw(row, value) for value in term.value]
+    return any_of(*(Equal(attribute, raw) for raw in raws if raw is not None))
+
+
+def _raw(row: Row, value: Any) -> bytes | None:
+    """A cell as the server holds it; None where no cell can have this value.
+
+    Raises:
+        _NeverAskedError: the server may understand it otherwise.
+    """
+    match row.kind:
+        case Kind.TEXT:
+            if not value or not value.isprintable():
+                raise _NeverAskedError
+            return str(value).encode()
+        case Kind.ENUMERATION:
+            members = {enum_name(member): member for member in type(row.default)}
+            return row.syntax.dump(members[value]) if value in members else None
+        case Kind.GUID:
+            return row.syntax.dump(UUID(value)) if str(UUID(value)) == value else None
+        case _:
+            raw: bytes = row.syntax.dump(value)
+            return raw or None
+
+
+def _prefix(text: str, attribute: str, matching: Matching) -> LdapFilter:
+    """What begins with a text, before and after the server's normalisation ([RFC4518])."""
+    letters = next((n for n, letter in enumerate(text) if not " " <= letter <= "~"), len(text))
+    # a combining character behind it would make another letter of the last one
+    safe = text[: max(letters - 1, 0)].rstrip(" ")
+    if not text or text.startswith(" ") or not safe or not matching.knows(attribute, "SUBSTR"):
+        return Present(attribute)
+    return Substrings(attribute, initial=safe.encode())
+
+
+def _ranges(
+    intervals: Iterable[Interval],
+    attribute: str,
+    matching: Matching,
+    filter_of: Callable[[str, Interval], LdapFilter | None],
+) -> LdapFilter:
+    """The values that lie in one of some intervals.
+
+    Raises:
+        _NeverAskedError: the server has no rule for that.
+    """
+    found = [filter_of(attribute, interval) for interval in intervals]
+    wanted = [one for one in found if one is not None]
+    rule = "EQUALITY" if all(_only_equal(one) for one in wanted) else "ORDERING"
+    if not matching.knows(attribute, rule):
+        raise _NeverAskedError
+    return any_of(*wanted)
+
+
+def _only_equal(wanted: LdapFilter) -> bool:
+    if isinstance(wanted, Equal):
+        return True
+    return not isinstance(wanted, And | GreaterOrEqual | LessOrEqual | Present) and all(
+        map(_only_equal, getattr(wanted, "operands", ()))
+    )
+
+
+def _number_intervals(term: Term) -> list[Interval]:
+    values: Sequence[Any] = term.value if term.test == "in" else (term.value,)
+    if any(isinstance(value, bool) or not isinstance(value, int) for value in values):
+        raise _NeverAskedError
+    if term.test == "in":
+        return [(value, value) for value in values]
+    (value,) = values
+    return [
+        {
+            "<": (None, value - 1),
+            "<=": (None, value),
+            ">": (value + 1, None),
+            ">=": (value, None),
+        }[term.test]
+    ]
+
+
+def _second_intervals(term: Term) -> list[Interval]:
+    """Seconds since 1970: the cell is a whole second, the stored time may have a fraction."""
+    values: Sequence[Any] = term.value if term.test == "in" else (term.value,)
+    if any(not isinstance(value, datetime) or value.tzinfo is None for value in values):
+        raise _NeverAskedError
+    if term.test == "in":
+        seconds = [value.timestamp() for value in values]
+        return [(int(one), int(one)) for one in seconds if one == int(one)]
+    second = values[0].timestamp()
+    return [
+        {
+            "<": (None, math.ceil(second) - 1),
+            "<=": (None, math.floor(second)),
+            ">": (math.floor(second) + 1, None),
+            ">=": (math.ceil(second), None),
+        }[term.test]
+    ]
+
+
+def _within(interval: Interval, low: int, high: int) -> tuple[int, int] | None:
+    """The part of an interval that values can be in; None if there is none."""
+    first, last = interval
+    first = low if first is None else max(first, low)
+    last = high if last is None else min(last, high)
+    return (first, last) if first <= last else None
+
+
+def _edges(attribute: str, first: int | None, last: int | None) -> LdapFilter:
+    edges: list[LdapFilter] = []
+    if first is not None:
+        edges.append(GreaterOrEqual(attribute, b"%d" % first))
+    if last is not None:
+        edges.append(LessOrEqual(attribute, b"%d" % last))
+    return all_of(*edges)
+
+
+def _signed(attribute: str, interval: Interval) -> LdapFilter | None:
+    inside = _within(interval, INT32_MIN, INT32_MAX)
+    if inside is None:
+        return None
+    first, last = inside
+    return Equal(attribute, b"%d" % first) if first == last else _edges(attribute, first, last)
+
+
+def _unsigned(attribute: str, interval: Interval) -> LdapFilter | None:
+    """Unsigned numbers are signed in the directory; other programs may write them as they are (M11)."""
+    inside = _within(interval, 0, UINT32_MAX)
+    if inside is None:
+        return None
+    first, last = inside
+    if first == last:
+        same = [Equal(attribute, b"%d" % first)]
+        if first > INT32_MAX:
+            same.insert(0, Equal(attribute, b"%d" % (first - UINT32_MAX - 1)))
+        return any_of(*same)
+    if last <= INT32_MAX:
+        return _edges(attribute, first, last)
+    negative = _edges(attribute, max(first, INT32_MAX + 1) - UINT32_MAX - 1, last - UINT32_MAX - 1)
+    return any_of(negative, _edges(attribute, first, None))
+
+
+def _seconds(row: Row, attribute: str, interval: Interval) -> LdapFilter | None:
+    inside = _within(interval, TIME_SECONDS_MIN, TIME_SECONDS_MAX)
+    if inside is None:
+        return None
+    first, last = inside
+    edges: list[LdapFilter] = [GreaterOrEqual(attribute, row.syntax.dump(first))]
+    if last < TIME_SECONDS_MAX:  # the next second itself is found as well: its rows are dropped later
+        edges.append(LessOrEqual(attribute, row.syntax.dump(last + 1)))
+    return all_of(*edges)

@@ -1,0 +1,189 @@
+r"""CSV and JSON Lines that lose nothing: every value comes back as it was.
+
+| value | JSON Lines | CSV |
+| --- | --- | --- |
+| NULL | ``null`` | ``\N`` |
+| text | string | in quotation marks, those inside doubled; also the empty text |
+| binary | base64 in one line | the same |
+| time | ``2026-01-31T12:00:00.000000Z`` | the same |
+| number, truth | ``1``, ``true`` | the same |
+| list, map | array, object | the JSON text, in quotation marks |
+
+Both are UTF-8. CSV has a line of column names and is otherwise RFC 4180 with line ends of LF.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+NULL_CELL: Final = r"\N"
+_TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+Convert = Callable[[Any], Any]
+
+
+def csv_head(schema: pa.Schema) -> bytes:
+    """The line of column names."""
+    return (",".join(_quoted(name) for name in schema.names) + "\n").encode()
+
+
+def csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
+    """Each row as a line (or several, where a text holds line ends)."""
+    columns = [_cells(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)]
+    for row in zip(*columns, strict=True):
+        yield (",".join(row) + "\n").encode()
+
+
+def jsonl_records(batch: pa.RecordBatch) -> Iterator[bytes]:
+    """Each row as a line with a JSON object; all columns are in it."""
+    names = batch.schema.names
+    columns = [_plain(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)]
+    for row in zip(*columns, strict=True):
+        yield (_json(dict(zip(names, row, strict=True))) + "\n").encode()
+
+
+def read_jsonl(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read what `jsonl_records` wrote.
+
+    Args:
+        path: the file.
+        schema: as the manifest says.
+    """
+    with path.open(encoding="utf-8", newline="\n") as file:  # other characters end no line
+        rows = [json.loads(line) for line in file]
+    return pa.Table.from_arrays(
+        [pa.array([_back(row[field.name], field.type) for row in rows], field.type) for field in schema],
+        schema=schema,
+    )
+
+
+def read_csv(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read what `csv_head` and `csv_records` wrote.
+
+    Args:
+        path: the file.
+        schema: as the manifest says.
+    """
+    from pyarrow import csv
+
+    texts = csv.read_csv(
+        path,
+        parse_options=csv.ParseOptions(newlines_in_values=True),
+        convert_options=csv.ConvertOptions(
+            column_types=dict.fromkeys(schema.names, pa.string()),
+            null_values=[NULL_CELL],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return pa.Table.from_arrays(
+        [
+            pa.array([_from_cell(cell, field.type) for cell in texts[field.name].to_pylist()], field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )
+
+
+def _cells(column: pa.Array, kind: pa.DataType) -> list[str]:
+    values = _plain(column, kind)
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return [NULL_CELL if value is None else _json(value) for value in values]
+    if _is_nested(kind):
+        return [NULL_CELL if value is None else _quoted(_json(value)) for value in values]
+    return [NULL_CELL if value is None else _quoted(value) for value in values]
+
+
+def _from_cell(cell: str | None, kind: pa.DataType) -> Any:
+    if cell is None:
+        return None
+    if _is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return _back(json.loads(cell), kind)
+    return _back(cell, kind)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_map(kind) or pa.types.is_struct(kind))
+
+
+def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
+    """A column as values of JSON."""
+    is_time = pa.types.is_timestamp(kind)
+    convert = _time_text if is_time else _conversion(kind)
+    if is_time:
+        column = column.cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    return values if convert is None else [None if value is None else convert(value) for value in values]
+
+
+def _conversion(kind: pa.DataType) -> Convert | None:
+    """How one value of Arrow's becomes one of JSON; None: it is one."""
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _base64
+    if pa.types.is_timestamp(kind):
+        return lambda value: value.astimezone(UTC).strftime(_TIME)
+    if pa.types.is_list(kind):
+        each = _conversion(kind.value_type)
+        return None if each is None else lambda values: [None if v is None else each(v) for v in values]
+    if pa.types.is_map(kind):
+        item = _conversion(kind.item_type) or (lambda value: value)
+        return lambda pairs: {name: None if value is None else item(value) for name, value in pairs}
+    if pa.types.is_struct(kind):
+        fields = {field.name: _conversion(field.type) or (lambda value: value) for field in kind}
+        return lambda row: {
+            name: None if row[name] is None else convert(row[name]) for name, convert in fields.items()
+        }
+    return None
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode("ascii")
+
+
+def _time_text(microseconds: int) -> str:
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=fraction).strftime(_TIME)
+
+
+def _back(value: Any, kind: pa.DataType) -> Any:
+    """A value of JSON as one of Arrow's."""
+    if value is None:
+        return None
+    if pa.types.is_binary(kind):
+        return b64decode(value, validate=True)
+    if pa.types.is_timestamp(kind):
+        return datetime.strptime(value, _TIME).replace(tzinfo=UTC)
+    if pa.types.is_list(kind):
+        return [_back(one, kind.value_type) for one in value]
+    if pa.types.is_map(kind):
+        return [(name, _back(one, kind.item_type)) for name, one in value.items()]
+    if pa.types.is_struct(kind):
+        return {field.name: _back(value[field.name], field.type) for field in kind}
+    return value
+
+
+def names_and_types(schema: pa.Schema) -> dict[str, str]:
+    """The columns as the manifest tells them."""
+    return {field.name: str(field.type) for field in schema}
+
+
+def texts_of(kind: str) -> tuple[Callable[[pa.RecordBatch], Iterator[bytes]], Callable[[pa.Schema], bytes]]:
+    """How rows of a format are written, and what stands before them.
+
+    Args:
+        kind: ``csv`` or ``jsonl``.
+    """
+    return (csv_records, csv_head) if kind == "csv" else (jsonl_records, lambda _: b"")

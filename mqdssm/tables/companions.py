@@ -1,0 +1,67 @@
+"""Rows of objects that are no element of the abstract model, but that its queue managers need.
+
+The mSMQSettings that repeat a queue manager's roles in each site, and the computers that queue managers are
+below. Nothing is created or written by these rows; they say how the objects are shown beside the elements.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mqdssm.tables import settings
+from mqdssm.tables.row import Computed, Missing, Row, RowMaker
+from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, SID, UINT32, UNICODE, Syntax
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanionTable:
+    """How one kind of such objects is read.
+
+    Attributes:
+        name: what messages call it.
+        ldap_class: the class of its entries.
+        rows: one for each attribute.
+    """
+
+    name: str
+    ldap_class: str
+    rows: tuple[Row, ...]
+
+
+_UNSET: Final[dict[Syntax[Any], Any]] = {BOOLEAN: False, UINT32: 0}  # as the queue manager's own rows have it
+
+copy: Final = RowMaker(read="3.1.6.1.1.3")
+seen: Final = RowMaker(read="3.1.6.11.1")
+
+# fmt: off
+SETTINGS: Final = CompanionTable(
+    name="Settings",
+    ldap_class=settings.LDAP_CLASS,
+    rows=(
+        copy("Identifier", "objectGUID", GUID, "R", Missing.ERROR, propid=None),
+        copy("FullPath", "distinguishedName", DN_TEXT, "R", Missing.ERROR, propid=None,
+             computed=Computed.FULL_PATH),
+        *(
+            copy(copied.adm, copied.settings, copied.syntax, "R",
+                 _UNSET.get(copied.syntax, Missing.UNPOPULATED), propid=None)
+            for copied in settings.COPIED
+        ),
+    ),
+)
+
+COMPUTER: Final = CompanionTable(
+    name="Computer",
+    ldap_class="computer",
+    rows=(
+        #    name                   LDAP name               syntax  events  unset
+        seen("Identifier",          "objectGUID",           GUID,    "R", Missing.ERROR, propid=None),
+        seen("FullPath",            "distinguishedName",    DN_TEXT, "R", Missing.ERROR, propid=None,
+             computed=Computed.FULL_PATH),
+        seen("Name",                "cn",                   UNICODE, "R", Missing.ERROR, propid=None),
+        seen("AccountName",         "sAMAccountName",       UNICODE, "R", Missing.UNPOPULATED, propid=None),
+        seen("DnsHostName",         "dNSHostName",          UNICODE, "R", Missing.UNPOPULATED, propid=None),
+        seen("ServicePrincipalNames", "servicePrincipalName", UNICODE, "R", (), propid=None, multi=True),
+        seen("Sid",                 "objectSid",            SID,     "R", Missing.UNPOPULATED, propid=None),
+        seen("OperatingSystemVersion", "operatingSystemVersion", UNICODE, "R", "", propid=None),
+    ),
+)
+# fmt: on

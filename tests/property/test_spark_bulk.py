@@ -1,0 +1,62 @@
+"""Whatever a directory holds, frames show what the events read of it, value by value."""
+
+import pytest
+from enterprises import enterprises, standing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqdssm.spark.arrow import batches
+from mqdssm.spark.bulk import read_batches
+from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
+
+# what slapd stores and the mapping refuses: attribute -> values
+DAMAGE = {
+    "mSMQQueue": {
+        "mSMQQueueType": [b"short", b"seventeen octets."],
+        "mSMQQueueQuota": [b"4294967296", b"-2147483649"],
+        "mSMQBasePriority": [b"2147483648"],
+        "whenCreated": [b"16001231235959Z", b"2020010112Z"],
+    },
+    "mSMQConfiguration": {"mSMQOSType": [b"7"], "mSMQServiceType": [b"4294967296"], "mSMQSites": [b"x"]},
+    "site": {"mSMQNt4Stub": [b"5"], "mSMQInterval1": [b"99999999999"]},
+    "user": {"objectSid": [b"no SID"]},
+}
+
+
+@st.composite
+def damaged(draw: st.DrawFn):
+    entries = []
+    for rdns, ldap_class, values in draw(enterprises()):
+        wrong = DAMAGE.get(ldap_class, {})
+        if wrong and draw(st.integers(0, 3)) == 0:
+            name = draw(st.sampled_from(sorted(wrong)))
+            entries.append((rdns, ldap_class, values | {name: [draw(st.sampled_from(wrong[name]))]}))
+        else:
+            entries.append((rdns, ldap_class, values))
+    return entries
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11")
+@pytest.mark.parametrize("name", TYPES)
+def test_frames_are_what_searches_find(openldap_directory, name, caplog) -> None:
+    caplog.set_level("CRITICAL", logger="mqdssm")
+    columns = columns_of(TYPES[name])
+
+    @given(damaged(), st.integers(1, 5))
+    def check(entries, rows_max: int) -> None:
+        with standing(openldap_directory, entries):
+            expected = rows(batches(openldap_directory.search(TYPES[name]), columns))
+            found = rows(read_batches(openldap_directory, FRAME_TYPES[name], rows_max=rows_max))
+        names = [column.name for column in columns]
+        assert [{name: row[name] for name in names} for row in found] == expected
+        for row in found:
+            for problem in row["Unreadable"] or ():
+                attribute, _, reason = problem.partition(": ")
+                assert not row[attribute] or "where no queue manager is" in reason
+                assert reason
+
+    check()
+
+
+def rows(found):
+    return [row for batch in found for row in batch.to_pylist()]

@@ -1,0 +1,178 @@
+"""What changes while an export runs: the files hold it as it is in the end, and the manifest lists it."""
+
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from exports import access_to, contents, run_here, without_spark  # noqa: F401  a fixture
+from ldif_reader import comparable, read_ldif
+
+import mqdssm
+from mqdssm.directory.filters import Equal
+from mqdssm.spark import export as export_module
+from mqdssm.spark import settling
+from mqdssm.spark.bulk import read_batches
+from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.export import export
+from mqdssm.spark.manifest import Manifest
+from mqdssm.spark.marks import Counter, Marks
+from mqdssm.spark.objects import columns
+from mqdssm.spark.texts import read_csv, read_jsonl
+from mqdssm.testing.openldap import OpenLdapServer
+
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("without_spark")]
+
+READERS = {
+    "parquet": lambda path, schema: pq.read_table(path, schema=schema),
+    "csv": read_csv,
+    "jsonl": read_jsonl,
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with OpenLdapServer(durable=False) as made, mqdssm.connect(made.url, **access_to(made)) as directory:
+        site = directory.create(mqdssm.Site(name="Berlin"))
+        for n in range(3):
+            made.add_computer(f"web{n}")
+            directory.create(mqdssm.QueueManager(computer_name=f"web{n}", site_identifier_list=[site]))
+            for m in range(9):
+                directory.create(mqdssm.Queue(pathname=rf"web{n}\q{m}", label=f"L{m}"))
+        yield made
+
+
+def afterwards(monkeypatch, step) -> None:
+    """Do something when everything was read, and before the export ends."""
+
+    def run(task) -> None:
+        run_here(task)
+        step()
+
+    monkeypatch.setattr(export_module, "_run", run)
+
+
+def rows(table: pa.Table) -> list[dict]:
+    return sorted(table.to_pylist(), key=lambda row: row.get("FullPath") or row["dn"])
+
+
+def now(server, name: str) -> list[dict]:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
+        return rows(pa.Table.from_batches(read_batches(directory, FRAME_TYPES[name]), schema=columns(name)))
+
+
+def held(folder: Path, manifest: Manifest, name: str) -> list[dict]:
+    read = READERS[manifest.format]
+    tables = [read(folder / one.path, columns(name)) for one in manifest.types[name].files]
+    assert [len(table) for table in tables] == [one.rows for one in manifest.types[name].files]
+    manifest.check(folder)
+    return rows(pa.concat_tables(tables))
+
+
+def label(server, pathname: str, text: str) -> None:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
+        queue = directory.read(mqdssm.Queue, mqdssm.Filter("Pathname", "==", pathname))
+        queue.label = text
+        directory.write(queue)
+
+
+def everything(server) -> None:
+    """A queue is changed, one made, one deleted, one renamed, and a machine with all below it moved."""
+    label(server, r"web1\q1", uuid.uuid4().hex)
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
+        made = directory.create(mqdssm.Queue(pathname=rf"web0\new{uuid.uuid4().hex[:8]}"))
+        queue = directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", made))
+        session = directory.session
+        session.rename(queue.full_path, f"CN=renamed{uuid.uuid4().hex[:8]}")
+        olds = [one for one in directory.search(mqdssm.Queue) if one.pathname.startswith("web0\\q")]
+        directory.delete(olds[-1])
+        users, computers = (session.naming.root.child("CN", one) for one in ("Users", "Computers"))
+        (web2,) = session.find(session.naming.root, Equal("cn", b"web2"), ["cn"])
+        away = web2.dn.lower().endswith(str(computers).lower())
+        session.rename(web2.dn, "CN=web2", users if away else computers)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_the_files_hold_what_is_there_in_the_end(server, tmp_path, monkeypatch, kind) -> None:
+    before = now(server, "queue")
+    afterwards(monkeypatch, lambda: everything(server))
+    manifest = export(
+        server.url, ["queue", "site", "ldap"], tmp_path, format=kind, file_rows=5, **access_to(server)
+    )
+    assert manifest.consistent
+    assert held(tmp_path, manifest, "queue") == now(server, "queue") != before
+    assert held(tmp_path, manifest, "ldap") == now(server, "ldap")
+    changed = [one for one in manifest.changed if one.type == "queue"]
+    counted = {what: sum(one.what == what for one in changed) for what in ("added", "modified", "deleted")}
+    moved = sum("cn=web2," in row["FullPath"] for row in before)
+    assert counted == {"added": 1, "modified": 1 + moved, "deleted": 1}
+    assert {one.guid for one in changed} >= {
+        row["Identifier"] for row in before if "cn=web2," in row["FullPath"]
+    }
+    assert not [one for one in manifest.changed if one.type == "site"]
+    assert manifest == Manifest.load(tmp_path)
+
+
+def test_ldif_too(server, tmp_path, monkeypatch) -> None:
+    afterwards(monkeypatch, lambda: everything(server))
+    manifest = export(server.url, ["ldap"], tmp_path / "a", format="ldif", file_rows=5, **access_to(server))
+    monkeypatch.setattr(export_module, "_run", run_here)
+    again = export(server.url, ["ldap"], tmp_path / "b", format="ldif", **access_to(server))
+    assert manifest.consistent
+    assert manifest.changed
+    assert again.changed == ()
+    texts = [
+        contents(folder, one, "ldap") for folder, one in ((tmp_path / "a", manifest), (tmp_path / "b", again))
+    ]
+    assert comparable(read_ldif(texts[0])) == comparable(read_ldif(texts[1]))
+    order = [dn.lower() for dn, _ in read_ldif(texts[0])]
+    assert all(dn.partition(",")[2] in order[:place] for place, dn in enumerate(order) if place)
+
+
+def test_nothing_changed_costs_nothing(server, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(settling.objects, "keys", lambda *_: pytest.fail("keys were read"))
+    manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
+    assert manifest.consistent
+    assert manifest.changed == ()
+
+
+def test_what_changes_elsewhere_is_no_matter(server, tmp_path, monkeypatch) -> None:
+    afterwards(monkeypatch, lambda: label(server, r"web0\q0", uuid.uuid4().hex))
+    manifest = export(server.url, ["site"], tmp_path, **access_to(server))
+    assert manifest.consistent
+    assert manifest.changed == ()
+
+
+def test_a_directory_that_never_rests(server, tmp_path, monkeypatch) -> None:
+    real = settling._replace
+
+    def restless(*args):
+        try:
+            return real(*args)
+        finally:
+            label(server, r"web1\q2", uuid.uuid4().hex)
+
+    monkeypatch.setattr(settling, "_replace", restless)
+    afterwards(monkeypatch, lambda: label(server, r"web1\q2", uuid.uuid4().hex))
+    manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
+    assert not manifest.consistent
+    assert [(one.dn.partition(",")[0].lower(), one.what) for one in manifest.changed] == [
+        ("cn=q2", "modified")
+    ]
+
+
+def test_where_the_server_tells_no_marks_times_must_do(server, tmp_path, monkeypatch) -> None:
+    real = Marks.read.__func__
+    monkeypatch.setattr(
+        Marks,
+        "read",
+        classmethod(
+            lambda cls, session: real(cls, session).model_copy(update={"counter": Counter.TIME, "values": {}})
+        ),
+    )
+    afterwards(monkeypatch, lambda: label(server, r"web1\q3", uuid.uuid4().hex))
+    manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
+    assert not manifest.consistent  # what was changed in the last minutes may have been changed again
+    assert any("q3" in one.dn for one in manifest.changed)
+    assert held(tmp_path, manifest, "queue") == now(server, "queue")

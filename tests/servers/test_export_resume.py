@@ -1,0 +1,254 @@
+"""An export that broke off goes on where it was, or says why it cannot."""
+
+import errno
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from exports import access_to, breaks_after, contents, run_here, without_spark  # noqa: F401
+from ldif_reader import comparable, read_ldif
+
+import mqdssm
+from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
+from mqdssm.spark import export as export_module
+from mqdssm.spark import export_worker, objects
+from mqdssm.spark.export import Progress, export
+from mqdssm.spark.export_worker import told
+from mqdssm.spark.journal import WORK_NAME
+from mqdssm.spark.locking import locked
+from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
+from mqdssm.testing.openldap import OpenLdapServer
+
+QUEUES = 60
+
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("without_spark")]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with OpenLdapServer(durable=False) as made, mqdssm.connect(made.url, **access_to(made)) as directory:
+        site = directory.create(mqdssm.Site(name="Berlin"))
+        for n in range(3):
+            made.add_computer(f"web{n}")
+            directory.create(mqdssm.QueueManager(computer_name=f"web{n}", site_identifier_list=[site]))
+        for m in range(QUEUES):
+            directory.create(mqdssm.Queue(pathname=rf"web{m % 3}\q{m}"))
+        yield made
+
+
+def run(server, folder: Path, *types: str, **more) -> Manifest:
+    return export(server.url, types or ("site", "queue"), folder, file_rows=8, **(access_to(server) | more))
+
+
+def broken(server, folder: Path, monkeypatch, count: int = 3, **more) -> None:
+    breaks_after(monkeypatch, count)
+    with pytest.raises(MqdssmError, match=r"broken off; what is complete stays in .*: go on with --resume"):
+        run(server, folder, **more)
+    assert not (folder / MANIFEST_NAME).exists()
+
+
+def guids(folder: Path, manifest: Manifest, name: str = "queue") -> list[str]:
+    tables = [pq.read_table(folder / one.path) for one in manifest.types[name].files]
+    manifest.check(folder)
+    return sorted(pa.concat_tables(tables)["Identifier"].to_pylist())
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob("*/part-*")}
+
+
+def test_it_goes_on(server, tmp_path, monkeypatch) -> None:
+    whole = guids(tmp_path / "whole", run(server, tmp_path / "whole"))
+    folder = tmp_path / "out"
+    broken(server, folder, monkeypatch)
+    before = files(folder)
+    assert len(before) == 3
+    manifest = run(server, folder, resume=True)
+    assert guids(folder, manifest) == whole
+    assert len(whole) == QUEUES
+    assert {name: data for name, data in files(folder).items() if name in before} == before
+    assert manifest.resumed == 1
+    assert not (folder / WORK_NAME).exists()
+
+
+@pytest.mark.parametrize("dialect", ["openldap", "ad"])
+def test_ldif_goes_on(server, tmp_path, monkeypatch, dialect) -> None:
+    more = {"format": "ldif", "dialect": dialect}
+    whole = run(server, tmp_path / "whole", "ldap", **more)
+    folder = tmp_path / "out"
+    breaks_after(monkeypatch, 4)
+    with pytest.raises(MqdssmError, match="broken off"):
+        run(server, folder, "ldap", **more)
+    manifest = run(server, folder, "ldap", resume=True, **more)
+    texts = [contents(at, one, "ldap") for at, one in ((tmp_path / "whole", whole), (folder, manifest))]
+    assert comparable(read_ldif(texts[0])) == comparable(read_ldif(texts[1]))
+    assert manifest.types["ldap"].rows == whole.types["ldap"].rows == len(list(read_ldif(texts[1])))
+
+
+def test_again_and_again(server, tmp_path, monkeypatch) -> None:
+    broken(server, tmp_path / "out", monkeypatch, 1)
+    for _ in range(3):
+        breaks_after(monkeypatch, 1)
+        with pytest.raises(MqdssmError, match="broken off"):
+            run(server, tmp_path / "out", resume=True)
+    manifest = run(server, tmp_path / "out", resume=True)
+    assert manifest.resumed == 4
+    assert len(set(guids(tmp_path / "out", manifest))) == manifest.types["queue"].rows == QUEUES
+
+
+def test_a_damaged_file_and_a_half_line_are_made_anew(server, tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "out"
+    broken(server, folder, monkeypatch, 4)
+    damaged, lost = sorted((folder / "queue").iterdir())[:2]
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"!")
+    lost.unlink()
+    (folder / "queue" / "part-000-00099.parquet").write_bytes(b"half")
+    with (folder / WORK_NAME / "journal" / "queue-000.jsonl").open("ab") as journal:
+        journal.write(b'{"file": {"path": "queue/part-0')
+    manifest = run(server, folder, resume=True)
+    assert len(set(guids(folder, manifest))) == manifest.types["queue"].rows == QUEUES
+
+
+def test_what_was_finished_is_looked_at_again_too(server, tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "out"
+    monkeypatch.setattr(export_module, "_exported", lambda *_: 1 / 0)  # behind all of the work
+    with pytest.raises(ZeroDivisionError):
+        run(server, folder)
+    (folder / "site" / "part-000-00000.parquet").unlink()
+    monkeypatch.undo()
+    monkeypatch.setattr(export_module, "_run", run_here)
+    manifest = run(server, folder, resume=True)
+    assert manifest.types["site"].rows == 1
+    assert len(guids(folder, manifest)) == QUEUES
+
+
+@pytest.mark.parametrize(
+    ("types", "more", "words"),
+    [
+        (["queue"], {}, r"was begun with types site, queue, not queue: resume it with the same"),
+        (["site", "queue"], {"format": "csv"}, "was begun with format parquet, not csv"),
+        (["site", "queue"], {"compression": "zstd"}, "was begun with compression none, not zstd"),
+        (
+            ["site", "queue"],
+            {"naming_context": "cn=Users,dc=example,dc=com"},
+            "was begun with naming context",
+        ),
+    ],
+)
+def test_other_arguments_are_refused(server, tmp_path, monkeypatch, types, more, words) -> None:
+    broken(server, tmp_path / "out", monkeypatch)
+    before = files(tmp_path / "out")
+    with pytest.raises(ConfigError, match=words):
+        run(server, tmp_path / "out", *types, resume=True, **more)
+    assert files(tmp_path / "out") == before
+
+
+def test_without_resume_an_unfinished_one_is_left_alone(server, tmp_path, monkeypatch) -> None:
+    broken(server, tmp_path / "out", monkeypatch)
+    with pytest.raises(ConfigError, match="holds an unfinished export: go on with --resume"):
+        run(server, tmp_path / "out")
+
+
+def test_nothing_to_resume(server, tmp_path) -> None:
+    run(server, tmp_path / "out")
+    with pytest.raises(ConfigError, match="is complete: there is nothing to resume"):
+        run(server, tmp_path / "out", resume=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x").write_text("precious")
+    with pytest.raises(ConfigError, match="holds no unfinished export: there is nothing to resume"):
+        run(server, tmp_path / "mine", resume=True)
+    assert run(server, tmp_path / "fresh", resume=True).resumed == 0  # for scripts that always say so
+
+
+def test_two_at_once_in_one_folder(server, tmp_path, monkeypatch) -> None:
+    broken(server, tmp_path / "out", monkeypatch)
+    lock = tmp_path / "out" / WORK_NAME / "lock"
+    with locked(lock, wait_s=0, taken=""), pytest.raises(ConfigError, match="another export is writing"):
+        run(server, tmp_path / "out", resume=True)
+
+
+def test_a_worker_of_a_killed_export_is_waited_for(server, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(export_worker, "LOCK_WAIT_S", 0.2)
+    broken(server, tmp_path / "out", monkeypatch)
+    lock = tmp_path / "out" / WORK_NAME / "journal" / "queue-000.lock"
+    with locked(lock, wait_s=0, taken=""), pytest.raises(ConfigError, match="wait for its end"):
+        run(server, tmp_path / "out", resume=True)
+
+
+def test_somebody_watches(server, tmp_path, monkeypatch) -> None:
+    def run_slowly(task) -> None:
+        run_here(task)
+        time.sleep(0.3)
+
+    monkeypatch.setattr(export_module, "_run", run_slowly)
+    monkeypatch.setattr(export_module, "PROGRESS_S", 0.05)
+    seen: list[Progress] = []
+    run(server, tmp_path / "out", "queue", watch=seen.append)
+    assert seen[-1] == Progress(QUEUES, QUEUES)
+
+
+def test_a_server_that_stays_away(tmp_path, monkeypatch) -> None:
+    with OpenLdapServer(durable=False) as server:
+        real = objects.read
+
+        def dying(*args):
+            if args[1] == "queue":
+                server.kill()
+            return real(*args)
+
+        monkeypatch.setattr(objects, "read", dying)
+        with pytest.raises(DirectoryNotConnected, match=r"what is complete stays in .*: go on with --resume"):
+            run(server, tmp_path / "out")
+        assert sorted(files(tmp_path / "out")) == ["site/part-000-00000.parquet"]
+        server.start()
+        monkeypatch.setattr(objects, "read", real)
+        assert run(server, tmp_path / "out", resume=True).types["queue"].rows == 0
+
+
+def test_errors_of_the_system_name_the_folder(tmp_path) -> None:
+    words = str(told(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tmp_path))
+    why = "No space left on device; when that is mended, go on with --resume"
+    assert words == f"the export to {tmp_path} failed: {why}"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 1 MiB; skips where we may not mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
+    done = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no disk of our own: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_a_full_disk(server, small_disk, monkeypatch, kind) -> None:
+    folder = small_disk / "out"
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(900_000))
+    with pytest.raises(ConfigError, match=rf"the export to {folder} failed: .*No space left on device"):
+        run(server, folder, "queue", "ldap", format=kind)
+    assert not (folder / MANIFEST_NAME).exists()
+    with pytest.raises(ConfigError, match="is no export, or one that did not end"):
+        Manifest.load(folder)
+    filler.unlink()
+    manifest = run(server, folder, "queue", "ldap", format=kind, resume=True)
+    manifest.check(folder)
+    assert manifest.types["queue"].rows == QUEUES
+
+
+def test_entries_of_a_directory_without_msmq(tmp_path) -> None:
+    with OpenLdapServer(durable=False) as server:
+        with mqdssm.connect(server.url, **access_to(server)) as directory:
+            directory.session.delete("CN=MsmqServices,CN=Services,CN=Configuration,dc=example,dc=com")
+        assert run(server, tmp_path / "out", "ldap").types["ldap"].rows == 6
+        with pytest.raises(GenericDirectoryError, match="is no MSMQ directory"):
+            run(server, tmp_path / "other", "queue")
+    assert list((tmp_path / "other").iterdir()) == []
