@@ -17,6 +17,7 @@ from mqdssm.testing.openldap_config import (
     require_software,
     temporary_folder,
 )
+from mqdssm.testing.openldap_load import load_files
 from mqdssm.testing.openldap_start import (
     POLL_S,
     START_WAIT_S,
@@ -246,6 +247,25 @@ class OpenLdapServer:
             ObjectAlreadyExists: there is one of that name.
         """
         return self._account_maker().add_user(name)
+
+    def load(self, *files: str | Path) -> None:
+        """Replace all that the server holds by the entries of LDIF files; it stands still meanwhile.
+
+        This is what ``slapadd -q`` does: several times as fast as adding, and no overlay looks at it.
+
+        Args:
+            files: parents first, from the root on, as ``mqdssm generate --format ldif`` writes them.
+
+        Raises:
+            ConfigError: slapadd refuses an entry; what was before is gone.
+        """
+        with self._lock:
+            self._ask("stop")
+            try:
+                load_files(self._made_folder, self.base_dn, files)
+            finally:
+                self._start_slapd()
+            self._accounts = None  # other accounts are there now
 
     def _account_maker(self) -> Accounts:
         with self._lock:
