@@ -166,8 +166,11 @@ class Stage:
         ends = (second.number, first) if turned else (first, second.number)
         link = elements.link(self.plan, *ends)
         gates = (self.plan.guid("machine", self.plan.gate(first)), self.gate_of(second))
+        number = next(self._numbers.link)
+        # two planted links may have the same ends
+        link.__dict__["identifier"] = self.plan.guid("planted link", number)
         link.__dict__["site_gate_identifier_list"] = gates[:: -1 if turned else 1]
-        return self._add(Extra("routing-link", next(self._numbers.link), link, faulty=faulty))
+        return self._add(Extra("routing-link", number, link, faulty=faulty))
 
     def gate_of(self, site: Extra) -> UUID:
         """The GUID of the routing server of a planted site."""

@@ -4,23 +4,15 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any, Final
 
+from mqdssm.samples.forms import TableForm
 from mqdssm.samples.mqis import MqisRow, columns_of
 from mqdssm.tables.mqis import MqisTable, Variant
 
 PIECE_ROWS: Final = 5_000
 """Rows in memory at a time, and in one row group of a Parquet file."""
-
-
-class TableForm(StrEnum):
-    """How a table is written."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSONL = "jsonl"
 
 
 class TableWriter:

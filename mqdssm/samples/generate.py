@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
 
@@ -14,31 +13,17 @@ from mqdssm.samples import elements, ldif
 from mqdssm.samples.entries import Entries
 from mqdssm.samples.fault_table import FAULTS
 from mqdssm.samples.faults import Form, Planted, Truth, plant
-from mqdssm.samples.files import TableForm, TableWriter
+from mqdssm.samples.files import TableWriter
+from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm, TableForm
 from mqdssm.samples.mqis import MqisRow, Rows
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.planting import planted_entries, planted_rows
 from mqdssm.tables.ldif import entry_ldif
 from mqdssm.tables.mqis import MQIS_TABLES
 
-FAULTS_NAME = "faults.jsonl"
 REPORT_EVERY = 500  # objects between two reports of progress
 
 Report = Callable[[int], None]
-
-
-class SampleForm(StrEnum):
-    """What is written: the tables of MQIS, or LDIF for OpenLDAP."""
-
-    MQIS = "mqis"
-    LDIF = "ldif"
-
-
-class Loader(StrEnum):
-    """What LDIF is for: a server that runs, or one that stands still and takes more."""
-
-    LDAPADD = "ldapadd"
-    SLAPADD = "slapadd"
 
 
 @dataclass(slots=True)

@@ -11,9 +11,9 @@ from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.samples.dice import Dice, guid
 from mqdssm.samples.words import PLACES, Place
+from mqdssm.tables.ldif import SAMPLE_ROOT
 from mqdssm.wire.sid import Sid
 
-ROOT: Final = "DC=example,DC=com"
 MACHINES_MAX: Final = 9_999_999  # a NetBIOS name has 15 characters
 FIRST_RID: Final = 1103
 SHARES: Final = (3, 1, 0, 2, 9, 1, 0, 4)
@@ -64,7 +64,7 @@ class Plan:
     queues: int
     users: int
     seed: int
-    root: str = ROOT
+    root: str = SAMPLE_ROOT
 
     def __post_init__(self) -> None:
         if self.sites < 1 or self.queues < 0 or self.users < 0:
@@ -80,7 +80,7 @@ class Plan:
         except ValueError as error:
             raise ConfigError(f"{self.root!r} is no root of a directory: {error}") from error
         if kinds != {"DC"}:
-            raise ConfigError(f"the root of the directory must be like {ROOT}, not {self.root!r}")
+            raise ConfigError(f"the root of the directory must be like {SAMPLE_ROOT}, not {self.root!r}")
 
     @cached_property
     def root_dn(self) -> DN:
