@@ -1,12 +1,16 @@
 """``mqdssm generate``: a made-up enterprise to try things on."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mqdssm.cli.output import Output
 from mqdssm.cli.run import Run, add_command, usage_problems
 from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm, TableForm
+
+if TYPE_CHECKING:
+    from mqdssm.samples.generate import Written
 
 app = typer.Typer(add_completion=False)
 
@@ -63,16 +67,20 @@ def generate(
         )
     with run.output.progress("objects written:") as more:
         written = write(plan, to, sample_form, table_form=tables, loader=loader, faults=faults, report=more)
-    if run.output.is_json:
+    _tell(run.output, written, to, sample_form, faults=faults)
+
+
+def _tell(output: Output, written: "Written", to: Path, form: SampleForm, *, faults: bool) -> None:
+    if output.is_json:
         document = {"files": written.files, "objects": dict(written.objects)}
-        run.output.document(document | ({"faults": dict(written.faults)} if faults else {}))
+        output.document(document | ({"faults": dict(written.faults)} if faults else {}))
         return
-    kind = "table" if sample_form is SampleForm.MQIS else "type"
-    run.output.rows((kind, "objects"), [(name, str(count)) for name, count in written.objects.items()])
+    kind = "table" if form is SampleForm.MQIS else "type"
+    output.rows((kind, "objects"), [(name, str(count)) for name, count in written.objects.items()])
     if faults:
         total = sum(written.faults.values())
-        run.output.note(f"{total} objects are broken on purpose: {to / FAULTS_NAME} lists them")
-    run.output.note(f"written to {to}: {', '.join(written.files)}")
+        output.note(f"{total} objects are broken on purpose: {to / FAULTS_NAME} lists them")
+    output.note(f"written to {to}: {', '.join(written.files)}")
 
 
 add_command(

@@ -40,11 +40,11 @@ def planted_entries(
             found = made[fault.type]
             _override(found, fault.ldap or {}, stage)
             guid = None if found.guid is None else str(found.guid)
-            yield list(made.values()), [Truth(fault.rule, fault.type, guid, _as_slapd_writes(found.dn))]
+            yield list(made.values()), [Truth(fault.rule, fault.type, guid, _text_of(found.dn))]
 
 
-def _as_slapd_writes(dn: DN) -> str:
-    """The text of a DN, the types in lower case."""
+def _text_of(dn: DN) -> str:
+    """The text of a DN, the types in lower case as slapd writes them."""
     return str(DN.of(*((kind.lower(), value) for ((kind, value),) in dn.rdns)))
 
 
