@@ -30,8 +30,8 @@ def digest(folder):
 PINNED = {
     (SampleForm.MQIS, TableForm.CSV, Loader.LDAPADD): "b6e1dadc9f569bad",
     (SampleForm.MQIS, TableForm.JSONL, Loader.LDAPADD): "2bcdf18bd920a8b1",
-    (SampleForm.LDIF, TableForm.PARQUET, Loader.LDAPADD): "5a1043de9474f7af",
-    (SampleForm.LDIF, TableForm.PARQUET, Loader.SLAPADD): "386ef3ab95b64b8a",
+    (SampleForm.LDIF, TableForm.PARQUET, Loader.LDAPADD): "b789dfd11cad2a24",
+    (SampleForm.LDIF, TableForm.PARQUET, Loader.SLAPADD): "104921837a64e5ac",
 }
 
 
