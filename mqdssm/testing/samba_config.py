@@ -34,7 +34,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,13}[A-Za-z0-9])?")
 _REALM: Final = re.compile(r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")
 _SERVICE: Final = re.compile(r"[a-z]+")
 _PROGRAMS: Final = ("samba", "samba-tool", "flock")
-PLACES_OF_PROGRAMS: Final = ("/usr/sbin", "/usr/local/sbin", "/usr/local/samba/sbin", "/usr/local/samba/bin")
+_PLACES_OF_PROGRAMS: Final = ("/usr/sbin", "/usr/local/sbin", "/usr/local/samba/sbin", "/usr/local/samba/bin")
 _PLACES_OF_SETUP: Final = ("/usr/share/samba/setup", "/usr/local/samba/share/setup")
 _INSTALL: Final = (
     "Install it: Debian, Ubuntu: apt-get install --no-install-recommends samba-ad-dc samba-ad-provision; "
@@ -268,7 +268,7 @@ def _samba_version() -> str:
 
 
 def _search_path() -> str:
-    return os.pathsep.join((os.environ.get("PATH", os.defpath), *PLACES_OF_PROGRAMS))
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), *_PLACES_OF_PROGRAMS))
 
 
 def _surroundings(place: Path) -> dict[str, str]:
