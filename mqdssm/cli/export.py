@@ -133,6 +133,9 @@ def _access(run: Run) -> dict[str, Any]:
     settings = run.loaded.settings
     access = run.access()
     access.pop("urls")
+    forest, catalog = access.pop("forest"), access.pop("catalog")
+    if forest or catalog:
+        raise UsageProblem("an export reads whole objects, of one domain: leave --forest and --catalog out")
     return access | {
         "authentication": settings.authentication,
         "keytab": settings.keytab,

@@ -26,6 +26,7 @@ MODULES: Final = {
     "write": "mqdssm.cli.write",
     "delete": "mqdssm.cli.delete",
     "resolve": "mqdssm.cli.resolve",
+    "generate": "mqdssm.cli.generate",
     "export": "mqdssm.cli.export",
     "validate": "mqdssm.cli.validate",
     "support-bundle": "mqdssm.cli.support_bundle",

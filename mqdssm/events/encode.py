@@ -1,8 +1,9 @@
 """LDAP values out of elements ([MS-MQDSSM] 3.1.6.1.x.2 step 2, 3.1.6.7.x.2 step 2)."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from mqdssm.errors import GenericDirectoryError
@@ -25,14 +26,38 @@ DESCRIPTOR: Final = "nTSecurityDescriptor"
 
 Values = dict[str, tuple[bytes, ...]]
 
+DnsOf: TypeAlias = Callable[[Sequence[UUID], str], Mapping[UUID, str]]
+"""Where the objects of a class with some GUIDs are: GUID -> DN; what does not exist is not in it."""
+
 
 def stored_values(
     ctx: Context, table: ElementTable, obj: DirectoryObject, names: Collection[str], access: Access
+) -> Values:
+    """The LDAP attributes of the element's own entry for some of its attributes, references looked up.
+
+    Args and results are those of `values_of`.
+    """
+    return values_of(table, obj, names, access, partial(_look_up, ctx))
+
+
+def _look_up(ctx: Context, identifiers: Sequence[UUID], ldap_class: str) -> Mapping[UUID, str]:
+    return References(ctx.session).dns_of(identifiers, ldap_class)
+
+
+def values_of(
+    table: ElementTable, obj: DirectoryObject, names: Collection[str], access: Access, dns_of: DnsOf
 ) -> Values:
     """The LDAP attributes of the element's own entry for some of its attributes.
 
     Computed ones whose rule needs more than the attribute itself (the name, mSMQServiceType, the
     descriptor of a create) are the caller's.
+
+    Args:
+        table: of the element.
+        obj: the element.
+        names: the specification's names of the attributes wanted.
+        access: only attributes that one of these events knows.
+        dns_of: where the objects are that it refers to.
 
     Returns:
         LDAP attribute -> values; no value where the abstract value cannot be stored (M38).
@@ -53,9 +78,9 @@ def stored_values(
                     SecurityDescriptor.from_bytes(value)  # a damaged one must not get in
                 values[row.ldap[0]] = row.encode(value)
             case Computed.QUEUE_MANAGERS:
-                values[row.ldap[0]] = _queue_managers(ctx, value)
+                values[row.ldap[0]] = _queue_managers(dns_of, value)
             case Computed.SITE:
-                values[row.ldap[0]] = (_site(ctx, row, value),)
+                values[row.ldap[0]] = (_site(dns_of, row, value),)
             case _:
                 pass
     return values
@@ -102,25 +127,25 @@ def service_type(
     return (UINT32.dump(value),)
 
 
-def _queue_managers(ctx: Context, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:
+def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:
     """The DNs of queue managers; those that do not exist are skipped ([MS-MQDSSM] 3.1.6.1.1.6)."""
     if not identifiers:
         return ()
-    found = References(ctx.session).dns_of(identifiers, TABLES[QueueManager].ldap_class)
+    found = dns_of(identifiers, TABLES[QueueManager].ldap_class)
     for guid in identifiers:
         if guid not in found:
             log.warning("there is no queue manager %s: it is left out of the list that is written", guid)
     return tuple(found[guid].encode() for guid in dict.fromkeys(identifiers) if guid in found)
 
 
-def _site(ctx: Context, row: Row, identifier: UUID | None) -> bytes:
+def _site(dns_of: DnsOf, row: Row, identifier: UUID | None) -> bytes:
     """The DN of a site ([MS-MQDSSM] 3.1.6.1.4.4).
 
     Raises:
         GenericDirectoryError: there is no such site.
     """
     if identifier is not None:
-        found = References(ctx.session).dns_of([identifier], TABLES[Site].ldap_class)
+        found = dns_of([identifier], TABLES[Site].ldap_class)
         if identifier in found:
             return found[identifier].encode()
     raise GenericDirectoryError(f"{row.adm}: there is no site {identifier}")

@@ -19,10 +19,12 @@ from mqdssm.tables.schema_compare import Difference, compare
 __all__ = [
     "Difference",
     "attribute_definition",
+    "base_tree_entries",
     "base_tree_ldif",
     "base_tree_sample",
     "class_definition",
     "compare",
+    "entry_ldif",
     "fold",
     "openldap_config_ldif",
     "openldap_schema_text",
@@ -124,10 +126,35 @@ def base_tree_ldif(root: str = SAMPLE_ROOT, *, descriptor: bytes | None = None) 
     Raises:
         ValueError: the root is no DN, or does not begin with a DC.
     """
+    entries = base_tree_entries(root)
+    entries[-1].append(("mSMQVersion", "200"))
+    if descriptor is not None:
+        entries[-1].append(("nTSecurityDescriptor", descriptor))
+    return "\n".join(map(entry_ldif, entries))
+
+
+def entry_ldif(pairs: Iterable[tuple[str, str | bytes]]) -> str:
+    """One entry as LDIF lines, its DN first.
+
+    Args:
+        pairs: attribute and value, the first of them ``dn``.
+    """
+    return "\n".join(line for name, value in pairs for line in fold(name, value)) + "\n"
+
+
+def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
+    """The bare entries of the base tree ([MS-MQDSSM] 2.2.1) as pairs, CN=MsmqServices last.
+
+    Args:
+        root: the DN of the root domain; its first RDN is a ``DC``.
+
+    Raises:
+        ValueError: the root is no DN, or does not begin with a DC.
+    """
     top = DN.parse(root)
     if not top.name or [kind.upper() for kind, _ in top.rdn] != ["DC"]:
         raise ValueError(f"the root of the tree has to begin with DC=, not {root!r}")
-    entries = [
+    return [
         _entry(dn, cls, top)
         for dn, cls in (
             (top, "domainDNS"),
@@ -139,11 +166,6 @@ def base_tree_ldif(root: str = SAMPLE_ROOT, *, descriptor: bytes | None = None) 
             (places.enterprise_dn(top), "mSMQEnterpriseSettings"),
         )
     ]
-    entries[-1].append(("mSMQVersion", "200"))
-    if descriptor is not None:
-        entries[-1].append(("nTSecurityDescriptor", descriptor))
-    blocks = ["\n".join(line for pair in entry for line in fold(*pair)) for entry in entries]
-    return "\n\n".join(blocks) + "\n"
 
 
 def base_tree_sample() -> str:

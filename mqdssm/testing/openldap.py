@@ -13,6 +13,7 @@ from mqdssm.testing.openldap_config import (
     require_software,
     temporary_folder,
 )
+from mqdssm.testing.openldap_load import load_files
 from mqdssm.testing.openldap_start import START_WAIT_S, chosen_ports, failure
 from mqdssm.testing.server import LocalServer
 from mqdssm.testing.supervised import ServerState
@@ -129,6 +130,25 @@ class OpenLdapServer(LocalServer[ServerFolder]):
         if self._ports is None:
             raise self._not_started()
         return self._ports
+
+    def load(self, *files: str | Path) -> None:
+        """Replace all that the server holds by the entries of LDIF files; it stands still meanwhile.
+
+        This is what ``slapadd -q`` does: several times as fast as adding, and no overlay looks at it.
+
+        Args:
+            files: parents first, from the root on, as ``mqdssm generate --format ldif`` writes them.
+
+        Raises:
+            ConfigError: slapadd refuses an entry; what was before is gone.
+        """
+        with self._lock:
+            self.stop()
+            try:
+                load_files(self._made_folder, self.base_dn, files)
+            finally:
+                self.start()
+            self._accounts = None  # other accounts are there now
 
     def _account_maker(self) -> Accounts:
         with self._lock:

@@ -21,7 +21,7 @@ PASSWORD_BYTES: Final = 18
 START_SCRIPT: Final = Path(__file__).parent / "data" / "start.sh"
 
 _PROGRAMS: Final = ("slapd", "slapadd", "slappasswd", "flock")
-_PLACES_OF_PROGRAMS: Final = (
+PLACES_OF_PROGRAMS: Final = (
     "/usr/sbin",
     "/usr/local/sbin",
     "/usr/libexec",
@@ -213,7 +213,7 @@ def require_software() -> None:
     """
     if not hasattr(os, "getuid"):
         raise ConfigError(f"OpenLDAP's server runs on Linux and other Unixes only; {_CONTAINER}")
-    places = os.pathsep.join((os.environ.get("PATH", os.defpath), *_PLACES_OF_PROGRAMS))
+    places = os.pathsep.join((os.environ.get("PATH", os.defpath), *PLACES_OF_PROGRAMS))
     missing = [
         name for name in ("slapd", "slapadd", "slappasswd", "flock") if not shutil.which(name, path=places)
     ]

@@ -151,7 +151,7 @@ def test_without_pyspark_export_says_what_to_install(alone, monkeypatch, tmp_pat
 
 def test_without_slapd_demo_and_sandbox_say_what_to_install(alone, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("mqdssm.testing.openldap_config._PLACES_OF_PROGRAMS", ())
+    monkeypatch.setattr("mqdssm.testing.openldap_config.PLACES_OF_PROGRAMS", ())
     assert "apt-get install slapd" in alone.error("demo", "--no-spark", code=6)
     assert "apt-get install slapd" in alone.error("sandbox", "start", str(tmp_path / "s"), code=6)
 

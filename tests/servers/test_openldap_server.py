@@ -405,7 +405,7 @@ class TestMissingSoftware:
     @pytest.fixture
     def nothing_installed(self, monkeypatch, tmp_path):
         monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.setattr(config, "_PLACES_OF_PROGRAMS", (str(tmp_path),))
+        monkeypatch.setattr(config, "PLACES_OF_PROGRAMS", (str(tmp_path),))
         monkeypatch.setattr(config, "_PLACES_OF_SCHEMA", (str(tmp_path),))
 
     def test_the_message_says_what_to_install(self, nothing_installed):

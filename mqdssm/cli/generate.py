@@ -1,0 +1,95 @@
+"""``mqdssm generate``: a made-up enterprise to try things on."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqdssm.cli.output import Output
+from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm, TableForm
+
+if TYPE_CHECKING:
+    from mqdssm.samples.generate import Written
+
+app = typer.Typer(add_completion=False)
+
+USERS_A_MACHINE = 4
+
+
+def generate(
+    run: Run,
+    *,
+    sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="How many sites.")],
+    machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="How many machines.")],
+    queues: Annotated[int, typer.Option("--queues", metavar="N", min=0, help="How many queues.")],
+    sample_form: Annotated[
+        SampleForm, typer.Option("--format", help="The tables of MQIS, or LDIF for OpenLDAP.")
+    ],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new or empty folder.")],
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="S", min=0, help="The same number, the same enterprise.")
+    ] = 0,
+    users: Annotated[
+        int | None,
+        typer.Option("--users", metavar="N", min=0, help="How many users; a quarter of the machines."),
+    ] = None,
+    faults: Annotated[
+        bool,
+        typer.Option("--faults", help=f"Plant defects beside the sound objects; {FAULTS_NAME} lists them."),
+    ] = False,
+    tables: Annotated[
+        TableForm, typer.Option("--tables", help="How the tables of MQIS are written.")
+    ] = TableForm.PARQUET,
+    loader: Annotated[
+        Loader, typer.Option("--loader", help="What LDIF is for; slapadd takes more defects, and times.")
+    ] = Loader.LDAPADD,
+    base_dn: Annotated[
+        str | None,
+        typer.Option("--base-dn", metavar="DN", help="Root of the directory; DC=example,DC=com."),
+    ] = None,
+) -> None:
+    """Make a realistic enterprise of any size: sites, links, machines, queues, users.
+
+    Nothing is left to chance: the same numbers and the same seed give the same objects on every machine.
+    """
+    from mqdssm.samples.generate import generate as write
+    from mqdssm.samples.plan import Plan
+
+    with usage_problems():
+        plan = Plan(
+            sites=sites,
+            machines=machines,
+            queues=queues,
+            users=machines // USERS_A_MACHINE if users is None else users,
+            seed=seed,
+            **({} if base_dn is None else {"root": base_dn}),
+        )
+    with run.output.progress("objects written:") as more:
+        written = write(plan, to, sample_form, table_form=tables, loader=loader, faults=faults, report=more)
+    _tell(run.output, written, to, sample_form, faults=faults)
+
+
+def _tell(output: Output, written: "Written", to: Path, form: SampleForm, *, faults: bool) -> None:
+    if output.is_json:
+        document = {"files": written.files, "objects": dict(written.objects)}
+        output.document(document | ({"faults": dict(written.faults)} if faults else {}))
+        return
+    kind = "table" if form is SampleForm.MQIS else "type"
+    output.rows((kind, "objects"), [(name, str(count)) for name, count in written.objects.items()])
+    if faults:
+        total = sum(written.faults.values())
+        output.note(f"{total} objects are broken on purpose: {to / FAULTS_NAME} lists them")
+    output.note(f"written to {to}: {', '.join(written.files)}")
+
+
+add_command(
+    app,
+    "generate",
+    generate,
+    connects=False,
+    examples=(
+        "mqdssm generate --sites 3 --machines 200 --queues 5000 --format mqis --to sample",
+        "mqdssm generate --sites 3 --machines 200 --queues 5000 --seed 7 --faults --format ldif --to broken",
+    ),
+)

@@ -1,0 +1,80 @@
+"""Certificates of sample users and keys of sample machines: well-formed, the same in every run.
+
+They are signed with Ed25519, whose signatures hold no chance. The authority's key follows from a word that
+everybody can read here: nothing may ever trust it.
+"""
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final
+from uuid import UUID
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from mqdssm.samples.dice import octets
+from mqdssm.wire.certificates import UserSignCerts
+from mqdssm.wire.keys import PROVIDER_BASE, PROVIDER_ENHANCED, RSA_BLOB, PublicKey, PublicKeys, RsaBlob
+
+AUTHORITY: Final = "mqdssm sample authority"
+VALID_FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
+VALID_TO: Final = datetime(2099, 12, 31, tzinfo=UTC)
+EXPONENT: Final = 65537
+BASE_KEY_BYTES: Final = 512 // 8
+ENHANCED_KEY_BYTES: Final = 1024 // 8
+
+
+@cache
+def _authority() -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(octets(32, AUTHORITY))
+
+
+def certificate(name: str, identifier: UUID, begin: datetime = VALID_FROM, end: datetime = VALID_TO) -> bytes:
+    """Make an X.509 certificate.
+
+    Args:
+        name: whose it is.
+        identifier: becomes its serial number; two certificates of one name need different ones.
+        begin: from when it is valid.
+        end: until when it is valid.
+
+    Returns:
+        DER bytes.
+    """
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, AUTHORITY)])
+    own = Ed25519PrivateKey.from_private_bytes(octets(32, AUTHORITY, identifier))
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(own.public_key())
+        .serial_number(identifier.int >> 1 or 1)  # at most 159 bits, and positive
+        .not_valid_before(begin)
+        .not_valid_after(end)
+    )
+    return builder.sign(_authority(), None).public_bytes(Encoding.DER)
+
+
+def sign_certificates(ders: dict[UUID, bytes]) -> UserSignCerts:
+    """The MQUSERSIGNCERTS of some certificates; each has its identifier ([MS-MQMQ] 2.2.22)."""
+    identifiers = iter(ders)
+    return UserSignCerts.from_certificates(ders.values(), make_guid=lambda: next(identifiers))
+
+
+def encryption_keys(identifier: UUID) -> bytes:
+    """The MQDSPUBLICKEYS of a machine ([MS-MQMQ] 2.2.2): a short key and a long one.
+
+    The moduli are numbers of the right size; nobody has the private keys.
+    """
+    sizes = ((PROVIDER_BASE, BASE_KEY_BYTES), (PROVIDER_ENHANCED, ENHANCED_KEY_BYTES))
+    keys = (PublicKey(provider_name=name, blob=_rsa_blob(size, identifier)) for name, size in sizes)
+    return bytes(PublicKeys(tuple(keys)))
+
+
+def _rsa_blob(size: int, identifier: UUID) -> bytes:
+    drawn = octets(size, "modulus", size, identifier)
+    modulus = bytes([drawn[0] | 1, *drawn[1:-1], drawn[-1] | 0x80])  # odd, and of full length
+    return RSA_BLOB.encode(RsaBlob(bits=8 * size, exponent=EXPONENT, modulus=modulus))

@@ -1,0 +1,163 @@
+"""The objects of a sample enterprise, as elements of the abstract model; each follows from its number."""
+
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from mqdssm.model.elements import QUOTA_UNLIMITED, Enterprise, QueueManager, RoutingLink, Site, User
+from mqdssm.model.enums import OperatingSystemType
+from mqdssm.samples import security, words
+from mqdssm.samples.certificates import certificate, encryption_keys, sign_certificates
+from mqdssm.samples.dice import Dice
+from mqdssm.samples.plan import Plan, Role
+from mqdssm.tables.ldif import base_tree_entries
+
+FIRST_TIME: Final = 852_076_800  # 1997-01-01, the year of MSMQ 1.0
+CREATED_WITHIN_S: Final = 15 * 365 * 86_400
+CHANGED_WITHIN_S: Final = 3 * 365 * 86_400
+QUOTAS: Final = (QUOTA_UNLIMITED, 1_048_576, 8_388_608)
+COSTS: Final = (1, 1, 2, 5, 5, 10, 10, 25, 50, 100)
+CERTIFICATES: Final = (1, 1, 0, 2)
+
+
+class MachineRoles(NamedTuple):
+    """A queue manager, and what it needs besides its attributes.
+
+    Attributes:
+        number: of the machine.
+        manager: the element.
+        role: what it does.
+        system: its operating system.
+    """
+
+    number: int
+    manager: QueueManager
+    role: Role
+    system: words.System
+
+
+def times(dice: Dice) -> dict[str, int]:
+    """When an object was made, and when it was changed last."""
+    created = FIRST_TIME + dice.below(CREATED_WITHIN_S)
+    return {"create_time": created, "modify_time": created + dice.below(CHANGED_WITHIN_S)}
+
+
+def enterprise(plan: Plan, identifier: UUID | None = None) -> Enterprise:
+    """The one enterprise object, with the GUID that the base tree gives it; or another one."""
+    values: dict[str, Any] = {
+        "identifier": identifier or _enterprise_guid(plan),
+        "name": plan.root,
+        "weakened_security": False,
+        "default_time_to_live": 345_600,
+        "old_directory": False,
+        "security": security.enterprise_security(plan),
+    }
+    return Enterprise.from_directory(values)
+
+
+def _enterprise_guid(plan: Plan) -> UUID:
+    raw = dict(base_tree_entries(plan.root)[-1])["objectGUID"]
+    return UUID(bytes_le=raw if isinstance(raw, bytes) else raw.encode())
+
+
+def site(plan: Plan, number: int) -> Site:
+    """A site."""
+    dice = plan.dice("site", number)
+    values: dict[str, Any] = {
+        "identifier": plan.guid("site", number),
+        "name": plan.place(number).name,
+        "intra_site_replication_interval": dice.of((2, 2, 5, 10)),
+        "inter_site_replication_interval": dice.of((10, 10, 30, 60)),
+        "foreign_site": False,
+        "migrated_from_msmq10": dice.one_in(4),
+        "security": security.site_security(plan),
+    }
+    return Site.from_directory(values)
+
+
+def link(plan: Plan, first: int, second: int) -> RoutingLink:
+    """The routing link of two sites; its gates are the routing servers at both ends."""
+    values: dict[str, Any] = {
+        "identifier": plan.guid("link", first, second),
+        "site1_identifier": plan.guid("site", first),
+        "site2_identifier": plan.guid("site", second),
+        "actual_cost": plan.dice("cost", first, second).of(COSTS),
+        "description": f"{plan.place(first).name} - {plan.place(second).name}",
+        "site_gate_identifier_list": tuple(plan.guid("machine", plan.gate(end)) for end in (first, second)),
+    }
+    return RoutingLink.from_directory(values)
+
+
+def machine(
+    plan: Plan, number: int, role: Role | None = None, site_number: int | None = None
+) -> MachineRoles:
+    """A queue manager, with what its computer needs to know.
+
+    Args:
+        plan: the enterprise.
+        number: of the machine.
+        role: what it does; None: what the plan says.
+        site_number: its site; None: what the plan says. Given, it has no routing server.
+    """
+    router = plan.routing_server(number) if site_number is None else None
+    site_number = plan.site_of(number) if site_number is None else site_number
+    role = role or plan.role(number)
+    name = plan.machine_name(number, role, site_number)
+    dice = plan.dice("machine", number)
+    system = dice.of(words.SERVER_SYSTEMS if role.server else words.CLIENT_SYSTEMS)
+    identifier = plan.guid("machine", number)
+    routers = () if router is None else (plan.guid("machine", router),)
+    values: dict[str, Any] = {
+        "identifier": identifier,
+        "computer_name": name,
+        "queue_manager_version": system.text,
+        "operating_system_type": OperatingSystemType(system.type),
+        **times(dice),
+        "remote_access_server": role.remote,
+        "queue_manager_quota": dice.of(QUOTAS),
+        "journal_quota": dice.of(QUOTAS),
+        "foreign_system": False,
+        "site_identifier_list": (plan.guid("site", site_number),),
+        "out_routing_server_identifier_list": routers,
+        "in_routing_server_identifier_list": routers,
+        "routing_server": role.routing,
+        "directory_server": role.directory is not None,
+        "supporting_server": role.supporting,
+        "public_encryption_key_list": encryption_keys(identifier),
+        "public_signing_key_list": _signing_key(plan, number, name) if role.routing else b"",
+        "security": security.machine_security(plan, number),
+    }
+    if role.directory is not None:
+        values["directory_server_type"] = role.directory
+    return MachineRoles(number, QueueManager.from_directory(values), role, system)
+
+
+def _signing_key(plan: Plan, number: int, name: str) -> bytes:
+    identifier = plan.guid("signing", number)
+    return bytes(sign_certificates({identifier: certificate(name, identifier)}))
+
+
+def user_name(plan: Plan, number: int) -> str:
+    """The name of a user: no two are the same."""
+    dice = plan.dice("user name", number)
+    return f"{dice.of(words.FIRST_NAMES)}.{dice.of(words.LAST_NAMES)}{number}"
+
+
+def user(plan: Plan, number: int, certificates: int | None = None) -> User:
+    """A user, with certificates and their digests.
+
+    Args:
+        plan: the enterprise.
+        number: of the user.
+        certificates: how many; None: what the plan says.
+    """
+    count = plan.dice("user", number).of(CERTIFICATES) if certificates is None else certificates
+    identifiers = [plan.guid("certificate", number, which) for which in range(count)]
+    name = user_name(plan, number)
+    signed = sign_certificates({one: certificate(name, one) for one in identifiers})
+    values: dict[str, Any] = {
+        "identifier": plan.guid("user", number),
+        "security_identifier": str(plan.user_sid(number)),
+        "certificate_digest_list": signed.digests(),
+        "certificates": bytes(signed) if count else b"",
+    }
+    return User.from_directory(values)

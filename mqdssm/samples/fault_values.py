@@ -1,0 +1,294 @@
+"""Wrong values for planted defects, and changes of whole entries."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from mqdssm.model.elements import User
+from mqdssm.model.queuenames import rdn_of
+from mqdssm.samples import security
+from mqdssm.samples.certificates import certificate, sign_certificates
+from mqdssm.samples.dice import octets
+from mqdssm.samples.entries import Entry
+from mqdssm.samples.faults import CLIENT, Extra, Stage
+from mqdssm.tables import compute, places
+from mqdssm.wire.acl import Ace
+from mqdssm.wire.certificates import UserSignCerts, digest_of
+from mqdssm.wire.control import Control
+from mqdssm.wire.dtyp import SecurityDescriptor, allow
+from mqdssm.wire.masks import QueueAccess
+
+Entries = dict[str, Entry]
+"""The entries of one planted object, by type."""
+
+# -- wrong values
+
+
+def _of(stage: Stage, kind: str) -> list[Extra]:
+    return [extra for extra in stage.extras if extra.type == kind]
+
+
+def shared(stage: Stage) -> UUID:
+    """The GUID that two objects have in common."""
+    return stage.ghost("shared")
+
+
+def descriptor(*aces: Ace) -> Callable[[Stage], bytes]:
+    """A descriptor whose owner is an administrator, with some entries."""
+
+    def make(stage: Stage) -> bytes:
+        admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
+        full = allow(admins, QueueAccess.GENERIC_ALL)
+        return security.descriptor(admins, [*aces, full])
+
+    return make
+
+
+def without_owner(stage: Stage) -> bytes:
+    """A descriptor without an owner."""
+    admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
+    return security.descriptor(None, [allow(admins, QueueAccess.GENERIC_ALL)])
+
+
+def without_dacl(stage: Stage) -> bytes:
+    """No DACL in one copy, a NULL DACL in the next one."""
+    admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
+    control = Control.DACL_PRESENT if stage.copy % 2 else 0
+    return bytes(SecurityDescriptor.build(owner=admins, control=control))
+
+
+def image(begin: datetime, end: datetime) -> Callable[[Stage], bytes]:
+    """Certificates that are valid in another time."""
+
+    def make(stage: Stage) -> bytes:
+        identifier = stage.ghost("certificate")
+        return bytes(sign_certificates({identifier: certificate("out of date", identifier, begin, end)}))
+
+    return make
+
+
+def digests(make: Callable[[Stage], bytes]) -> Callable[[Stage], tuple[bytes, ...]]:
+    """The digests that belong to certificates: a wrong date is their only defect."""
+    return lambda stage: UserSignCerts.from_bytes(make(stage)).digests()
+
+
+EXPIRED: Final = image(datetime(2001, 1, 1, tzinfo=UTC), datetime(2006, 1, 1, tzinfo=UTC))
+EARLY: Final = image(datetime(2090, 1, 1, tzinfo=UTC), datetime(2099, 1, 1, tzinfo=UTC))
+
+
+def no_certificate(stage: Stage) -> bytes:
+    """A list that can be decoded, with a certificate that cannot."""
+    return bytes(sign_certificates({stage.ghost("certificate"): octets(300, "junk", stage.serial)}))
+
+
+def one_digest_more(stage: Stage) -> tuple[bytes, ...]:
+    """The digests, and one without a certificate."""
+    user = stage.extras[0].obj
+    own = user.certificate_digest_list if isinstance(user, User) else ()
+    return (*own, digest_of(octets(300, "gone", stage.serial)))
+
+
+def same_certificate(stage: Stage) -> bytes:
+    """A certificate that two users have in common."""
+    identifier = stage.ghost("certificate")
+    return bytes(sign_certificates({identifier: certificate("shared", identifier)}))
+
+
+def ghost_dn(stage: Stage) -> tuple[bytes, ...]:
+    """Where no queue manager is."""
+    name = f"GONE-{stage.serial}"
+    return (str(places.queue_manager_dn(stage.plan.root_dn, name)).encode(),)
+
+
+def deleted_dn(stage: Stage) -> tuple[bytes, ...]:
+    """How Active Directory names what was deleted, in attributes that refer to it ([MS-ADTS] 3.1.1.5.5.1)."""
+    deleted = stage.plan.root_dn.child("CN", "Deleted Objects")
+    return (str(deleted.child("CN", f"msmq\nDEL:{stage.ghost('deleted')}")).encode(),)
+
+
+def ghost_site_dn(stage: Stage) -> tuple[bytes, ...]:
+    """Where no site is."""
+    return (str(places.site_dn(stage.plan.root_dn, f"Nowhere-{stage.serial}")).encode(),)
+
+
+def gates(*more: Callable[[Stage], UUID]) -> Callable[[Stage], tuple[UUID, ...]]:
+    """The right gates of the faulty link, and further ones."""
+
+    def make(stage: Stage) -> tuple[UUID, ...]:
+        (link,) = (extra for extra in _of(stage, "routing-link") if extra.faulty)
+        return (*stage.sites_of(link), *(one(stage) for one in more))
+
+    return make
+
+
+def gate_elsewhere(stage: Stage) -> UUID:
+    """A gate in a third site."""
+    return stage.gate_of(_of(stage, "site")[0])
+
+
+def gate_on_one_side(stage: Stage) -> tuple[UUID, ...]:
+    """All gates on one side."""
+    return (stage.gate_of(_of(stage, "site")[0]),)
+
+
+def planted_site(stage: Stage) -> UUID:
+    """The GUID of the planted site."""
+    return _of(stage, "site")[0].obj.identifier or UUID(int=0)
+
+
+def first_name(stage: Stage) -> str:
+    """The name of the first of two machines."""
+    return stage.plan.machine_name(stage.extras[0].number, CLIENT, stage.home)
+
+
+def first_path(stage: Stage) -> str:
+    """A path name that two queues have in common."""
+    return path("planted.twice.{}")(stage)
+
+
+def path(form: str) -> Callable[[Stage], str]:
+    """A path name on the machine of the planted queue."""
+    return lambda stage: f"{stage.plan.machine_name(stage.host).lower()}\\{form.format(stage.serial)}"
+
+
+# -- changes of entries
+
+
+def rename(form: str) -> Callable[[Stage, Entries], None]:
+    """Give the queue another name."""
+
+    def change(stage: Stage, entries: Entries) -> None:
+        entry = entries["queue"]
+        name = form.format(serial=stage.serial, guid=stage.ghost("conflict"))
+        entry.dn = entry.dn.parent.child("CN", name)
+
+    return change
+
+
+def wrong_hash(stage: Stage, entries: Entries) -> None:
+    """A long name whose hash is another one's."""
+    head = f"planted.{stage.serial}.".ljust(55, "x")
+    entries["queue"].dn = entries["queue"].dn.parent.child("CN", f"{head}-00000000")
+    entries["queue"].values["mSMQQueueNameExt"] = (b"and.so.on",)
+
+
+def too_long(stage: Stage, entries: Entries) -> None:
+    """A name of more than 124 characters."""
+    name = rdn_of(f"planted.{stage.serial}.".ljust(140, "x"))
+    entries["queue"].dn = entries["queue"].dn.parent.child("CN", name.cn)
+    entries["queue"].values["mSMQQueueNameExt"] = ((name.extension or "").encode(),)
+
+
+def name_form(stage: Stage, entries: Entries) -> None:
+    """A blank in the name of one copy, too many characters in the next one."""
+    if stage.copy % 2:
+        too_long(stage, entries)
+    else:
+        rename("planted name {serial}")(stage, entries)
+
+
+def no_queue_manager(stage: Stage, entries: Entries) -> None:
+    """Something else stands where the queue manager belongs, and the queue lies below it."""
+    root, name = stage.plan.root_dn, f"NOMSMQ-{stage.serial}"
+    computer = entries["queue"]
+    above = Entry(
+        "computer",
+        places.computer_dn(root, name),
+        "computer",
+        {
+            "objectGUID": (stage.ghost("computer").bytes_le,),
+            "sAMAccountName": (f"{name}$".encode(),),
+            "dNSHostName": (f"{name.lower()}.{stage.plan.domain}".encode(),),
+            "servicePrincipalName": (f"HOST/{name}".encode(),),
+        },
+    )
+    folder = places.queue_manager_of(above.dn)
+    queue = entries.pop("queue")
+    entries["nothing"] = above
+    entries["folder"] = Entry("", folder, "container", {"objectGUID": (stage.ghost("folder").bytes_le,)})
+    queue.dn = folder.child("CN", computer.dn.name)
+    entries["queue"] = queue
+
+
+def no_computer(stage: Stage, entries: Entries) -> None:
+    """A plain container stands where the computer belongs."""
+    computer = entries["computer"]
+    computer.type, computer.ldap_class = "", "container"
+    computer.values = {"objectGUID": (stage.ghost("container").bytes_le,)}
+
+
+def second_manager(stage: Stage, entries: Entries) -> None:
+    """The second of two machines moves to the computer of the first one."""
+    root, name = stage.plan.root_dn, first_name(stage)
+    if entries["computer"].dn.name == name:
+        return
+    del entries["computer"]
+    entries["queue-manager"].dn = places.computer_dn(root, name).child("CN", "msmq-2")
+
+
+def unlike(attribute: str, value: bytes) -> Callable[[Stage, Entries], None]:
+    """Let the settings object say something else than its queue manager."""
+
+    def change(stage: Stage, entries: Entries) -> None:
+        del stage
+        entries["settings"].values[attribute] = (value,)
+
+    return change
+
+
+def settings_of_nobody(stage: Stage, entries: Entries) -> None:
+    """Let the settings object name a queue manager that does not exist."""
+    entries["settings"].values["mSMQQMID"] = (stage.ghost("nobody").bytes_le,)
+
+
+def no_routing_bit(stage: Stage, entries: Entries) -> None:
+    """MSMQServiceType of a routing server says that it is none."""
+    del stage
+    entries["queue-manager"].values["mSMQServiceType"] = (b"0",)
+    entries["settings"].values["mSMQServices"] = (b"0",)
+
+
+def without(kind: str, attribute: str) -> Callable[[Stage, Entries], None]:
+    """Take an attribute away."""
+
+    def change(stage: Stage, entries: Entries) -> None:
+        del stage
+        del entries[kind].values[attribute]
+
+    return change
+
+
+def second_enterprise(stage: Stage, entries: Entries) -> None:
+    """The one that is not at its place."""
+    entry = entries["enterprise"]
+    if entry.values["objectGUID"] == (stage.ghost("enterprise").bytes_le,):
+        entry.dn = entry.dn.parent.child("CN", "MsmqServices-2")
+
+
+def other_link(stage: Stage, entries: Entries) -> None:
+    """A link to a site that does not exist has another name than the one to the planted site."""
+    entry = entries["routing-link"]
+    name = compute.link_name(stage.plan.guid("site", stage.home), stage.ghost("site"))
+    entry.dn = entry.dn.parent.child("CN", name)
+
+
+def ghost_gates(stage: Stage) -> tuple[bytes, ...]:
+    """The right gates of the faulty link, and one where no queue manager is."""
+    plan, root = stage.plan, stage.plan.root_dn
+    names = [plan.machine_name(plan.gate(stage.home))]
+    names += [str(site.gate.computer_name) for site in _of(stage, "site") if site.gate]
+    return (*(str(places.queue_manager_dn(root, name)).encode() for name in names), *ghost_dn(stage))
+
+
+def two_links(stage: Stage) -> None:
+    """Two links between the same two sites."""
+    site = stage.site(faulty=False, linked=False)
+    stage.link(stage.home, site)
+    stage.link(stage.home, site, turned=True)
+
+
+def link_beside_a_site(stage: Stage) -> None:
+    """A link, and a third site with a routing server."""
+    stage.site(faulty=False)
+    stage.link(stage.home, stage.site(faulty=False, linked=False))

@@ -1,0 +1,295 @@
+"""Defects that are planted on purpose: beside the sound objects, each on objects of its own.
+
+A fault is data (`mqdssm.samples.fault_table`): which scene it needs, what is changed in it, in which forms
+of an enterprise it can be planted. An object has one defect at most, and the sound ones are left alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import count
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import Enterprise, QueueManager, RoutingLink
+from mqdssm.samples import elements
+from mqdssm.samples.elements import MachineRoles
+from mqdssm.samples.entries import Entry
+from mqdssm.samples.plan import Plan, Role
+from mqdssm.samples.queues import Queues
+
+OBJECTS_FOR_ONE_MORE: Final = 50_000
+COPIES_MIN: Final = 2
+COPIES_MAX: Final = 10
+ROUTER: Final = Role(routing=True, server=True)
+CLIENT: Final = Role(server=True)
+
+
+class Form(Enum):
+    """How an enterprise is written, and what takes it: this decides which defects get through."""
+
+    MQIS = "mqis"
+    LDAPADD = "ldapadd"
+    SLAPADD = "slapadd"
+
+
+MQIS: Final = frozenset({Form.MQIS})
+LDIF: Final = frozenset({Form.LDAPADD, Form.SLAPADD})
+SLAPADD: Final = frozenset({Form.SLAPADD})
+EVERYWHERE: Final = MQIS | LDIF
+
+
+@dataclass(slots=True)
+class Extra:
+    """One object that is planted.
+
+    Attributes:
+        type: as on the command line.
+        number: of the object in its type; of a queue the ordinal.
+        obj: the element.
+        made: of a queue manager: what else its machine is.
+        machine: of a queue: number of its machine.
+        site: of a queue manager: number of its site.
+        gate: of a site: its routing server.
+        settings: of a queue manager: it has mSMQSettings.
+        faulty: it is changed, and named by the findings.
+    """
+
+    type: str
+    number: int
+    obj: DirectoryObject
+    made: MachineRoles | None = None
+    machine: int = 0
+    site: int = 0
+    gate: QueueManager | None = None
+    settings: bool = False
+    faulty: bool = False
+
+    @property
+    def guid(self) -> UUID:
+        """The GUID that it was made with."""
+        return self.obj.identifier or UUID(int=0)
+
+
+class Numbers:
+    """Numbers of planted objects: they follow those of the sound ones."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.site = count(plan.sites)
+        self.machine = count(plan.machines)
+        self.queue = count(plan.queues)
+        self.user = count(plan.users)
+        self.link = count(2 * plan.sites)
+        self.stage = count(1)
+
+
+class Stage:
+    """Where one copy of a fault is planted: it makes the objects that the fault needs.
+
+    Attributes:
+        plan: the enterprise.
+        serial: number of the stage.
+        copy: which copy of the fault it is.
+        extras: the objects that were made.
+        rule: the fault's.
+    """
+
+    def __init__(self, plan: Plan, numbers: Numbers, rule: str, copy: int) -> None:
+        self.plan = plan
+        self.rule = rule
+        self.copy = copy
+        self.serial = next(numbers.stage)
+        self.extras: list[Extra] = []
+        self._numbers = numbers
+
+    def ghost(self, *names: object) -> UUID:
+        """The GUID of something that does not exist."""
+        return self.plan.guid("ghost", self.serial, *names)
+
+    @property
+    def host(self) -> int:
+        """A sound machine that planted queues are put on."""
+        return self.serial * 7 % self.plan.machines
+
+    @property
+    def home(self) -> int:
+        """A sound site that planted machines are put in."""
+        return self.serial % self.plan.sites
+
+    def queue(self, *, faulty: bool = True) -> Extra:
+        """Make a queue."""
+        number = next(self._numbers.queue)
+        queue = Queues(self.plan, self.host).queue(number, name=f"planted.{self.rule}.{number}")
+        return self._add(Extra("queue", number, queue, machine=self.host, faulty=faulty))
+
+    def machine(
+        self,
+        role: Role = CLIENT,
+        site: int | None = None,
+        *,
+        settings: bool | None = None,
+        faulty: bool = True,
+    ) -> Extra:
+        """Make a machine.
+
+        Args:
+            role: what it does.
+            site: number of its site; None: a sound one.
+            settings: it has mSMQSettings; None: if its role asks for it.
+            faulty: it is changed.
+        """
+        number = next(self._numbers.machine)
+        site = self.home if site is None else site
+        made = elements.machine(self.plan, number, role, site)
+        extra = Extra("queue-manager", number, made.manager, made=made, site=site, faulty=faulty)
+        extra.settings = role.has_settings if settings is None else settings
+        return self._add(extra)
+
+    def user(self) -> Extra:
+        """Make a user with one certificate."""
+        number = next(self._numbers.user)
+        return self._add(Extra("user", number, elements.user(self.plan, number, certificates=1), faulty=True))
+
+    def site(self, *, faulty: bool = True, linked: bool = True) -> Extra:
+        """Make a site with a routing server, and link it to a sound one."""
+        number = next(self._numbers.site)
+        router = self.machine(ROUTER, number, faulty=False)
+        gate = router.obj if isinstance(router.obj, QueueManager) else None
+        extra = self._add(Extra("site", number, elements.site(self.plan, number), gate=gate, faulty=faulty))
+        if linked:
+            self.link(self.home, extra, faulty=False)
+        return extra
+
+    def link(self, first: int, second: Extra, *, turned: bool = False, faulty: bool = True) -> Extra:
+        """Make a link between a sound site and a planted one."""
+        ends = (second.number, first) if turned else (first, second.number)
+        link = elements.link(self.plan, *ends)
+        gates = (self.plan.guid("machine", self.plan.gate(first)), self.gate_of(second))
+        number = next(self._numbers.link)
+        # two planted links may have the same ends
+        link.__dict__["identifier"] = self.plan.guid("planted link", number)
+        link.__dict__["site_gate_identifier_list"] = gates[:: -1 if turned else 1]
+        return self._add(Extra("routing-link", number, link, faulty=faulty))
+
+    def gate_of(self, site: Extra) -> UUID:
+        """The GUID of the routing server of a planted site."""
+        return (site.gate and site.gate.identifier) or UUID(int=0)
+
+    def enterprise(self, obj: Enterprise, *, faulty: bool = True) -> Extra:
+        """Make an enterprise object."""
+        return self._add(Extra("enterprise", self.serial, obj, faulty=faulty))
+
+    def _add(self, extra: Extra) -> Extra:
+        self.extras.append(extra)
+        return extra
+
+    def sites_of(self, link: Extra) -> tuple[UUID, ...]:
+        """The GUIDs of the gates of a link."""
+        return link.obj.site_gate_identifier_list if isinstance(link.obj, RoutingLink) else ()
+
+
+Make = Callable[[Stage], Any]
+"""A value, made where it is planted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A kind of defect.
+
+    Attributes:
+        rule: id of the rule that must find it.
+        type: of the objects that its findings name.
+        scene: makes the objects that are needed; those that are faulty are changed.
+        forms: where it can be planted: a server refuses some, and a table or a tree cannot hold others.
+        fields: model field -> wrong value; `DROP` unsets it.
+        ldap: LDAP attribute -> value or values, where no element can hold the wrong value; None removes it.
+            Given, and be it empty, `fields` are for tables alone.
+        ldif: changes the entries of the faulty object itself: class, name, further ones.
+        mqis: column -> wrong value, likewise.
+        whole: the enterprise has room for one only.
+    """
+
+    rule: str
+    type: str
+    scene: Callable[[Stage], object]
+    forms: frozenset[Form] = EVERYWHERE
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    ldap: Mapping[str, Any] | None = None
+    ldif: Callable[[Stage, dict[str, Entry]], None] | None = None
+    mqis: Mapping[str, Any] = field(default_factory=dict)
+    whole: bool = False
+
+
+DROP: Final = object()
+"""Stands for no value at all."""
+
+
+class Planted(NamedTuple):
+    """One copy of a fault, on its stage."""
+
+    fault: Fault
+    stage: Stage
+
+
+class Truth(NamedTuple):
+    """One object that a finding must name.
+
+    Attributes:
+        rule: id of the rule.
+        type: of the object, as on the command line.
+        guid: its GUID as text, if it has one.
+        dn: where it is, in a directory.
+    """
+
+    rule: str
+    type: str
+    guid: str | None
+    dn: str | None
+
+
+def copies(plan: Plan) -> int:
+    """How many copies of each fault are planted."""
+    more = (plan.machines + plan.queues + plan.users) // OBJECTS_FOR_ONE_MORE
+    return min(COPIES_MIN + more, COPIES_MAX)
+
+
+def plant(plan: Plan, form: Form, faults: tuple[Fault, ...]) -> list[Planted]:
+    """Make the objects of all faults that a form can hold.
+
+    Of the faults of the one enterprise object there is one: which, the seed decides.
+    """
+    possible = [fault for fault in faults if form in fault.forms]
+    whole = [fault for fault in possible if fault.whole]
+    numbers = Numbers(plan)
+    planted = []
+    for fault in possible:
+        if fault.whole and fault is not whole[plan.seed % len(whole)]:
+            continue
+        for copy in range(1 if fault.whole else copies(plan)):
+            stage = Stage(plan, numbers, fault.rule, copy)
+            fault.scene(stage)
+            if form is Form.MQIS or fault.ldap is None:
+                _change(fault, stage)
+            planted.append(Planted(fault, stage))
+    return planted
+
+
+def _change(fault: Fault, stage: Stage) -> None:
+    """Put wrong values into the elements, past their own checks."""
+    for extra in stage.extras:
+        if not extra.faulty:
+            continue
+        values, present = extra.obj.__dict__, extra.obj.model_fields_set
+        for name, wrong in fault.fields.items():
+            value = value_of(wrong, stage)
+            if value is DROP:
+                present.discard(name)
+            else:
+                values[name] = value
+                present.add(name)
+
+
+def value_of(wrong: Any, stage: Stage) -> Any:
+    """A wrong value: as it is, or made on the stage."""
+    return wrong(stage) if callable(wrong) else wrong

@@ -1,0 +1,163 @@
+"""Write a sample enterprise to a folder."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from mqdssm.errors import ConfigError
+from mqdssm.samples import elements, ldif
+from mqdssm.samples.entries import Entries
+from mqdssm.samples.fault_table import FAULTS
+from mqdssm.samples.faults import Form, Planted, Truth, plant
+from mqdssm.samples.files import TableWriter
+from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm, TableForm
+from mqdssm.samples.mqis import MqisRow, Rows
+from mqdssm.samples.plan import Plan
+from mqdssm.samples.planting import planted_entries, planted_rows
+from mqdssm.tables.ldif import entry_ldif
+from mqdssm.tables.mqis import MQIS_TABLES
+
+REPORT_EVERY = 500  # objects between two reports of progress
+
+Report = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class Written:
+    """What was written.
+
+    Attributes:
+        files: their names, in the order in which they are to be loaded.
+        objects: how many there are of each table or type.
+        faults: how many planted defects there are, by rule: objects that findings must name.
+    """
+
+    files: list[str] = field(default_factory=list)
+    objects: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+def generate(
+    plan: Plan,
+    folder: Path,
+    form: SampleForm,
+    *,
+    table_form: TableForm = TableForm.PARQUET,
+    loader: Loader = Loader.LDAPADD,
+    faults: bool = False,
+    report: Report = lambda _: None,
+) -> Written:
+    """Write a sample enterprise to a new or empty folder.
+
+    Args:
+        plan: the enterprise.
+        folder: where to.
+        form: tables of MQIS or LDIF.
+        table_form: of tables: Parquet, CSV or JSON Lines.
+        loader: of LDIF: what is to load it.
+        faults: plant defects, and list them in ``faults.jsonl``.
+        report: is told how many more objects were written.
+
+    Raises:
+        ConfigError: the folder is not empty, or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(f"{folder} is not empty: name a new or an empty folder")
+        written = Written()
+        with ExitStack() as stack:
+            truth = _Truths(stack, folder, written) if faults else None
+            if form is SampleForm.MQIS:
+                planted = plant(plan, Form.MQIS, FAULTS) if faults else []
+                _write_tables(plan, folder, table_form, planted, _Sink(written, truth, report))
+            else:
+                planted = plant(plan, Form(loader), FAULTS) if faults else []
+                entries = Entries(plan, operational=loader is Loader.SLAPADD)
+                _write_ldif(plan, folder, entries, planted, _Sink(written, truth, report))
+    except OSError as error:
+        raise ConfigError(f"cannot write to {folder}: {error}") from error
+    return written
+
+
+class _Truths:
+    """Writes what must be found."""
+
+    def __init__(self, stack: ExitStack, folder: Path, written: Written) -> None:
+        self._file: TextIO = stack.enter_context(
+            (folder / FAULTS_NAME).open("w", encoding="utf-8", newline="\n")
+        )
+        self._written = written
+
+    def write(self, truths: Iterable[Truth]) -> None:
+        for truth in truths:
+            self._file.write(json.dumps(truth._asdict(), ensure_ascii=False) + "\n")
+            self._written.faults[truth.rule] += 1
+
+
+class _Sink:
+    """Counts what is written, and passes on what must be found."""
+
+    def __init__(self, written: Written, truths: _Truths | None, report: Report) -> None:
+        self.written = written
+        self._truths = truths
+        self._report = report
+        self._unreported = 0
+
+    def count(self, kind: str) -> None:
+        self.written.objects[kind] += 1
+        self._unreported += 1
+        if self._unreported >= REPORT_EVERY:
+            self._report(self._unreported)
+            self._unreported = 0
+
+    def found(self, truths: Iterable[Truth]) -> None:
+        if self._truths is not None:
+            self._truths.write(truths)
+
+
+def _write_tables(plan: Plan, folder: Path, form: TableForm, planted: list[Planted], sink: _Sink) -> None:
+    rows = Rows(plan)
+    extra: dict[str, list[MqisRow]] = {name: [] for name in MQIS_TABLES}
+    for name, row, truths in planted_rows(planted, rows):
+        extra[name].append(row)
+        sink.found(truths)
+    for name, table in MQIS_TABLES.items():
+        writer = TableWriter(folder, table, form)
+        sink.written.files.append(writer.path.name)
+        # the enterprise's own defect replaces it
+        sound = () if name == "Enterprise" and extra[name] else rows.all_of(name)
+        with writer.open():
+            for some in (sound, extra[name]):
+                for row in some:
+                    writer.write(row)
+                    sink.count(name)
+
+
+def _write_ldif(plan: Plan, folder: Path, entries: Entries, planted: list[Planted], sink: _Sink) -> None:
+    enterprises = []
+    sink.written.files += [ldif.BASE_TREE, ldif.OBJECTS]
+    with (folder / ldif.OBJECTS).open("w", encoding="ascii", newline="\n") as file:
+        for entry in ldif.objects(plan, entries):
+            file.write(entry_ldif(entry.pairs()) + "\n")
+            if entry.type:
+                sink.count(entry.type)
+        for made, truths in planted_entries(planted, entries):
+            sink.found(truths)
+            for entry in made:
+                if entry.type == "enterprise":
+                    enterprises.append(entry)
+                    continue
+                file.write(entry_ldif(entry.pairs()) + "\n")
+                if entry.type:
+                    sink.count(entry.type)
+    enterprises = enterprises or [entries.enterprise(elements.enterprise(plan))]
+    with (folder / ldif.BASE_TREE).open("w", encoding="ascii", newline="\n") as file:
+        for pairs in ldif.base_tree(plan, enterprises):
+            file.write(entry_ldif(pairs) + "\n")
+    for _ in enterprises:
+        sink.count("enterprise")

@@ -1,0 +1,288 @@
+"""A sample enterprise as rows of the MQIS tables: what MSMQ 1.0 kept, and what later versions added."""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import GUID_NULL, Enterprise, Queue, QueueManager, RoutingLink, Site, User
+from mqdssm.samples import elements, security
+from mqdssm.samples.plan import Plan
+from mqdssm.samples.queues import Queues
+from mqdssm.tables import compute, mqis
+from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable, Variant
+from mqdssm.tables.syntax import SID, Kind
+from mqdssm.wire.dtyp import EVERYONE, allow
+from mqdssm.wire.masks import ConnectedNetworkAccess
+
+MqisRow = dict[str, Any]
+
+ENTERPRISE_SCOPE: Final = 1
+IP: Final = 1
+IPX: Final = 3
+TA_IP: Final = b"\x04\x00\x01\x00"  # TA_ADDRESS of four bytes, type IP ([MS-MQMQ] 2.2.4)
+DELETED_IN: Final = 50  # one object was deleted for so many queues that are there
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "Enterprise": _words(
+            "E_ID E_NAME E_NAMESTYLE E_CSP_NAME E_PECNAME E_LONG_LIVE E_VERSION E_PARTITIONID E_SEQNUM "
+            "E_SECURITY"
+        ),
+        "Site": _words(
+            "S_SITEID S_PATHNAME S_GATES S_PSC S_INTERVAL1 S_INTERVAL2 S_FOREIGN S_NT4_STUB S_PARTITIONID "
+            "S_SEQNUM S_SECURITY"
+        ),
+        "RoutingLink": _words(
+            "L_ID L_NEIGHBOR1 L_NEIGHBOR2 L_COST L_DESCRIPTION L_GATES L_PARTITIONID L_SEQNUM"
+        ),
+        "ConnectedNetwork": _words("CN_GUID CN_NAME CN_PROTOCOLID CN_PARTITIONID CN_SEQNUM CN_SECURITY"),
+        "Machine": _words(
+            "QM_MACHINE_ID QM_PATHNAME QM_SITE_ID QM_SITE_IDS QM_CNS QM_ADDRESS QM_OUTFRS QM_INFRS "
+            "QM_SERVICE QM_SERVICE_ROUTING QM_SERVICE_DSSERVER QM_SERVICE_DEPCLIENTS QM_QUOTA "
+            "QM_JOURNAL_QUOTA QM_MACHINE_TYPE QM_OS QM_FOREIGN QM_CREATE_TIME QM_MODIFY_TIME "
+            "QM_ENCRYPT_PKS QM_SIGN_PKS QM_PARTITIONID QM_SEQNUM QM_SECURITY"
+        ),
+        "Queue": _words(
+            "Q_INSTANCE Q_PATHNAME Q_TYPE Q_LABEL Q_JOURNAL Q_QUOTA Q_JOURNAL_QUOTA Q_BASEPRIORITY "
+            "Q_AUTHENTICATE Q_PRIV_LEVEL Q_TRANSACTION Q_MULTICAST_ADDRESS Q_CREATE_TIME Q_MODIFY_TIME "
+            "Q_SCOPE Q_QMID Q_PARTITIONID Q_SEQNUM Q_SECURITY"
+        ),
+        "User": _words("U_ID U_SID U_SIGN_CERT U_DIGEST U_PARTITIONID U_SEQNUM"),
+        "Deleted": _words("D_IDENTIFIER D_OBJTYPE D_SCOPE D_PARTITIONID D_SEQNUM"),
+    }
+)
+"""The columns that are written, without their common prefix."""
+
+
+def columns_of(table: MqisTable) -> tuple[MqisColumn, ...]:
+    """The columns of a table that are written."""
+    return tuple(table.column(mqis.PREFIX + name) for name in COLUMNS[table.name])
+
+
+class RowMaker:
+    """Makes rows of one table out of elements.
+
+    Args:
+        table: which one.
+    """
+
+    def __init__(self, table: MqisTable) -> None:
+        self.table = table
+        self._columns = [
+            (column.name, column.row.field, _encoder(column))
+            for column in columns_of(table)
+            if column.row is not None and not column.bits
+        ]
+        self._names = [column.name for column in columns_of(table)]
+
+    def row(self, obj: DirectoryObject | None, **more: Any) -> MqisRow:
+        """One row.
+
+        Args:
+            obj: what it holds; None: only `more`.
+            **more: columns that no attribute stands for, by their names without prefix.
+        """
+        row: MqisRow = dict.fromkeys(self._names)
+        if obj is not None:
+            values, present = obj.__dict__, obj.model_fields_set
+            for name, field, encode in self._columns:
+                value = values[field] if field in present else None
+                row[name] = None if value is None else encode(value)
+        for short, value in more.items():
+            row[mqis.PREFIX + short] = value
+        return row
+
+
+def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
+    """How an abstract value becomes that of a column, as `mqdssm.spark.mqis` reads it."""
+    kind = None if column.row is None else column.row.kind
+    if kind is Kind.BOOLEAN and column.codes is not None:
+        codes = {value: code for code, value in reversed(list(column.codes.items()))}
+        return codes.__getitem__
+    if kind is Kind.ENUMERATION:
+        return int
+    if column.first:
+        return lambda value: str(value[0]) if value else None
+    if kind is Kind.SID:
+        return SID.dump
+    if column.variant is Variant.CLSIDS:
+        if kind is Kind.BYTES:
+            return lambda value: [str(UUID(bytes_le=one)) for one in value]
+        return lambda value: [str(one) for one in value]
+    return str if column.variant is Variant.CLSID else lambda value: value
+
+
+def sequence(kind: int, number: int) -> bytes:
+    """The sequence number of a change: 8 bytes, the first the most significant ([MC-MQDSRP] 2.2.2)."""
+    return (kind << 40 | number + 1).to_bytes(8, "big")
+
+
+def service(manager: QueueManager) -> int:
+    """PROPID_QM_SERVICE ([MS-MQMQ] 2.3.2.9)."""
+    return compute.service_type(
+        routing_server=manager.routing_server,
+        remote_access_server=manager.remote_access_server,
+        directory_server=manager.directory_server,
+        directory_server_type=manager.directory_server_type,
+    )
+
+
+class Rows:
+    """Makes the rows of all tables.
+
+    Args:
+        plan: the enterprise.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._makers = {name: RowMaker(table) for name, table in MQIS_TABLES.items()}
+        self._nobody = str(GUID_NULL)
+
+    def enterprise(self, obj: Enterprise) -> MqisRow:
+        """A row of Enterprise."""
+        return self._makers["Enterprise"].row(
+            obj,
+            E_CSP_NAME="Microsoft Base Cryptographic Provider v1.0",
+            E_PECNAME=self._plan.machine_name(0),
+            E_PARTITIONID=self._nobody,
+            E_SEQNUM=sequence(6, 0),
+        )
+
+    def site(self, obj: Site, number: int, gate: QueueManager | None) -> MqisRow:
+        """A row of Site; the gate is its routing server, if it has one."""
+        return self._makers["Site"].row(
+            obj,
+            S_GATES=[] if gate is None else [str(gate.identifier)],
+            S_PSC="" if gate is None else gate.computer_name,
+            S_PARTITIONID=self._nobody,
+            S_SEQNUM=sequence(3, number),
+        )
+
+    def link(self, obj: RoutingLink, number: int, *, own_gates: bool = False) -> MqisRow:
+        """A row of RoutingLink; its gates are those of its sites unless it has its own ones."""
+        gates = [str(gate) for gate in obj.site_gate_identifier_list] if own_gates else None
+        return self._makers["RoutingLink"].row(
+            obj, L_GATES=gates, L_PARTITIONID=self._nobody, L_SEQNUM=sequence(8, number)
+        )
+
+    def network(self, number: int) -> MqisRow:
+        """A row of ConnectedNetwork: the IP network of a site."""
+        aces = [allow(EVERYONE, ConnectedNetworkAccess.GENERIC_READ)]
+        admins = self._plan.sid(security.DOMAIN_ADMINS_RID)
+        return self._makers["ConnectedNetwork"].row(
+            None,
+            CN_GUID=str(self._plan.guid("network", number)),
+            CN_NAME=f"{self._plan.place(number).name} {'IPX' if number % 10 == 9 else 'IP'}",
+            CN_PROTOCOLID=IPX if number % 10 == 9 else IP,
+            CN_PARTITIONID=self._nobody,
+            CN_SEQNUM=sequence(5, number),
+            CN_SECURITY=security.descriptor(admins, aces),
+        )
+
+    def machine(self, obj: QueueManager, number: int, site: int) -> MqisRow:
+        """A row of Machine."""
+        address = TA_IP + bytes((10, site % 256, number // 254 % 256, number % 254 + 1))
+        return self._makers["Machine"].row(
+            obj,
+            QM_SERVICE=service(obj),
+            QM_CNS=[str(self._plan.guid("network", site))],
+            QM_ADDRESS=address,
+            QM_PARTITIONID=str(self._plan.guid("site", site)),
+            QM_SEQNUM=sequence(2, number),
+        )
+
+    def queue(self, obj: Queue, ordinal: int, machine: int) -> MqisRow:
+        """A row of Queue."""
+        return self._makers["Queue"].row(
+            obj,
+            Q_SCOPE=ENTERPRISE_SCOPE,
+            Q_QMID=str(self._plan.guid("machine", machine)),
+            Q_PARTITIONID=str(self._plan.guid("site", self._plan.site_of(machine))),
+            Q_SEQNUM=sequence(1, ordinal),
+        )
+
+    def user(self, obj: User, number: int) -> MqisRow:
+        """A row of User."""
+        return self._makers["User"].row(obj, U_PARTITIONID=self._nobody, U_SEQNUM=sequence(7, number))
+
+    def deleted(self, number: int) -> MqisRow:
+        """A row of Deleted: a queue that is no more."""
+        site = self._plan.dice("deleted", number).below(self._plan.sites)
+        return self._makers["Deleted"].row(
+            None,
+            D_IDENTIFIER=str(self._plan.guid("deleted", number)),
+            D_OBJTYPE=mqis.QUEUE.object_type,
+            D_SCOPE=ENTERPRISE_SCOPE,
+            D_PARTITIONID=str(self._plan.guid("site", site)),
+            D_SEQNUM=sequence(4, number),
+        )
+
+    # -- all of a table, one after the other
+
+    def all_of(self, table: str) -> Iterator[MqisRow]:
+        """The rows of a table; one is made when the one before is written."""
+        return _ALL[table](self)
+
+    def enterprises(self) -> Iterator[MqisRow]:
+        """All rows of Enterprise."""
+        yield self.enterprise(elements.enterprise(self._plan))
+
+    def sites(self) -> Iterator[MqisRow]:
+        """All rows of Site."""
+        plan = self._plan
+        for number in range(plan.sites):
+            gate = elements.machine(plan, plan.gate(number)).manager
+            yield self.site(elements.site(plan, number), number, gate)
+
+    def links(self) -> Iterator[MqisRow]:
+        """All rows of RoutingLink."""
+        for number, ends in enumerate(self._plan.links()):
+            yield self.link(elements.link(self._plan, *ends), number)
+
+    def networks(self) -> Iterator[MqisRow]:
+        """All rows of ConnectedNetwork."""
+        return map(self.network, range(self._plan.sites))
+
+    def machines(self) -> Iterator[MqisRow]:
+        """All rows of Machine."""
+        for number in range(self._plan.machines):
+            manager = elements.machine(self._plan, number).manager
+            yield self.machine(manager, number, self._plan.site_of(number))
+
+    def queues(self) -> Iterator[MqisRow]:
+        """All rows of Queue."""
+        for number in range(self._plan.machines):
+            first = self._plan.queues_before(number)
+            for index, queue in enumerate(Queues(self._plan, number)):
+                yield self.queue(queue, first + index, number)
+
+    def users(self) -> Iterator[MqisRow]:
+        """All rows of User."""
+        for number in range(self._plan.users):
+            yield self.user(elements.user(self._plan, number), number)
+
+    def tombstones(self) -> Iterator[MqisRow]:
+        """All rows of Deleted."""
+        return map(self.deleted, range(-(-self._plan.queues // DELETED_IN)))
+
+
+_ALL: Final[Mapping[str, Callable[[Rows], Iterator[MqisRow]]]] = MappingProxyType(
+    {
+        "Enterprise": Rows.enterprises,
+        "Site": Rows.sites,
+        "RoutingLink": Rows.links,
+        "ConnectedNetwork": Rows.networks,
+        "Machine": Rows.machines,
+        "Queue": Rows.queues,
+        "User": Rows.users,
+        "Deleted": Rows.tombstones,
+    }
+)

@@ -1,0 +1,197 @@
+"""How large an enterprise is, and how its parts hang together: everything follows from numbers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.dn import DN
+from mqdssm.model.enums import DirectoryServerType
+from mqdssm.samples.dice import Dice, guid
+from mqdssm.samples.words import PLACES, Place
+from mqdssm.tables.ldif import SAMPLE_ROOT
+from mqdssm.wire.sid import Sid
+
+MACHINES_MAX: Final = 9_999_999  # a NetBIOS name has 15 characters
+FIRST_RID: Final = 1103
+SHARES: Final = (3, 1, 0, 2, 9, 1, 0, 4)
+"""How the queues are spread: of 20 queues these are on eight machines that follow each other."""
+
+
+class Role(NamedTuple):
+    """What a machine does.
+
+    Attributes:
+        routing: it is a routing server.
+        directory: the kind of directory server that it is; None: it is none.
+        supporting: dependent clients use it.
+        remote: it is a remote access server.
+        server: it has the operating system of a server.
+    """
+
+    routing: bool = False
+    directory: DirectoryServerType | None = None
+    supporting: bool = False
+    remote: bool = False
+    server: bool = False
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether mSMQSettings objects stand for it in its sites ([MS-MQDSSM] 3.1.6.20.1)."""
+        return self.routing or self.directory is not None or self.supporting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """An enterprise before anything of it is made.
+
+    Attributes:
+        sites: how many there are.
+        machines: how many; the first of them are the routing servers of the sites.
+        queues: how many, on all machines together.
+        users: how many.
+        seed: what distinguishes enterprises of one size.
+        root: DN of the root domain, of domain components.
+
+    Raises:
+        ConfigError: numbers that cannot be.
+    """
+
+    sites: int
+    machines: int
+    queues: int
+    users: int
+    seed: int
+    root: str = SAMPLE_ROOT
+
+    def __post_init__(self) -> None:
+        if self.sites < 1 or self.queues < 0 or self.users < 0:
+            raise ConfigError("an enterprise needs at least one site, and no number is negative")
+        if self.machines < self.sites:
+            raise ConfigError(
+                f"{self.machines} machines are too few for {self.sites} sites: each needs a routing server"
+            )
+        if self.machines > MACHINES_MAX:
+            raise ConfigError(f"{self.machines} machines are too many: {MACHINES_MAX} names are possible")
+        try:
+            kinds = {kind.upper() for rdn in self.root_dn.rdns for kind, _ in rdn}
+        except ValueError as error:
+            raise ConfigError(f"{self.root!r} is no root of a directory: {error}") from error
+        if kinds != {"DC"}:
+            raise ConfigError(f"the root of the directory must be like {SAMPLE_ROOT}, not {self.root!r}")
+
+    @cached_property
+    def root_dn(self) -> DN:
+        """The root domain."""
+        return DN.parse(self.root)
+
+    @cached_property
+    def domain(self) -> str:
+        """The name of the root domain, as ``example.com``."""
+        return ".".join(value for rdn in self.root_dn.rdns for _, value in rdn).lower()
+
+    def dice(self, *names: object) -> Dice:
+        """The choices about one part of the enterprise."""
+        return Dice(self.seed, *names)
+
+    def guid(self, *names: object) -> UUID:
+        """The GUID of one part of the enterprise."""
+        return guid(self.seed, *names)
+
+    # -- accounts
+
+    @cached_property
+    def domain_sid(self) -> Sid:
+        """SID of the domain."""
+        dice = self.dice("domain")
+        return Sid.of(5, 21, *(dice.between(2**30, 2**32 - 1) for _ in range(3)))
+
+    def sid(self, rid: int) -> Sid:
+        """SID of an account of the domain."""
+        return Sid.of(5, *self.domain_sid.subauthorities, rid)
+
+    def user_sid(self, number: int) -> Sid:
+        """SID of a user."""
+        return self.sid(FIRST_RID + 2 * number)
+
+    def computer_sid(self, number: int) -> Sid:
+        """SID of the computer of a machine."""
+        return self.sid(FIRST_RID + 1 + 2 * number)
+
+    # -- sites
+
+    def place(self, site: int) -> Place:
+        """Name and code of a site; no two sites have the same name."""
+        again, index = divmod(site, len(PLACES))
+        found = PLACES[index]
+        return Place(f"{found.name}-{again + 1}", found.code) if again else found
+
+    def links(self) -> Iterator[tuple[int, int]]:
+        """The pairs of sites that are linked: every site is reached from the first one."""
+        for site in range(1, self.sites):
+            dice = self.dice("link", site)
+            first = min(dice.below(site), dice.below(site))
+            yield first, site
+            if site >= 3 and dice.one_in(3):
+                yield (first + 1 + dice.below(site - 1)) % site, site
+
+    def gate(self, site: int) -> int:
+        """The machine through which a site is reached: its routing server."""
+        return site
+
+    # -- machines
+
+    def site_of(self, machine: int) -> int:
+        """The site of a machine; the first sites are the largest."""
+        if machine < self.sites:
+            return machine
+        dice = self.dice("site of", machine)
+        return min(dice.below(self.sites), dice.below(self.sites))
+
+    def role(self, machine: int) -> Role:
+        """What a machine does: the first one is the primary controller of the enterprise."""
+        if machine == 0:
+            return Role(
+                routing=True, directory=DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER, server=True
+            )
+        if machine < self.sites:
+            return Role(routing=True, directory=DirectoryServerType.PRIMARY_SITE_CONTROLLER, server=True)
+        draw = self.dice("role", machine).below(100)
+        if draw < 2:
+            return Role(routing=True, directory=DirectoryServerType.BACKUP_SITE_CONTROLLER, server=True)
+        if draw < 4:
+            return Role(routing=True, server=True)
+        if draw < 7:
+            return Role(supporting=True, server=True)
+        return Role(remote=draw == 7, server=draw < 45)
+
+    def machine_name(self, machine: int, role: Role | None = None, site: int | None = None) -> str:
+        """The NetBIOS name of a machine, at most 15 characters.
+
+        Args:
+            machine: its number.
+            role: what it does, where that does not follow from the number.
+            site: its site, where that does not follow from the number.
+        """
+        role = role or self.role(machine)
+        kind = "MQ" if role.routing else "SRV" if role.server else "WS"
+        return f"{self.place(self.site_of(machine) if site is None else site).code}-{kind}{machine:04}"
+
+    def routing_server(self, machine: int) -> int | None:
+        """The machine that routes for another one; None where it talks to everybody directly."""
+        if self.role(machine).routing or self.dice("direct", machine).below(10) < 3:
+            return None
+        return self.gate(self.site_of(machine))
+
+    # -- queues
+
+    def queues_before(self, machine: int) -> int:
+        """How many queues the machines before one have."""
+        return self.queues * _weight(machine) // _weight(self.machines)
+
+
+def _weight(machine: int) -> int:
+    rounds, rest = divmod(machine, len(SHARES))
+    return rounds * sum(SHARES) + sum(SHARES[:rest])

@@ -1,0 +1,132 @@
+"""Planted objects as entries and as rows, with the truth about them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
+from mqdssm.samples import elements
+from mqdssm.samples.entries import Entries, Entry
+from mqdssm.samples.faults import Extra, Planted, Stage, Truth, value_of
+from mqdssm.samples.mqis import MqisRow, Rows
+from mqdssm.tables import places
+from mqdssm.tables.mqis import MQIS_TABLES
+
+_ORDER: Final = ("enterprise", "site", "user", "queue-manager", "queue", "routing-link")
+"""Parents first."""
+_TABLES: Final = {table.type_name: table for table in MQIS_TABLES.values() if table.type_name}
+
+
+def _in_order(stage: Stage) -> list[Extra]:
+    return sorted(stage.extras, key=lambda extra: _ORDER.index(extra.type))
+
+
+# -- LDIF
+
+
+def planted_entries(
+    planted: Iterable[Planted], entries: Entries
+) -> Iterator[tuple[list[Entry], list[Truth]]]:
+    """The entries of each planted object, and what must be found about them."""
+    for fault, stage in planted:
+        _refer(stage, entries)
+        for extra in _in_order(stage):
+            made = _entries_of(stage, extra, entries)
+            if not extra.faulty:
+                yield list(made.values()), []
+                continue
+            if fault.ldif is not None:
+                fault.ldif(stage, made)
+            found = made[fault.type]
+            _override(found, fault.ldap or {}, stage)
+            guid = None if found.guid is None else str(found.guid)
+            yield list(made.values()), [Truth(fault.rule, fault.type, guid, _text_of(found.dn))]
+
+
+def _text_of(dn: DN) -> str:
+    """The text of a DN, the types in lower case as slapd writes them."""
+    return str(DN.of(*((kind.lower(), value) for ((kind, value),) in dn.rdns)))
+
+
+def _refer(stage: Stage, entries: Entries) -> None:
+    """Let references to planted sites and machines be found."""
+    root = stage.plan.root_dn
+    for extra in stage.extras:
+        if isinstance(extra.obj, Site):
+            entries.refer(extra.guid, places.site_dn(root, stage.plan.place(extra.number).name))
+        elif isinstance(extra.obj, QueueManager) and extra.made:
+            name = stage.plan.machine_name(extra.number, extra.made.role, extra.site)
+            entries.refer(extra.guid, places.queue_manager_dn(root, name))
+
+
+def _entries_of(stage: Stage, extra: Extra, entries: Entries) -> dict[str, Entry]:
+    obj = extra.obj
+    match obj:
+        case Queue():
+            return {"queue": entries.queue(obj)}
+        case User():
+            return {"user": entries.user(obj, elements.user_name(stage.plan, extra.number))}
+        case Site():
+            site, servers = entries.site(obj)
+            return {"site": site, "servers": servers}
+        case RoutingLink():
+            return {"routing-link": entries.link(obj)}
+        case Enterprise():
+            return {"enterprise": entries.enterprise(obj)}
+        case _:
+            return _machine(stage, extra, entries)
+
+
+def _machine(stage: Stage, extra: Extra, entries: Entries) -> dict[str, Entry]:
+    if extra.made is None:
+        raise ValueError(f"{extra.type} {extra.number} is no machine")
+    computer, manager = entries.machine(extra.made)
+    made = {"computer": computer, "queue-manager": manager}
+    if extra.settings:
+        site = stage.plan.place(extra.site).name
+        made["server"], made["settings"] = entries.settings(extra.made, manager, site)
+    return made
+
+
+def _override(entry: Entry, wrong: Mapping[str, Any], stage: Stage) -> None:
+    for attribute, value in wrong.items():
+        found = value_of(value, stage)
+        if found is None:
+            entry.values.pop(attribute, None)
+        else:
+            entry.values[attribute] = (found,) if isinstance(found, bytes) else found
+
+
+# -- tables
+
+
+def planted_rows(planted: Iterable[Planted], rows: Rows) -> Iterator[tuple[str, MqisRow, list[Truth]]]:
+    """The name of the table, the row of each planted object, and what must be found about it."""
+    for fault, stage in planted:
+        for extra in _in_order(stage):
+            table = _TABLES[extra.type]
+            row = _row_of(extra, rows)
+            if not extra.faulty:
+                yield table.name, row, []
+                continue
+            row |= {name: value_of(value, stage) for name, value in fault.mqis.items()}
+            yield table.name, row, [Truth(fault.rule, fault.type, row[table.key], None)]
+
+
+def _row_of(extra: Extra, rows: Rows) -> MqisRow:
+    obj = extra.obj
+    match obj:
+        case Queue():
+            return rows.queue(obj, extra.number, extra.machine)
+        case User():
+            return rows.user(obj, extra.number)
+        case Site():
+            return rows.site(obj, extra.number, extra.gate)
+        case RoutingLink():
+            return rows.link(obj, extra.number, own_gates=True)
+        case QueueManager():
+            return rows.machine(obj, extra.number, extra.site)
+        case Enterprise():
+            return rows.enterprise(obj)
+        case _:
+            raise ValueError(f"there is no table for {extra.type}")

@@ -1,0 +1,101 @@
+"""The queues of a sample enterprise, machine by machine."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from mqdssm.model.elements import QUOTA_UNLIMITED, Queue
+from mqdssm.model.enums import PrivacyLevel
+from mqdssm.model.queuenames import lower_each
+from mqdssm.samples import security, words
+from mqdssm.samples.dice import Dice
+from mqdssm.samples.elements import times
+from mqdssm.samples.plan import Plan
+
+LONG_IN: Final = 50  # one queue name in so many is longer than 63 characters
+MULTICAST_IN: Final = 100
+OWNERS: Final = 3  # users who own queues on one machine
+PRIVACY: Final = (PrivacyLevel.OPTIONAL, PrivacyLevel.OPTIONAL, PrivacyLevel.NONE, PrivacyLevel.BODY)
+QUOTAS: Final = (QUOTA_UNLIMITED, QUOTA_UNLIMITED, 1024, 65_536, 1_048_576, 3_000_000_000)
+PRIORITIES: Final = (0, 0, 0, 0, 1, 3, -2, 100, -32_768, 32_767)
+NAMES: Final = len(words.AREAS) * len(words.STEPS) * len(words.VARIANTS)
+STRIDE: Final = 37  # divides NAMES not: every combination of words comes once
+
+
+class Queues:
+    """The queues of one machine.
+
+    Args:
+        plan: the enterprise.
+        machine: number of the machine.
+    """
+
+    def __init__(self, plan: Plan, machine: int) -> None:
+        self._plan = plan
+        self._machine = machine
+        self._prefix = f"{lower_each(plan.machine_name(machine))}\\"
+        self._place = plan.place(plan.site_of(machine)).name
+        self._first_name = plan.dice("names", machine).below(NAMES)
+        self._security = cache(self._make_security)
+
+    def __iter__(self) -> Iterator[Queue]:
+        """Every queue that the plan has on the machine."""
+        first = self._plan.queues_before(self._machine)
+        for ordinal in range(first, self._plan.queues_before(self._machine + 1)):
+            yield self.queue(ordinal, number=ordinal - first)
+
+    def queue(self, ordinal: int, *, number: int | None = None, name: str | None = None) -> Queue:
+        """One queue.
+
+        Args:
+            ordinal: which of all queues.
+            number: which of the machine's queues; its name follows from it.
+            name: the name, instead.
+        """
+        dice = self._plan.dice("queue", ordinal)
+        area, multicast = dice.of(words.AREAS), dice.one_in(MULTICAST_IN)
+        values: dict[str, Any] = {
+            "identifier": self._plan.guid("queue", ordinal),
+            "label": dice.of(words.LABEL_FORMS).format(
+                area=area, step=dice.of(words.STEPS), site=self._place
+            ),
+            **times(dice),
+            "type": self._plan.guid("type", area),
+            "pathname": self._prefix + (name or self._name(number or 0, dice)),
+            "journaling": dice.one_in(3),
+            "quota": dice.of(QUOTAS),
+            "journal_quota": dice.of(QUOTAS),
+            "authentication": dice.one_in(6),
+            "privacy_level": dice.of(PRIVACY),
+            "transactional": not multicast and dice.one_in(3),  # MSMQ allows no transactions by multicast
+            "multicast_address": _multicast(dice) if multicast else "",
+            "security": self._security(dice.below(OWNERS + 1), dice.below(security.QUEUE_FORMS)),
+            "base_priority": dice.of(PRIORITIES),
+        }
+        return Queue.from_directory(values)
+
+    def _name(self, number: int, dice: Dice) -> str:
+        """The name of the n-th queue of the machine: no two are the same."""
+        again, index = divmod(number, NAMES)
+        index, area = divmod((self._first_name + STRIDE * index) % NAMES, len(words.AREAS))
+        variant, step = divmod(index, len(words.STEPS))
+        name = (
+            f"{words.AREAS[area]}.{words.STEPS[step]}{words.VARIANTS[variant]}{f'.{again}' if again else ''}"
+        )
+        if dice.one_in(LONG_IN):
+            return f"{words.LONG_PREFIX}{name}{dice.of(words.LONG_SUFFIXES)}"
+        return name
+
+    def _make_security(self, owner: int, form: int) -> bytes:
+        """A descriptor of this machine's queues: its few owners have many of them."""
+        plan = self._plan
+        sid = plan.sid(security.DOMAIN_ADMINS_RID)
+        if owner < OWNERS and plan.users:
+            sid = plan.user_sid((self._machine * OWNERS + owner) % plan.users)
+        return security.queue_security(
+            sid, plan.computer_sid(self._machine), plan.sid(security.DOMAIN_USERS_RID), form
+        )
+
+
+def _multicast(dice: Dice) -> str:
+    return f"234.{dice.below(256)}.{dice.below(256)}.{dice.between(1, 254)}:{dice.between(1024, 65_535)}"

@@ -1,0 +1,68 @@
+"""Security descriptors of sample objects, with MSMQ's own access masks ([MS-MQMQ] 2.2.23 to 2.2.26)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from mqdssm.samples.plan import Plan
+from mqdssm.wire.dtyp import EVERYONE, Ace, SecurityDescriptor, Sid, allow, deny
+from mqdssm.wire.masks import EnterpriseAccess, MachineAccess, QueueAccess, SiteAccess
+from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS, BUILTIN_GUESTS
+
+DOMAIN_ADMINS_RID: Final = 512
+DOMAIN_USERS_RID: Final = 513
+QUEUE_FORMS: Final = 3
+
+
+def descriptor(owner: Sid | None, aces: Iterable[Ace] | None, group: Sid | None = None) -> bytes:
+    """A self-relative descriptor; no `aces` is no DACL."""
+    return bytes(SecurityDescriptor.build(owner=owner, group=group, dacl=aces))
+
+
+def enterprise_security(plan: Plan) -> bytes:
+    """Everyone may look, the administrators may do everything."""
+    admins = plan.sid(DOMAIN_ADMINS_RID)
+    return descriptor(
+        admins,
+        [allow(EVERYONE, EnterpriseAccess.GENERIC_READ), allow(admins, EnterpriseAccess.GENERIC_ALL)],
+        plan.sid(DOMAIN_USERS_RID),
+    )
+
+
+def site_security(plan: Plan) -> bytes:
+    """Everyone may look, the administrators may do everything."""
+    admins = plan.sid(DOMAIN_ADMINS_RID)
+    return descriptor(
+        admins,
+        [allow(EVERYONE, SiteAccess.GENERIC_READ), allow(admins, SiteAccess.GENERIC_ALL)],
+        plan.sid(DOMAIN_USERS_RID),
+    )
+
+
+def machine_security(plan: Plan, machine: int) -> bytes:
+    """As [MS-MQDSSM] 3.1.6.1.1.8 has it, for a machine that an administrator has set up."""
+    admins, own = plan.sid(DOMAIN_ADMINS_RID), plan.computer_sid(machine)
+    aces = [
+        allow(EVERYONE, MachineAccess.WORLD_RIGHTS),
+        allow(own, MachineAccess.GENERIC_ALL),
+        allow(admins, MachineAccess.GENERIC_ALL),
+    ]
+    return descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
+
+
+def queue_security(owner: Sid, computer: Sid, users: Sid, form: int) -> bytes:
+    """A queue's descriptor.
+
+    Args:
+        owner: who may do everything, besides the computer and the administrators.
+        computer: SID of the queue's computer.
+        users: SID of the users of the domain.
+        form: 0: everybody may send; 1: guests may not; 2: users of the domain may send and peek.
+    """
+    world = allow(EVERYONE, QueueAccess.GENERIC_WRITE)
+    aces = [
+        [world],
+        [deny(BUILTIN_GUESTS, QueueAccess.GENERIC_ALL), world],
+        [allow(users, QueueAccess.GENERIC_WRITE | QueueAccess.PEEK_MESSAGE)],
+    ][form]
+    full = [allow(sid, QueueAccess.GENERIC_ALL) for sid in (computer, owner, BUILTIN_ADMINISTRATORS)]
+    return descriptor(owner, aces + full, users)

@@ -1,0 +1,201 @@
+"""The files of MQIS tables: which there are, and what they hold, cell by cell as it is written."""
+
+import csv
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.tables.mqis import MQIS_TABLES, PREFIX, MqisColumn, MqisTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+FORMS: Final = ("parquet", "csv", "jsonl")
+BROKEN: Final = "__broken"
+"""Column with the text of a line that could not be taken apart."""
+_EMPTY: Final = "\ue000"  # no text holds it (private use); Spark cannot tell an empty text from NULL itself
+_BY_NAME: Final = {name.lower(): table for name, table in MQIS_TABLES.items()}
+_EXPECTED: Final = (
+    f"expected are {', '.join(f'{name}.{FORMS[0]}' for name in MQIS_TABLES)} (or .csv, .jsonl, or folders of "
+    "such parts)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """The files of one table.
+
+    Attributes:
+        table: which one.
+        form: parquet, csv or jsonl.
+        path: the file, or the folder of its parts.
+        files: all of them.
+    """
+
+    table: MqisTable
+    form: str
+    path: Path
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RawTable:
+    """What a table holds, nothing decoded.
+
+    Attributes:
+        table: which one.
+        frame: its cells; columns are called as the table calls them, others are left out.
+        columns: those that are there.
+        others: names of columns that MQIS does not have, which are left out.
+    """
+
+    table: MqisTable
+    frame: "DataFrame"
+    columns: tuple[MqisColumn, ...]
+    others: tuple[str, ...]
+
+
+def find_tables(folder: Path) -> dict[str, TableFiles]:
+    """Find the tables in a folder, in the order of `MQIS_TABLES`.
+
+    A table is a file ``Queue.parquet``, ``Queue.csv`` or ``Queue.jsonl``, or a folder of that name, with or
+    without the ending, that holds parts of one form. Upper and lower case are the same.
+
+    Raises:
+        ConfigError: there is no such folder, no table in it, or two that are one table.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is no folder of MQIS tables: {_EXPECTED}")
+    found: dict[str, TableFiles] = {}
+    for path in sorted(folder.iterdir()):
+        stem, _, ending = path.name.partition(".")
+        table = _BY_NAME.get(stem.lower())
+        if table is None or (ending and ending.lower() not in FORMS) or (path.is_file() and not ending):
+            continue
+        if table.name in found:
+            raise ConfigError(
+                f"{folder} holds table {table.name} twice: {found[table.name].path.name} and {path.name}"
+            )
+        found[table.name] = _files_of(table, path)
+    if not found:
+        raise ConfigError(f"{folder} holds no table of MQIS: {_EXPECTED}")
+    return {name: found[name] for name in MQIS_TABLES if name in found}
+
+
+def _files_of(table: MqisTable, path: Path) -> TableFiles:
+    if path.is_file():
+        return TableFiles(table, path.suffix[1:].lower(), path, (path,))
+    parts = tuple(part for part in sorted(path.iterdir()) if part.is_file() and part.name[0] not in "._")
+    forms = {part.suffix[1:].lower() for part in parts}
+    if len(forms) != 1 or not forms <= set(FORMS):
+        shown = ", ".join(sorted(forms)) or "nothing"
+        raise ConfigError(f"{path} must hold parts of one form ({', '.join(FORMS)}), it holds {shown}")
+    return TableFiles(table, forms.pop(), path, parts)
+
+
+def read_table(spark: "SparkSession", files: TableFiles) -> RawTable:
+    """Read a table without decoding anything.
+
+    Raises:
+        ConfigError: it lacks the column of the objects' GUIDs, has a property that MQIS does not know, or
+            its parts differ.
+    """
+    if files.form == "parquet":
+        frame = spark.read.parquet(*map(str, files.files))
+    elif files.form == "csv":
+        frame = _read_csv(spark, files)
+    else:
+        frame = _read_lines(spark, files)
+    return _named(files, frame)
+
+
+def _read_csv(spark: "SparkSession", files: TableFiles) -> "DataFrame":
+    from pyspark.sql import functions as F  # noqa: N812  what everybody calls it
+
+    headers = {_header(file) for file in files.files}
+    if len(headers) != 1:
+        raise ConfigError(f"the parts of {files.path} have different columns")
+    # a line end within quotes belongs to its value; nothing at all is NULL, two quotes are an empty text
+    frame = (
+        spark.read.schema(_texts(headers.pop()))
+        .options(header=True, multiLine=True, quote='"', escape='"', nullValue="", emptyValue=_EMPTY)
+        .options(mode="PERMISSIVE", columnNameOfCorruptRecord=BROKEN, encoding="UTF-8")
+        .csv([str(file) for file in files.files])
+    )
+    cells = ((name, F.col(_quoted(name))) for name in frame.columns)
+    return frame.select(*(F.when(cell == _EMPTY, "").otherwise(cell).alias(name) for name, cell in cells))
+
+
+def _header(file: Path) -> tuple[str, ...]:
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            return tuple(next(csv.reader(lines), ()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"{file} cannot be read as CSV: {error}") from error
+
+
+def _read_lines(spark: "SparkSession", files: TableFiles) -> "DataFrame":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    paths = [str(file) for file in files.files]
+    # all lines are asked for their keys: one that comes late would be lost otherwise
+    keys = spark.read.text(paths).select(F.explode(F.json_object_keys("value")).alias("key")).distinct()
+    names = sorted(str(row["key"]) for row in keys.collect())
+    return (
+        spark.read.schema(_texts(names))
+        .options(mode="PERMISSIVE", columnNameOfCorruptRecord=BROKEN)
+        .json(paths)
+    )
+
+
+def _texts(names: Sequence[str]) -> str:
+    quoted = ("`" + name.replace("`", "``") + "` string" for name in (*names, BROKEN))
+    return ", ".join(quoted)
+
+
+def _named(files: TableFiles, frame: "DataFrame") -> RawTable:
+    """Call columns as the table does."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    known = _known(files, [name for name in frame.columns if name != BROKEN])
+    if files.table.key not in known:
+        raise ConfigError(
+            f"{files.path} has no column {files.table.key}, which holds the GUIDs of the objects; it has "
+            f"{', '.join(frame.columns) or 'none'}"
+        )
+    columns = tuple(column for column in files.table.columns if column.name in known)
+    picked = [F.col(_quoted(known[column.name])).alias(column.name) for column in columns]
+    if BROKEN in frame.columns:
+        picked.append(F.col(BROKEN))
+    left_out = tuple(name for name in frame.columns if name not in known.values() and name != BROKEN)
+    if left_out:
+        log.warning("%s: columns that MQIS does not have are left out: %s", files.path, ", ".join(left_out))
+    return RawTable(files.table, frame.select(*picked), columns, left_out)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _known(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
+    """The table's names of columns, and how they are written in the file."""
+    of_table = {column.name for column in files.table.columns}
+    known: dict[str, str] = {}
+    for name in names:
+        wanted = name.strip().upper()
+        if wanted in known:
+            raise ConfigError(f"{files.path} has column {wanted} twice: {known[wanted]} and {name}")
+        if wanted in of_table:
+            known[wanted] = name
+        elif wanted.startswith(PREFIX):
+            # most likely misspelt: to leave it out would lose what it holds
+            close = get_close_matches(wanted, of_table, 1)
+            hint = f": did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"{files.path} has column {name}, which table {files.table.name} has not{hint}")
+    return known

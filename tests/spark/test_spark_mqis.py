@@ -1,0 +1,253 @@
+"""MQIS tables as frames: equal to the objects that they hold, whatever the form; bad cells are reported."""
+
+import base64
+import json
+from pathlib import Path
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mqdssm.errors import ConfigError
+from mqdssm.samples import elements
+from mqdssm.samples.forms import SampleForm, TableForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import Plan
+from mqdssm.samples.queues import Queues
+from mqdssm.spark.arrow import batches
+from mqdssm.spark.columns import TYPES, columns_of
+from mqdssm.spark.mqis import mqis_frames
+from mqdssm.wire.sid import Sid
+
+pytestmark = pytest.mark.spark
+
+PLAN = Plan(sites=4, machines=30, queues=400, users=12, seed=3)
+OBJECTS = {
+    "enterprise": [elements.enterprise(PLAN)],
+    "site": [elements.site(PLAN, number) for number in range(4)],
+    "routing-link": [elements.link(PLAN, *ends) for ends in PLAN.links()],
+    "queue-manager": [elements.machine(PLAN, number).manager for number in range(30)],
+    "queue": [queue for number in range(30) for queue in Queues(PLAN, number)],
+    "user": [elements.user(PLAN, number) for number in range(12)],
+}
+ABSENT = {
+    "enterprise": {"NonLDAPCapableQueueManagerNotification"},
+    "site": {"FullPath"},
+    "routing-link": {"FullPath"},
+    "queue-manager": {"Clustered", "FullPath", "OperatingSystemVersion", "QualifiedComputerName"},
+    "queue": {"DirectoryPath", "FullPath", "QualifiedPathname"},
+    "user": {"FullPath"},
+}
+GUID = "01234567-89ab-cdef-0123-456789abcdef"
+OTHER = "11111111-2222-3333-4444-555555555555"
+
+
+def rows_of(frame):
+    return sorted(frame.toArrow().to_pylist(), key=lambda row: row["Identifier"] or "")
+
+
+@pytest.mark.parametrize("form", TableForm)
+def test_frames_hold_the_objects_that_were_written(spark, tmp_path, form):
+    generate(PLAN, tmp_path / "x", SampleForm.MQIS, table_form=form)
+    frames = mqis_frames(spark, tmp_path / "x")
+    assert frames.keys() == OBJECTS.keys()
+    for name, frame in frames.items():
+        columns = columns_of(TYPES[name])
+        assert {column.name for column in columns} - set(frame.columns) == ABSENT[name]
+        assert frame.columns[-1] == "Unreadable"
+        present = [column for column in columns if column.name in frame.columns]
+        assert [column.name for column in present] == frame.columns[:-1]
+        wanted = pa.Table.from_batches(batches(OBJECTS[name], present))
+        got = frame.drop("Unreadable").toArrow()
+        assert got.schema.types == wanted.schema.types
+        assert rows_of(frame.drop("Unreadable")) == sorted(
+            wanted.to_pylist(), key=lambda row: row["Identifier"]
+        )
+        assert frame.where("Unreadable is not null").count() == 0
+
+
+def write_jsonl(folder: Path, name: str, *rows) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def only(frame):
+    (row,) = rows_of(frame)
+    return row
+
+
+BAD_CELLS = {
+    "PROPID_Q_TYPE": ("{" + GUID, "Type"),
+    "PROPID_Q_JOURNAL": (7, "Journaling"),
+    "PROPID_Q_QUOTA": ("1e3", "Quota"),
+    "PROPID_Q_CREATE_TIME": (-99_999_999_999, "CreateTime"),
+    "PROPID_Q_SECURITY": ("AAA", "Security"),
+    "PROPID_Q_BASEPRIORITY": ("", "BasePriority"),
+}
+
+
+def test_cells_that_cannot_be_read_are_null_and_listed(spark, tmp_path):
+    bad = {column: value for column, (value, _) in BAD_CELLS.items()}
+    row = {"PROPID_Q_INSTANCE": GUID, "PROPID_Q_LABEL": "fine", **bad}
+    write_jsonl(tmp_path / "x", "queue.jsonl", row)
+    found = only(mqis_frames(spark, tmp_path / "x")["queue"])
+    assert {one.partition(":")[0] for one in found["Unreadable"]} == {adm for _, adm in BAD_CELLS.values()}
+    assert all(found[adm] is None for _, adm in BAD_CELLS.values())
+    assert found["Label"] == "fine"
+    assert "Journaling: 7 is no 0 or 1 (PROPID_Q_JOURNAL)" in found["Unreadable"]
+    assert "Quota: 1e3 is no VT_UI4 (PROPID_Q_QUOTA)" in found["Unreadable"]
+
+
+def test_numbers_out_of_range_stay_for_the_rules_that_name_them(spark, tmp_path):
+    row = {
+        "PROPID_Q_INSTANCE": GUID,
+        "PROPID_Q_QUOTA": 5_000_000_000,
+        "PROPID_Q_JOURNAL_QUOTA": -1,  # a signed column of a database
+        "PROPID_Q_PRIV_LEVEL": 7,
+        "PROPID_Q_BASEPRIORITY": 40_000,
+    }
+    write_jsonl(tmp_path / "x", "Queue.jsonl", row)
+    found = only(mqis_frames(spark, tmp_path / "x")["queue"])
+    assert found["Unreadable"] is None
+    assert (found["Quota"], found["JournalQuota"]) == (5_000_000_000, 2**32 - 1)
+    assert (found["PrivacyLevel"], found["BasePriority"]) == ("7", 40_000)
+
+
+def test_guids_and_lists_in_all_their_forms(spark, tmp_path):
+    machine = {
+        "PROPID_QM_MACHINE_ID": "{" + GUID.upper() + "}",
+        "PROPID_QM_SITE_ID": OTHER,
+        "PROPID_QM_OUTFRS": json.dumps([GUID, OTHER]),  # a text that holds a list
+        "PROPID_QM_INFRS": [GUID, "nonsense"],
+    }
+    write_jsonl(tmp_path / "x", "Machine.jsonl", machine)
+    found = only(mqis_frames(spark, tmp_path / "x")["queue-manager"])
+    assert found["Identifier"] == GUID
+    assert found["SiteIdentifierList"] == [OTHER]
+    assert found["OutRoutingServerIdentifierList"] == [GUID, OTHER]
+    assert found["InRoutingServerIdentifierList"] is None
+    assert [one.partition(":")[0] for one in found["Unreadable"]] == ["InRoutingServerIdentifierList"]
+
+
+def test_parquet_may_hold_guids_as_octets(spark, tmp_path):
+    (tmp_path / "x").mkdir()
+    table = pa.table({"PROPID_Q_INSTANCE": [UUID(GUID).bytes_le, b"short"], "PROPID_Q_LABEL": ["a", "b"]})
+    pq.write_table(table, tmp_path / "x" / "Queue.parquet")
+    rows = {row["Label"]: row for row in mqis_frames(spark, tmp_path / "x")["queue"].toArrow().to_pylist()}
+    assert rows["a"]["Identifier"] == GUID
+    assert rows["b"]["Identifier"] is None
+    assert rows["b"]["Unreadable"] == ["Identifier: 73686F7274 is no VT_CLSID (PROPID_Q_INSTANCE)"]
+
+
+SIDS = ["S-1-1-0", "S-1-5-21-4294967295-0-7-500", "S-1-0", "S-1-0x123456789ABC-1", f"S-1-5{'-7' * 15}"]
+
+
+def test_sids_are_written_as_their_text(spark, tmp_path):
+    images = {sid: bytes(Sid(sid)) for sid in SIDS}
+    wrong = [
+        b"",
+        b"\x01",
+        images["S-1-1-0"] + b"\0",
+        b"\x02" + images["S-1-1-0"][1:],
+        b"\x01\x10" + bytes(70),
+    ]
+    rows = [
+        {"PROPID_U_ID": str(UUID(int=number + 1)), "PROPID_U_SID": base64.b64encode(image).decode()}
+        for number, image in enumerate([*images.values(), *wrong])
+    ]
+    write_jsonl(tmp_path / "x", "User.jsonl", *rows)
+    found = rows_of(mqis_frames(spark, tmp_path / "x")["user"])
+    assert [row["SecurityIdentifier"] for row in found] == [*SIDS, *[None] * len(wrong)]
+    assert [row["Unreadable"] is None for row in found] == [True] * len(SIDS) + [False] * len(wrong)
+
+
+def test_service_bits_are_the_roles(spark, tmp_path):
+    rows = [
+        {"PROPID_QM_MACHINE_ID": str(UUID(int=bits + 1)), "PROPID_QM_SERVICE": bits}
+        for bits in (0, 1, 2, 5, 8, 16)
+    ]
+    write_jsonl(tmp_path / "x", "Machine.jsonl", *rows)
+    found = rows_of(mqis_frames(spark, tmp_path / "x")["queue-manager"])
+    names = ("RoutingServer", "DirectoryServer", "DirectoryServerType", "RemoteAccessServer")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        (False, False, None, False),
+        (True, False, None, False),
+        (False, True, "BackupSiteController", False),
+        (True, True, "PrimarySiteController", False),
+        (False, True, "PrimaryEnterpriseController", False),
+        (False, False, None, True),
+    ]
+
+
+def test_gates_of_a_site_go_to_its_links(spark, tmp_path):
+    one, two, gate, other = (str(UUID(int=number)) for number in (1, 2, 3, 4))
+    sites = [
+        {"PROPID_S_SITEID": one, "PROPID_S_GATES": [gate]},
+        {"PROPID_S_SITEID": two, "PROPID_S_GATES": [other]},
+    ]
+    write_jsonl(tmp_path / "x", "Site.jsonl", *sites)
+    link = {"PROPID_L_NEIGHBOR1": one, "PROPID_L_NEIGHBOR2": two, "PROPID_L_COST": 3}
+    links = [
+        {"PROPID_L_ID": str(UUID(int=5)), **link},
+        {"PROPID_L_ID": str(UUID(int=6)), **link, "PROPID_L_NEIGHBOR2": GUID},
+        {"PROPID_L_ID": str(UUID(int=7)), **link, "PROPID_L_GATES": [GUID], "PROPID_L_ACTUAL_COST": 9},
+    ]
+    write_jsonl(tmp_path / "x", "RoutingLink.jsonl", *links)
+    found = rows_of(mqis_frames(spark, tmp_path / "x")["routing-link"])
+    assert [row["SiteGateIdentifierList"] for row in found] == [[gate, other], [gate], [GUID]]
+    assert [row["ActualCost"] for row in found] == [3, 3, 9]
+
+
+def test_lines_that_cannot_be_taken_apart_are_listed(spark, tmp_path):
+    (tmp_path / "x").mkdir()
+    file = tmp_path / "x" / "Queue.jsonl"
+    file.write_text(json.dumps({"PROPID_Q_INSTANCE": GUID}) + "\n{broken\n")
+    rows = mqis_frames(spark, tmp_path / "x")["queue"].toArrow().to_pylist()
+    assert [row["Unreadable"] for row in rows if row["Identifier"] is None] == [
+        ["row: it cannot be taken apart: {broken"]
+    ]
+
+
+def test_texts_keep_quotes_line_ends_and_emptiness_in_csv(spark, tmp_path):
+    (tmp_path / "x").mkdir()
+    lines = [
+        "PROPID_Q_INSTANCE,PROPID_Q_LABEL",
+        f'{GUID},"a ""b"", c\nd\\"',
+        f'{OTHER},""',
+        f"{UUID(int=9)},",
+    ]
+    (tmp_path / "x" / "QUEUE.csv").write_text("\n".join(lines) + "\n")
+    found = {r["Identifier"]: r["Label"] for r in rows_of(mqis_frames(spark, tmp_path / "x")["queue"])}
+    assert found == {GUID: 'a "b", c\nd\\', OTHER: "", str(UUID(int=9)): None}
+
+
+def test_parts_in_a_folder_are_one_table(spark, tmp_path):
+    for number in range(3):
+        (tmp_path / "x" / "Queue").mkdir(parents=True, exist_ok=True)
+        row = {"PROPID_Q_INSTANCE": str(UUID(int=number + 1)), "propid_q_label": f"part {number}"}
+        write_jsonl(tmp_path / "x" / "Queue", f"part-{number}.jsonl", row)
+    (tmp_path / "x" / "Queue" / "_SUCCESS").write_text("")
+    found = rows_of(mqis_frames(spark, tmp_path / "x")["queue"])
+    assert [row["Label"] for row in found] == ["part 0", "part 1", "part 2"]
+
+
+def test_a_key_that_comes_late_is_not_lost(spark, tmp_path):
+    rows = [{"PROPID_Q_INSTANCE": str(UUID(int=number + 1))} for number in range(2000)]
+    rows[-1]["PROPID_Q_LABEL"] = "late"
+    write_jsonl(tmp_path / "x", "Queue.jsonl", *rows)
+    assert mqis_frames(spark, tmp_path / "x")["queue"].where("Label = 'late'").count() == 1
+
+
+def test_columns_that_mqis_does_not_know(spark, tmp_path, caplog):
+    write_jsonl(tmp_path / "x", "Queue.jsonl", {"PROPID_Q_INSTANCE": GUID, "id": 1})
+    assert "Label" not in mqis_frames(spark, tmp_path / "x")["queue"].columns
+    assert "columns that MQIS does not have are left out: id" in caplog.text
+    write_jsonl(tmp_path / "y", "Queue.jsonl", {"PROPID_Q_INSTANCE": GUID, "PROPID_Q_LABLE": "x"})
+    with pytest.raises(
+        ConfigError, match="PROPID_Q_LABLE, which table Queue has not: did you mean PROPID_Q_LABEL"
+    ):
+        mqis_frames(spark, tmp_path / "y")
+    write_jsonl(tmp_path / "z", "Queue.jsonl", {"PROPID_Q_LABEL": "x"})
+    with pytest.raises(ConfigError, match="has no column PROPID_Q_INSTANCE, which holds the GUIDs"):
+        mqis_frames(spark, tmp_path / "z")

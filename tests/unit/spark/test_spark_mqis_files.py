@@ -1,0 +1,44 @@
+"""Which files of a folder are tables of MQIS, and what is said where they are not."""
+
+import pytest
+
+from mqdssm.errors import ConfigError
+from mqdssm.spark.mqis_files import find_tables
+
+
+def touch(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+
+
+def test_tables_are_files_or_folders_in_any_case(tmp_path):
+    touch(tmp_path, "queue.PARQUET", "Machine/part-1.csv", "Machine/part-2.csv", "Machine/_SUCCESS")
+    touch(tmp_path, "User.jsonl/part-1.jsonl", "README.txt", "faults.jsonl", "Queue.txt", ".hidden", "Site")
+    found = find_tables(tmp_path)
+    assert {name: (files.form, len(files.files)) for name, files in found.items()} == {
+        "Machine": ("csv", 2),
+        "Queue": ("parquet", 1),
+        "User": ("jsonl", 1),
+    }
+    assert list(found) == ["Machine", "Queue", "User"]  # as the tables are listed
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ((), "holds no table of MQIS: expected are Enterprise.parquet"),
+        (("manifest.json", "queue/part-0.parquet.crc"), "must hold parts of one form"),
+        (("Queue.csv", "queue.parquet"), "holds table Queue twice: Queue.csv and queue.parquet"),
+        (("Queue/a.csv", "Queue/b.jsonl"), "it holds csv, jsonl"),
+    ],
+)
+def test_what_cannot_be_used_is_told(tmp_path, names, words):
+    touch(tmp_path, *names)
+    with pytest.raises(ConfigError, match=words):
+        find_tables(tmp_path)
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(ConfigError, match="is no folder of MQIS tables"):
+        find_tables(tmp_path / "nowhere")
