@@ -231,10 +231,8 @@ class Unequal(MissingReference):
 
     def columns(self) -> frozenset[str]:
         """Columns without which the rule cannot judge a type."""
-        own = columns_in(self.bad) | columns_of_template(self.message)
-        return frozenset(
-            name for name in MissingReference.columns(self) | own if not name.startswith("other.")
-        )
+        own = MissingReference.columns(self) | columns_in(self.bad)
+        return frozenset(name for name in own if not name.startswith("other."))
 
     def other_columns(self) -> frozenset[str]:
         """Columns of the other object that the condition and the message use."""
