@@ -3,6 +3,6 @@
 Nothing heavy is imported here: ``mqdssm --help`` does not pay for a JVM. The modules by need:
 
 * without Spark: `options`, `columns`, `manifest`, `rules`, `failures`
-* with pyarrow: `arrow`
-* with pyspark and Java: `session`, `source`, `export`, `validate`
+* with pyarrow: `arrow`, `datasets`, `arrow_functions`, `translate`, `scan`, `repeated`, `findings`
+* with pyspark and Java: `session`, `source`, `export`, `validate`, `work`, `plans`
 """

@@ -155,6 +155,7 @@ def save(frame: "DataFrame", more: Iterable[Finding], folder: Path) -> Findings:
         folder: an empty folder for the files.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     from mqdssm.spark.scan import SCHEMA
@@ -168,8 +169,9 @@ def save(frame: "DataFrame", more: Iterable[Finding], folder: Path) -> Findings:
     target.mkdir()
     if sum(pq.read_metadata(path).num_rows for path in paths) <= SORTED_HERE_MAX:
         table = pa.concat_tables(pq.read_table(path, schema=SCHEMA) for path in paths)
-        keys = [(name, "ascending") for name in ORDER]
-        order = pa.compute.sort_indices(table, sort_keys=keys, null_placement="at_start")
+        # an empty text is as good as NULL: where that stands is asked for differently in versions of pyarrow
+        keys = pa.table({name: pc.fill_null(table[name], "") for name in ORDER})
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in ORDER])
         pq.write_table(table.take(order), target / "part-00000.parquet")
         return Findings((target / "part-00000.parquet",))
     rows = frame.sparkSession.read.parquet(*(path.as_uri() for path in paths))

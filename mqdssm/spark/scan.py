@@ -155,11 +155,12 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
     compare = condition(rule.bad, own.types | extra) if isinstance(rule, Unequal) else None
 
     def test(batch: Batch) -> Findings:
+        others: dict[str, pa.Array] = {}
         parents, values = _exploded(value.evaluate(batch.columns), where(batch.columns, batch.rows))
         if compare is None:
             lost = pc.is_null(pc.index_in(values, value_set=keys_of(target, rule.key)))
-            parents, values, others = parents.filter(lost), values.filter(lost), {}
-        else:
+            parents, values = parents.filter(lost), values.filter(lost)
+        elif isinstance(rule, Unequal):
             parents, values, others = _joined(parents, values, target, rule)
         if not len(parents):
             return
@@ -316,7 +317,7 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
         pieces = pc.list_flatten(column).to_pylist()
         groups: dict[tuple[str, str], list[int]] = {}
         for number, piece in enumerate(pieces):
-            attribute, _, reason = piece.partition(": ")
+            attribute, _, reason = (piece or "").partition(": ")
             groups.setdefault((attribute, reason), []).append(number)
         for (attribute, reason), numbers in groups.items():
             rule = rule_of(attribute, reason)

@@ -121,7 +121,7 @@ def _constant(value: Any, kind: pa.DataType) -> Evaluate:
 
 
 def _expect(made: Made, kind: pa.DataType) -> Made:
-    if made.type != kind and made.type != _NULL:
+    if made.type not in {kind, _NULL}:
         raise Untranslatable(f"{made.type} where {kind} is expected")
     if made.type == _NULL:
         return Made(kind, _constant(None, kind))

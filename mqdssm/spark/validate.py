@@ -147,8 +147,8 @@ def choose(
     """Choose the rules that can be applied.
 
     Returns:
-        Rules with the types that they can judge; the rules of which no part can be applied; and of the others,
-        by id, why they do not judge some types.
+        Rules with the types that they can judge; the rules of which no part can be applied; and of the
+        others, by id, why they do not judge some types.
     """
     applied: list[Applied] = []
     reasons: dict[str, list[str]] = {}

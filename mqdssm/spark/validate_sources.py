@@ -1,6 +1,7 @@
 """What can be validated: an export, a directory (it is exported first), or MQIS tables."""
 
 import contextlib
+import importlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -168,9 +169,8 @@ def mqis_source(spark: "SparkSession", folder: Path) -> Iterator[Source]:
     Raises:
         ConfigError: there are no MQIS tables, or damaged ones.
     """
-    from mqdssm.spark.mqis import mqis_frames
-
-    with frames_source(mqis_frames(spark, folder), str(folder)) as source:
+    mqis: Any = importlib.import_module("mqdssm.spark.mqis")
+    with frames_source(mqis.mqis_frames(spark, folder), str(folder)) as source:
         yield source
 
 

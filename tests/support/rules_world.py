@@ -218,7 +218,9 @@ def sound() -> World:
         "queue": [
             queue(60, "web01", "orders", MulticastAddress="234.1.1.1:8001"),
             queue(61, "web01", LONG),
-            queue(62, "odd, name", "orders", FullPath=f"cn=q\\,\\2C,{machine_dn(ODD)}".replace("msmq", "MSMQ")),
+            queue(
+                62, "odd, name", "orders", FullPath=rf"cn=q\,\2C,{machine_dn(ODD).replace('msmq', 'MSMQ')}"
+            ),
             queue(63, "paris01", "x" * 124),
         ],
         "user": [user(70, "ann"), user(71, "bob", certificates())],

@@ -19,12 +19,12 @@ from mqdssm.spark.rules.rule import (
 
 RULES: Final[tuple[Rule, ...]] = (
     *identity.RULES,
-    *attributes.RULES,
     *queue.RULES,
     *queue_manager.RULES,
     *link.RULES,
     *user.RULES,
     *security.RULES,
+    *attributes.RULES,
     *drift.RULES,
 )
 """All rules of ours, and parts of rules: see `mqdssm.spark.rules.rule`."""

@@ -122,7 +122,7 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
     if row.adm in _DECODED_ONLY and row.kind is not Kind.ENUMERATION:
         yield Undecodable(
             id=IDS[name, row.adm],
-            severity="error",
+            severity="warning" if row.adm == "ForeignSite" else "error",  # as the rule that this is a part of
             types=(name,),
             attribute=row.adm,
             section=_section(name, row),

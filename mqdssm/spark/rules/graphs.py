@@ -1,7 +1,8 @@
 """What shows only when all objects of small types are seen together: sites, links, settings objects.
 
-A drawing is given columns of some types as Arrow tables (FullPath among them where there is one) and yields what it finds. Sites, links and servers
-come in thousands. Queue managers may come in millions: of these only the few that matter become Python objects.
+A drawing is given columns of some types as Arrow tables (FullPath among them where there is one) and yields
+what it finds. Sites, links and servers come in thousands. Queue managers may come in millions: of these only
+the few that matter become Python objects.
 """
 
 from collections import defaultdict
@@ -210,9 +211,9 @@ def settings(tables: "Tables") -> Iterator[Drawn]:
     for server in servers:
         computer = _name(server["FullPath"], 1)
         for site in server["SiteIdentifierList"] or ():
-            place = _Place(site, computer)
-            needed.setdefault(place, server)
-            if site in known_sites and place not in there:
+            wanted = _Place(site, computer)
+            needed.setdefault(wanted, server)
+            if site in known_sites and wanted not in there:
                 words = f"there is no mSMQSettings object for site {site}"
                 yield Drawn("settings-exist", "queue-manager", server, words)
     for row, place in placed:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqdssm.spark.rules.queue import PARENT
-from mqdssm.spark.rules.rule import Rule, Repeated, Undecodable, Wrong
+from mqdssm.spark.rules.rule import Repeated, Rule, Undecodable, Wrong
 from mqdssm.spark.rules.vocabulary import ALL, PLACED
 
 _NULL: Final = "00000000-0000-0000-0000-000000000000"

@@ -167,7 +167,7 @@ RULES: Final[tuple[Rule, ...]] = (
         attribute="ServicePrincipalNames",
         section="[MS-MQDSSM] 3.1.6.11.1.6",
         what="a computer has a servicePrincipalName",
-        message="servicePrincipalName is missing: whether it is a cluster is not known, Kerberos will not work",
+        message="servicePrincipalName is missing: whether it is a cluster is not known, Kerberos fails",
         bad="ServicePrincipalNames is null or size(ServicePrincipalNames) = 0",
     ),
 )

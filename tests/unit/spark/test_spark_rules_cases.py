@@ -1,3 +1,4 @@
+# ruff: noqa: E501  a case is a line
 """Every rule finds its own defect in a small enterprise, and no other rule finds anything there."""
 
 import re
@@ -100,6 +101,7 @@ _EARLY = certificates(not_before=NOW + timedelta(days=1))
 _RAW = bytes(SecurityDescriptor.build(owner=OWNER, dacl=[allow(EVERYONE, QueueAccess.GENERIC_WRITE)]))
 _SITE_FULL = descriptor(allow(EVERYONE, SiteAccess.GENERIC_ALL))
 
+# fmt: off
 CASES: list[tuple[str, Change, set[Found]]] = [
     # -- identity and names
     ("guid-unique", put("queue", 60, Identifier=guid(10)), at("guid-unique", "queue", 10) | at("guid-unique", "site", 10)),
@@ -244,11 +246,16 @@ CASES: list[tuple[str, Change, set[Found]]] = [
     ("everyone-receives", security(allow(ANONYMOUS, QueueAccess.PEEK_MESSAGE)), at("everyone-receives", "queue", 60)),
     ("everyone-receives", put("queue-manager", 32, Security=descriptor(allow(EVERYONE, MachineAccess.PEEK_DEADLETTER_MESSAGE))), at("everyone-receives", "queue-manager", 32)),
     ("security-masks-untranslated", put("queue", 60, StoredSecurity=_RAW), at("security-masks-untranslated", "queue", 60)),
-]  # fmt: skip
+]
+# fmt: on
 
 
-@pytest.mark.parametrize(("rule", "change", "expected"), CASES, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_defect_is_found_by_its_rule_alone(tmp_path, rule: str, change: Change, expected: set[Found]) -> None:
+@pytest.mark.parametrize(
+    ("rule", "change", "expected"), CASES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_defect_is_found_by_its_rule_alone(
+    tmp_path, rule: str, change: Change, expected: set[Found]
+) -> None:
     world = sound()
     change(world)
     findings = found(source(tmp_path, tables(world)))
