@@ -1,7 +1,7 @@
 """Validation of queues in Parquet files: [validate], [validate-growth].
 
-The yardstick checks the same queues by the same rules, row by row with a pydantic model, as a program of a few
-lines does: descriptors are decoded once for each distinct one there, too.
+The yardstick checks the same queues by the same rules, row by row with a pydantic model, as a program of a
+few lines does: descriptors are decoded once for each distinct one there, too.
 """
 
 import re

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rules_world import MADE, NOW, World, guid, link, machine, queue, site, sound, source, tables, user
-
 from source_tree import ROOT
 
 from mqdssm.errors import ConfigError
