@@ -1,8 +1,10 @@
-"""Write ldif/ and docs/tables/ from the attribute tables, or with --check fail when they are stale."""
+"""Write ldif/, docs/tables/ and docs/rules.md from tables and rules; --check fails when they are stale."""
 
 import sys
 from pathlib import Path
 
+from mqdssm.spark.rules import RULES
+from mqdssm.spark.rules.catalogue import page
 from mqdssm.tables.generated import generated_files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,7 +17,8 @@ def main(arguments: list[str]) -> int:
     if arguments and not check:
         print("usage: generate.py [--check]", file=sys.stderr)
         return 2
-    files = {ROOT / name: text.encode() for name, text in generated_files().items()}
+    texts = {**generated_files(), "docs/rules.md": page(RULES)}
+    files = {ROOT / name: text.encode() for name, text in texts.items()}
     left_over = {p for folder in FOLDERS for p in (ROOT / folder).glob("*") if p not in files}
     stale = [path for path, data in files.items() if not path.is_file() or path.read_bytes() != data]
     if check:

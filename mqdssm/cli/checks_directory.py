@@ -39,7 +39,7 @@ def profile(patient: Patient) -> Iterator[Finding]:
 
 def schema(patient: Patient) -> Iterator[Finding]:
     """Whether the server's schema is what the mapping needs."""
-    from mqdssm.cli.schema import differences_of
+    from mqdssm.directory.schema_check import differences_of
 
     differences = differences_of(patient.session)
     serious = [one for one in differences if one.serious]

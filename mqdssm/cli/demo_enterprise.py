@@ -29,6 +29,12 @@ PURPOSES: Final = (
     "log",
 )
 ENTERPRISE_SDDL: Final = "O:BAG:BAD:(A;;0x3000f;;;BA)(A;;0x20009;;;WD)"
+# the administrator of a private server has no SID, so that what he creates would have no owner (decision M41)
+OWNED_SDDL: Final = {
+    "Site": "O:BAG:BAD:(A;;0x20020;;;WD)(A;;0xf0037;;;BA)",
+    "QueueManager": "O:BAG:BAD:(A;;0x20020;;;WD)(A;;0xf00f7;;;BA)",
+    "Queue": "O:BAG:BAD:(A;;0x20024;;;WD)(A;;0xf003f;;;BA)",
+}
 ALIAS_TARGET: Final = r"DIRECT=OS:legacy.example.org\private$\orders"
 
 
@@ -54,6 +60,11 @@ class Made:
 
     def create(self, directory: "Directory", obj: "DirectoryObject") -> UUID:
         """Create an object, and remember what it was to be."""
+        sddl = OWNED_SDDL.get(obj.element_name)
+        if sddl is not None:
+            from mqdssm.wire.dtyp import SecurityDescriptor
+
+            setattr(obj, obj.field_name("Security"), bytes(SecurityDescriptor.from_sddl(sddl)))
         identifier = directory.create(obj)
         self.objects[identifier] = obj
         return identifier

@@ -38,15 +38,16 @@ def _export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
 
 
 def _validate(stage: Stage, folder: Path) -> int:
-    from mqdssm.spark.validate import validate
+    from mqdssm.spark.validate import validation
 
     stage.command(f"mqdssm validate {folder.name}")
-    found = validate(folder)
-    if found.findings:
-        columns = ("rule", "object", "what is wrong")
-        stage.table(columns, ((one.rule, one.dn or one.type, one.message) for one in found.findings))
-    stage.result(f"{len(found.findings)} findings of {len(found.rules)} rules")
-    return len(found.findings)
+    with validation(folder) as found:
+        summary = found.summary
+        if summary.count:
+            columns = ("rule", "object", "what is wrong")
+            stage.table(columns, ((one.rule, one.dn or one.type, one.message) for one in found.findings))
+    stage.result(f"{summary.count} findings of {len(summary.rules)} rules")
+    return summary.count
 
 
 def _sound(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:

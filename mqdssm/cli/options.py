@@ -45,9 +45,17 @@ def _option(
     )
 
 
-_OUTPUT: Final = _option(
-    "--output", "[b]table[/] for people (default), [b]json[/] for programs.", None, "-o", panel=_GENERAL
-)
+def output_option(formats: type[StrEnum]) -> Any:
+    """The annotated type of ``--output``.
+
+    Args:
+        formats: what it may be; those that only one command has are for programs.
+    """
+    programs = " or ".join(f"[b]{one.value}[/]" for one in formats if one.value != Format.TABLE)
+    words = f"[b]table[/] for people (default), {programs} for programs."
+    return Annotated[formats | None, _option("--output", words, None, "-o", panel=_GENERAL)]
+
+
 _CONFIG: Final = _option("--config", "The profile file, TOML. MQDSSM_CONFIG.", "FILE", panel=_GENERAL)
 _DEBUG: Final = _option("--debug", "Log to the terminal; a traceback for errors.", panel=_GENERAL)
 _URL: Final = _option("--url", "ldap://, ldaps:// or ldapi://; several are tried in turn. MQDSSM_URL.", "URL")
@@ -81,7 +89,7 @@ _READ_ONLY: Final = _option("--read-only", "Refuse every change before it is sen
 _CLEAR_TEXT: Final = _option("--allow-clear-text", "Let the password go in clear text to another machine.")
 
 GENERAL: Final[Mapping[str, Any]] = {
-    "output": Annotated[Format | None, _OUTPUT],
+    "output": output_option(Format),
     "config": Annotated[Path | None, _CONFIG],
     "debug": Annotated[bool, _DEBUG],
 }
@@ -116,7 +124,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 class Given:
     """What was typed of the shared options; None, False and the empty list are "not given"."""
 
-    output: Format | None = None
+    output: StrEnum | None = None
     config: Path | None = None
     debug: bool = False
     url: list[str] | None = None

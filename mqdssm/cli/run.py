@@ -7,12 +7,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from mqdssm.cli import exits, logs
-from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Format, Given
+from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Format, Given, output_option
 from mqdssm.cli.output import Output, say
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Run:
 
     def __init__(self, given: Given) -> None:
         self.given = given
-        self.output = Output(is_json=given.output is Format.JSON)
+        # formats of one command only are for programs, too
+        self.output = Output(is_json=given.output not in {None, Format.TABLE})
         self._loaded: Loaded | None = None
         self._password: str | None = None
 
@@ -188,7 +190,13 @@ def usage_problems() -> Iterator[None]:
 
 
 def add_command(
-    app: typer.Typer, name: str, function: Command, *, connects: bool = True, examples: tuple[str, ...] = ()
+    app: typer.Typer,
+    name: str,
+    function: Command,
+    *,
+    connects: bool = True,
+    formats: type[StrEnum] = Format,
+    examples: tuple[str, ...] = (),
 ) -> None:
     """Declare a command: its own parameters, and the shared options.
 
@@ -198,9 +206,10 @@ def add_command(
         function: takes the `Run` and what typer makes of its parameters; returns an exit code, None is 0. Its
             docstring is the help text.
         connects: it takes the options of a connection.
+        formats: what ``--output`` may be; `Format` and perhaps more.
         examples: command lines for the end of its help.
     """
-    options = {**(CONNECTION if connects else {}), **GENERAL}
+    options = {**(CONNECTION if connects else {}), **GENERAL, "output": output_option(formats)}
 
     def command(ctx: typer.Context, **values: Any) -> None:
         shared = Given(**{key: values.pop(key) for key in options})
@@ -262,7 +271,7 @@ def report(error: BaseException, given: Given) -> int:
         traceback.print_exception(error)
     with contextlib.suppress(OSError):  # what was printed so far comes before the error
         sys.stdout.flush()
-    is_json = given.output is Format.JSON
+    is_json = given.output not in {None, Format.TABLE}
     say(exits.as_json(error, code) if is_json else f"error: {exits.words_of(error)}")
     return code
 

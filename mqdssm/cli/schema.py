@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.objects import ObjectType
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
-    from mqdssm.directory.session import Session
     from mqdssm.tables.row import Row
     from mqdssm.tables.schema_compare import Difference
 
@@ -131,7 +130,9 @@ def ldif(
 
 def check(run: Run) -> int:
     """Compare a server's schema with what is needed; exit code 1 if it differs."""
-    with run.session() as session:
+    from mqdssm.directory.schema_check import differences_of
+
+    with run.session() as session, usage_problems():
         differences = differences_of(session)
         url = session.server_url or ""
     if run.output.is_json:
@@ -146,26 +147,6 @@ def check(run: Run) -> int:
 
 def _difference_rows(differences: "Iterable[Difference]") -> Iterable[tuple[str, str, str]]:
     return (("error" if one.serious else "minor", one.subject, one.problem) for one in differences)
-
-
-def differences_of(session: "Session") -> "list[Difference]":
-    """How the schema of the server differs from ours.
-
-    Raises:
-        UsageProblem: the server does not show its schema.
-        DirectoryError: it cannot be read.
-    """
-    from mqdssm.tables.schema_compare import compare
-
-    place = session.root_dse.first("subschemaSubentry")
-    if place is None:
-        raise UsageProblem("the server does not say where its schema is (subschemaSubentry)")
-    entry = session.get(place.decode(), ["attributeTypes", "objectClasses"])
-    attributes = [value.decode(errors="replace") for value in entry.all("attributeTypes")]
-    classes = [value.decode(errors="replace") for value in entry.all("objectClasses")]
-    # a server that publishes no matching rule at all has them nevertheless
-    rules = any(" EQUALITY " in one for one in attributes)
-    return compare(attributes, classes, matching_rules=rules)
 
 
 add_command(

@@ -1,56 +1,162 @@
-"""``mqdssm validate``: rules over an export, as Spark SQL."""
+"""``mqdssm validate``: rules over an export, a directory or MQIS tables."""
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+import importlib
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
-    from mqdssm.spark.rules import Finding
+    from mqdssm.spark.findings import Summary
+    from mqdssm.spark.rules import Finding, Rule
+    from mqdssm.spark.validate import Validation
 
 app = typer.Typer(add_completion=False)
 
 COLUMNS: Final = ("severity", "rule", "type", "object", "attribute", "what is wrong")
+COUNTS: Final = ("rule", "severity", "findings", "what must hold")
+SHOWN_MAX: Final = 50
+"""Findings that a table shows; all of them are in the other outputs."""
+SHOWN_OF_RULE_MAX: Final = 5
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class FindingsFormat(StrEnum):
+    """For whom findings are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    SARIF = "sarif"
 
 
 def validate(
-    run: Run, *, folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an export.")]
+    run: Run,
+    *,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The folder of an export.", show_default=False)
+    ] = None,
+    mqis: Annotated[
+        Path | None, typer.Option("--mqis", metavar="DIR", help="A folder of MQIS tables instead.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option("--rules", metavar="FILE", help="Rules of your own, TOML.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a report, HTML.")
+    ] = None,
+    fail_on: Annotated[
+        Severity, typer.Option("--fail-on", help="Exit with 1 if a finding is as bad as this, or worse.")
+    ] = Severity.ERROR,
+    list_rules: Annotated[bool, typer.Option("--list-rules", help="Print the rules, and stop.")] = False,
 ) -> int:
-    r"""Check an export by rules; exit code 1 if there are findings.
+    r"""Check an export, a directory (--url) or MQIS tables by rules; exit code 1 for errors.
 
     Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.spark.session import check_spark
-    from mqdssm.spark.validate import validate as validate_export
+    from mqdssm.spark.rules import RULES
+    from mqdssm.spark.rules.own import RuleFile, load
 
+    with usage_problems():
+        chosen = RuleFile(RULES, ()) if rules is None else load(rules, RULES)
+    if list_rules:
+        return _list(run, [*chosen.rules, *chosen.own])
+    with run.output.progress("validating", counted=False), _validation(run, folder, mqis, chosen) as found:
+        if report is not None:
+            writer: Any = importlib.import_module("mqdssm.spark.report")
+            writer.write_report(report, found.summary)
+        _print(run, found)
+        bad = found.summary.reaches(fail_on.value)
+    return ExitCode.FINDINGS if bad else ExitCode.FINE
+
+
+def _validation(
+    run: Run, folder: Path | None, mqis: Path | None, rules: Any
+) -> "AbstractContextManager[Validation]":
+    """Validate the one source that was named.
+
+    Raises:
+        UsageProblem: none or several were.
+    """
+    from mqdssm.spark.session import check_spark
+    from mqdssm.spark.validate import validation
+
+    chosen: dict[str, Any] = {"rules": rules.rules, "own": rules.own}
+    if folder is not None and mqis is not None:
+        raise UsageProblem("name one source: the folder of an export, or --mqis")
+    if (folder is not None or mqis is not None) and (run.given.url or run.given.connection):
+        raise UsageProblem("name one source: a folder, or a directory with --url or --connection")
     check_spark()
-    with run.output.progress(f"validating {folder}", counted=False):
-        found = validate_export(folder)
-    if run.output.is_json:
-        run.output.document(
-            {
-                "findings": [finding.as_dict() for finding in found.findings],
-                "rules": list(found.rules),
-                "skipped": list(found.skipped),
-            }
+    if folder is not None:
+        return validation(folder, **chosen)
+    if mqis is not None:
+        return validation(mqis=mqis, **chosen)
+    if not run.loaded.settings.url:
+        raise UsageProblem(
+            "nothing to validate: name the folder of an export, --mqis, or a directory with --url"
         )
-        return ExitCode.FINDINGS if found.findings else ExitCode.FINE
-    if found.findings:
-        run.output.rows(COLUMNS, rows_of(found.findings))
+    access = run.access()
+    urls = access.pop("urls")
+    run.connection_options()  # what cannot be is refused before Java starts
+    if run.loaded.settings.authentication not in {None, "simple"}:
+        raise UsageProblem("validate logs in by a simple bind: leave --authentication out, and use TLS")
+    return validation(urls=urls, access=access, **chosen)
+
+
+def _print(run: Run, found: "Validation") -> None:
+    match run.given.output:
+        case FindingsFormat.SARIF:
+            from mqdssm.spark.sarif import sarif
+
+            for piece in sarif(found.summary, found.findings):
+                run.output.raw(piece)
+        case FindingsFormat.JSON:
+            for finding in found.findings:
+                run.output.raw(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) + "\n")
+        case _:
+            _tables(run, found.summary)
+
+
+def _tables(run: Run, summary: "Summary") -> None:
+    """Print counts, and some of the findings."""
+    bad = [rule for rule in summary.rules if rule.count]
+    if bad:
+        run.output.rows(COUNTS, ((rule.id, rule.severity, str(rule.count), rule.what) for rule in bad))
+        run.output.line("")
+        shown = list(islice(samples(summary), SHOWN_MAX))
+        run.output.rows(COLUMNS, rows_of(shown))
+        if len(shown) < summary.count:
+            run.output.note(f"{summary.count - len(shown)} more findings: --output json has all of them")
     else:
         run.output.line("no findings")
-    skipped = f"; not applied, since their types were not exported: {', '.join(found.skipped)}"
-    run.output.note(
-        f"{len(found.findings)} findings of {len(found.rules)} rules{skipped if found.skipped else ''}"
-    )
-    return ExitCode.FINDINGS if found.findings else ExitCode.FINE
+    for skipped in summary.skipped:
+        run.output.note(f"not applied: {skipped.id}: {skipped.reason}")
+    objects = sum(summary.objects.values())
+    run.output.note(f"{summary.count} findings of {len(summary.rules)} rules about {objects} objects")
 
 
-def rows_of(findings: "Sequence[Finding]") -> Iterable[tuple[str, ...]]:
+def samples(summary: "Summary") -> "Iterator[Finding]":
+    """A few findings of each rule."""
+    for rule in summary.rules:
+        yield from rule.samples[:SHOWN_OF_RULE_MAX]
+
+
+def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:
     """The findings as rows of a table."""
     return (
         (one.severity, one.rule, one.type, one.dn or one.guid or "", one.attribute, one.message)
@@ -58,13 +164,34 @@ def rows_of(findings: "Sequence[Finding]") -> Iterable[tuple[str, ...]]:
     )
 
 
+def _list(run: Run, rules: "list[Rule]") -> int:
+    from mqdssm.spark.rules.catalogue import entries, types_of
+
+    listed = entries(rules)
+    if run.output.is_json:
+        run.output.document(listed)
+    else:
+        run.output.rows(
+            ("rule", "severity", "form", "types", "what must hold", "section"),
+            (
+                (one["id"], one["severity"], one["form"], types_of(one), one["what"], one["section"])
+                for one in listed
+            ),
+        )
+        run.output.note(f"{len(listed)} rules")
+    return ExitCode.FINE
+
+
 add_command(
     app,
     "validate",
     validate,
-    connects=False,
+    formats=FindingsFormat,
     examples=(
         "mqdssm validate export/2026-01-31",
-        "mqdssm validate export/2026-01-31 -o json > findings.json",
+        "mqdssm validate export/2026-01-31 -o json > findings.jsonl",
+        "mqdssm validate --connection lab --rules ours.toml --fail-on warning",
+        "mqdssm validate --mqis mqis/ -o sarif > findings.sarif",
+        "mqdssm validate --list-rules",
     ),
 )

@@ -106,7 +106,7 @@ def check_spark() -> None:
     Raises:
         ConfigError: what is missing and how to install it.
     """
-    for package in ("pyspark", "pyarrow", "pandas"):
+    for package in ("pyspark", "pyarrow", "pandas", "sqlglot"):
         if importlib.util.find_spec(package) is None:
             raise ConfigError(f"this needs the Python package {package}: pip install 'mqdssm[spark]'")
     find_java()

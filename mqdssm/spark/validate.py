@@ -1,25 +1,39 @@
-"""Validation: the rules, as Spark SQL, over an export."""
+"""Validation: rules over an export, a directory or MQIS tables, and what they find."""
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import reduce
+import platform
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.errors import ConfigError
-from mqdssm.model.dn import DN
-from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
-from mqdssm.spark.manifest import Manifest
-from mqdssm.spark.rules import RULES, Finding, MissingReference, Repeated, Rule, Wrong
+from mqdssm.spark.findings import Findings, Skipped, Summary, results, save
+from mqdssm.spark.rules import RULES
+from mqdssm.spark.rules.graphs import DRAWINGS
+from mqdssm.spark.rules.rule import (
+    Drawn,
+    Finding,
+    Judged,
+    MissingReference,
+    Repeated,
+    Rule,
+    Undecodable,
+)
 from mqdssm.spark.session import check_spark, spark_session
-from mqdssm.tables.places import enterprise_dn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from mqdssm.spark.validate_sources import Source
+
 BRIEF_ROWS_MAX: Final = 200_000  # below that the JVM's start is most of the time
-_COLUMNS: Final = tuple(field.name for field in fields(Finding))
+
+Applied = tuple[Rule, tuple[str, ...]]
+"""A rule, and the types that it is to judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,190 +41,221 @@ class Validation:
     """What a validation found.
 
     Attributes:
-        findings: sorted by rule, type and DN.
-        rules: ids of the rules that were applied.
-        skipped: ids of the rules that could not be applied, because the export lacks types that they need.
+        summary: in short.
+        findings: all of them, sorted; the files are there until the validation is left.
     """
 
-    findings: tuple[Finding, ...]
-    rules: tuple[str, ...]
-    skipped: tuple[str, ...]
+    summary: Summary
+    findings: Findings
 
 
-def validate(directory: str | os.PathLike[str], *, rules: Sequence[Rule] = RULES) -> Validation:
-    """Check an export by rules.
+@contextlib.contextmanager
+def validation(
+    export: str | os.PathLike[str] | None = None,
+    *,
+    urls: Sequence[str] = (),
+    access: Mapping[str, Any] | None = None,
+    mqis: str | os.PathLike[str] | None = None,
+    rules: Sequence[Rule] = RULES,
+    own: Sequence[Rule] = (),
+    now: datetime | None = None,
+) -> Iterator[Validation]:
+    """Check one source by rules.
 
     Args:
-        directory: the folder of an export.
+        export: the folder of an export; or
+        urls: the servers of a directory, with
+        access: how to log in, as `mqdssm.spark.export.export` takes it; or
+        mqis: a folder of MQIS tables.
         rules: what to check.
+        own: further rules, which Spark evaluates in any case.
+        now: moment by which certificates are judged; None is the present one.
+
+    Yields:
+        What was found, for as long as the context lasts.
 
     Raises:
-        ConfigError: the folder is no whole export, a file of it is not what was exported, no Java or pyspark.
+        ConfigError: the source is not whole or not readable, no Java or pyspark, an own rule that is wrong.
+        DirectoryError: a directory cannot be read.
+        SparkFailed: Spark itself failed, as when the disk is full.
     """
-    folder = Path(directory)
-    manifest = Manifest.load(folder)
-    for name in manifest.types:
-        if name not in FRAME_TYPES:
-            raise ConfigError(f"{folder} holds type {name}, which this program does not know")
-    manifest.check(folder)
     check_spark()
-    applied = [rule for rule in rules if rule.applies_to(manifest.types)]
-    brief = sum(exported.rows for exported in manifest.types.values()) < BRIEF_ROWS_MAX
-    with spark_session("mqdssm validate", brief=brief) as spark:
-        findings = find(_frames(spark, folder, manifest), applied, _fixed_dns(manifest))
-    return Validation(
-        findings=findings,
-        rules=tuple(rule.id for rule in applied),
-        skipped=tuple(rule.id for rule in rules if rule not in applied),
-    )
+    from mqdssm.spark import validate_sources as sources
+
+    with contextlib.ExitStack() as stack:
+        if mqis is not None:
+            spark = stack.enter_context(spark_session("mqdssm validate"))
+            source = stack.enter_context(sources.mqis_source(spark, Path(mqis)))
+        else:
+            if export is not None:
+                source = sources.export_source(Path(export))
+            else:
+                source = stack.enter_context(sources.directory_source(urls, access or {}))
+            brief = source.rows < BRIEF_ROWS_MAX
+            spark = stack.enter_context(spark_session("mqdssm validate", brief=brief))
+        yield stack.enter_context(checked(spark, source, rules, own=own, now=now))
 
 
-def find(
-    frames: Mapping[str, "DataFrame"], rules: Sequence[Rule], dns: Mapping[str, str] | None = None
-) -> tuple[Finding, ...]:
-    """Apply rules to data frames.
+@contextlib.contextmanager
+def checked(
+    spark: "SparkSession",
+    source: "Source",
+    rules: Sequence[Rule] = RULES,
+    *,
+    own: Sequence[Rule] = (),
+    now: datetime | None = None,
+    sql_only: bool = False,
+) -> Iterator[Validation]:
+    """Apply rules to a source.
 
     Args:
-        frames: one of each type, by its name on the command line.
-        rules: what to check; a rule whose types are not there finds nothing.
-        dns: DNs of types whose objects do not say where they are, since there is only one.
+        spark: the session.
+        source: what is validated.
+        rules: what to check.
+        own: further rules, which Spark evaluates in any case.
+        now: moment by which certificates are judged; None is the present one.
+        sql_only: leave to Spark all that it can do: for comparing both ways.
+    """
+    from mqdssm.spark.rules.own import check_columns
+
+    started = datetime.now(UTC)
+    check_columns(own, spark, source)
+    applied, skipped, reasons = choose([*rules, *own], source.present())
+    own_ids = {id(rule) for rule in own}
+    drawn = list(draw(applied, source))
+    with tempfile.TemporaryDirectory(prefix="mqdssm-findings-") as folder:
+        frame = _findings_frame(
+            spark, source, applied, now or started, lambda rule: sql_only or id(rule) in own_ids
+        )
+        found = save(frame, [*drawn, *_about_server(applied, source)], Path(folder))
+        counts, samples = found.counted()
+        summary = Summary(
+            source=source.name,
+            started=started,
+            ended=datetime.now(UTC),
+            objects={name: one.rows for name, one in source.sets.items()},
+            rules=results(applied, reasons, counts, samples),
+            skipped=skipped,
+            versions=_versions(),
+        )
+        yield Validation(summary, found)
+
+
+def choose(
+    rules: Sequence[Rule], present: Mapping[str, frozenset[str]]
+) -> tuple[list[Applied], tuple[Skipped, ...], dict[str, str]]:
+    """Choose the rules that can be applied.
 
     Returns:
-        The findings, sorted by rule, type and DN.
+        Rules with the types that they can judge; the rules of which no part can be applied; and of the
+        others, by id, why they do not judge some types.
     """
-    plans = [
-        *_wrong(frames, [rule for rule in rules if isinstance(rule, Wrong)], dns or {}),
-        *(
-            _repeated(frames, rule, dns or {})
-            for rule in rules
-            if isinstance(rule, Repeated) and rule.applies_to(frames)
-        ),
-        *(
-            plan
-            for rule in rules
-            if isinstance(rule, MissingReference)
-            for plan in _missing(frames, rule, dns or {})
-        ),
-    ]
-    if not plans:
-        return ()
-    rows = reduce(type(plans[0]).unionAll, plans).toArrow().to_pylist()
-    return tuple(sorted((Finding(**row) for row in rows), key=_order))
+    applied: list[Applied] = []
+    reasons: dict[str, list[str]] = {}
+    for rule in rules:
+        types, reason = rule.applies(present)
+        if types:
+            applied.append((rule, types))
+        if reason:
+            reasons.setdefault(rule.id, []).append(reason)
+    known = {rule.id for rule, _ in applied}
+    joined = {rule: "; ".join(dict.fromkeys(words)) for rule, words in reasons.items()}
+    skipped = tuple(Skipped(rule, words) for rule, words in joined.items() if rule not in known)
+    return applied, skipped, {rule: words for rule, words in joined.items() if rule in known}
 
 
-def _order(finding: Finding) -> tuple[str, ...]:
-    return (finding.rule, finding.type, finding.dn or "", finding.guid or "", finding.message)
+def draw(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:
+    """Look at small types as a whole; each drawing is made once for all of its rules."""
+    rules = {rule.id: rule for rule, _ in applied if isinstance(rule, Drawn)}
+    for name in dict.fromkeys(rule.drawing for rule in rules.values()):
+        reads = next(rule.reads for rule in rules.values() if rule.drawing == name)
+        tables = {one: source.sets[one].table([*columns, "FullPath"]) for one, columns in reads.items()}
+        for found in DRAWINGS[name](tables):
+            rule = rules.get(found.rule)
+            if rule is not None:
+                yield Finding(
+                    rule=rule.id,
+                    severity=rule.severity,
+                    type=found.type,
+                    dn=found.row.get("FullPath", source.dns.get(found.type)),
+                    guid=found.row.get("Identifier"),
+                    attribute=rule.attribute,
+                    message=found.message,
+                    section=rule.section,
+                )
 
 
-def _frames(spark: "SparkSession", folder: Path, manifest: Manifest) -> dict[str, "DataFrame"]:
-    """Read the files that the manifest names, and no other."""
-    from mqdssm.spark.source import spark_schema
-
-    frames = {}
-    for name, exported in manifest.types.items():
-        if name not in TYPES:
-            continue  # no rule looks at these
-        paths = [(folder / file.path).resolve().as_uri() for file in exported.files]
-        frames[name] = spark.read.schema(spark_schema(columns_of(TYPES[name]))).parquet(*paths)
-    return frames
+def _about_server(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:
+    severities = {rule.id: rule.severity for rule, _ in applied}
+    for found in source.findings:
+        if found.rule in severities:
+            yield Finding(**{**_values(found), "severity": severities[found.rule]})
 
 
-def _fixed_dns(manifest: Manifest) -> dict[str, str]:
-    return {"enterprise": str(enterprise_dn(DN.parse(manifest.naming_context)))}
+def _values(finding: Finding) -> dict[str, Any]:
+    return {name: getattr(finding, name) for name in Finding.__slots__}
 
 
-def _wrong(
-    frames: Mapping[str, "DataFrame"], rules: Sequence[Wrong], dns: Mapping[str, str]
-) -> list["DataFrame"]:
-    """Make one scan of each type for all rules that look at rows.
+def _findings_frame(
+    spark: "SparkSession",
+    source: "Source",
+    applied: Sequence[Applied],
+    now: datetime,
+    by_spark: Callable[[Rule], bool],
+) -> "DataFrame":
+    """One plan for all findings: what workers find with Arrow, and what Spark finds with SQL."""
+    from mqdssm.spark.plans import plans
+    from mqdssm.spark.work import Plan, can, run
 
-    Most rows are sound: one cheap condition lets only the others through. The array is built inside the
-    generator, since the optimizer would compute a named one again for each use.
-    """
-    plans = []
-    for name, frame in frames.items():
-        mine = [rule for rule in rules if name in rule.types]
-        if not mine:
+    rows: dict[str, list[Rule]] = {}
+    unique: list[tuple[Repeated, tuple[str, ...]]] = []
+    sql: list[Applied] = []
+    for rule, types in applied:
+        if isinstance(rule, Drawn) or rule.kind == "directory":
             continue
-        bad = [f"coalesce({rule.bad}, false)" for rule in mine]
-        found = [
-            f"if({test}, {_finding(rule, name, dns)}, null)" for rule, test in zip(mine, bad, strict=True)
-        ]
-        plan = frame.where(" or ".join(bad)).selectExpr(
-            f"explode(filter(array({', '.join(found)}), x -> x is not null)) as finding"
-        )
-        plans.append(plan.select("finding.*"))
-    return plans
+        needs_python = isinstance(rule, Judged | Undecodable)
+        if not needs_python and (by_spark(rule) or not can(rule, types, source.sets)):
+            sql.append((rule, types))
+        elif isinstance(rule, Repeated):
+            unique.append((rule, types))
+        else:
+            for name in types:
+                rows.setdefault(name, []).append(rule)
+    for rule, types in sql:  # whoever evaluates a rule, what cannot be decoded is seen by the workers
+        for name in types if rule.decodes else ():
+            rows.setdefault(name, []).append(_decoding(rule))
+    chosen = {name: tuple(found) for name, found in rows.items()}
+    frame = run(spark, Plan(source.sets, chosen, tuple(unique), source.dns, now))
+    frames = {name: source.sets[name].frame(spark) for name in _types_of(sql)}
+    for plan in plans(frames, sql, source.dns):
+        frame = frame.unionAll(plan)
+    return frame
 
 
-def _repeated(frames: Mapping[str, "DataFrame"], rule: Repeated, dns: Mapping[str, str]) -> "DataFrame":
-    from pyspark.sql import functions as F  # noqa: N812  Spark's own convention
-
-    parts = [
-        frames[name].selectExpr(
-            f"{_text(name)} as type",
-            f"{_dn(name, dns)} as dn",
-            "Identifier as guid",
-            f"string(`{rule.attribute}`) as value",
-        )
-        for name in rule.applies_to(frames)
-    ]
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionAll(part)
-    counts = rows.where("value is not null").groupBy("value").agg(F.count("*").alias("n")).where("n > 1")
-    found = rows.join(counts, "value").selectExpr("*", "string(n) as count")
-    return found.selectExpr(
-        f"{_text(rule.id)} as rule",
-        f"{_text(rule.severity)} as severity",
-        "type",
-        "dn",
-        "guid",
-        f"{_text(rule.attribute)} as attribute",
-        f"{rule.message} as message",
-        f"{_text(rule.section)} as section",
+def _decoding(rule: Rule) -> Undecodable:
+    """The part of a rule that is about values that could not be decoded."""
+    return Undecodable(
+        id=rule.id,
+        severity=rule.severity,
+        types=rule.types,
+        attribute=rule.attribute,
+        section=rule.section,
+        what=rule.what,
     )
 
 
-def _missing(
-    frames: Mapping[str, "DataFrame"], rule: MissingReference, dns: Mapping[str, str]
-) -> list["DataFrame"]:
-    from pyspark.sql.types import ArrayType
-
-    plans = []
-    for name in rule.applies_to(frames):
-        frame = frames[name]
-        several = isinstance(frame.selectExpr(rule.value).schema[0].dataType, ArrayType)
-        value = f"explode({rule.value})" if several else rule.value
-        rows = frame.selectExpr("*", f"{value} as value").where("value is not null")
-        keys = frames[rule.target].selectExpr(f"{rule.key} as key").where("key is not null")
-        lost = rows.join(keys, rows["value"] == keys["key"], "left_anti")
-        plans.append(lost.selectExpr(f"{_finding(rule, name, dns)} as finding").select("finding.*"))
-    return plans
+def _types_of(applied: Sequence[Applied]) -> dict[str, None]:
+    names: dict[str, None] = {}
+    for rule, types in applied:
+        names.update(dict.fromkeys(types))
+        if isinstance(rule, MissingReference):
+            names[rule.target] = None
+    return names
 
 
-def _finding(rule: Rule, name: str, dns: Mapping[str, str]) -> str:
-    """Write the SQL expression of one finding about a row."""
-    values = {
-        "rule": _text(rule.id),
-        "severity": _text(rule.severity),
-        "type": _text(name),
-        "dn": _dn(name, dns),
-        "guid": "Identifier",
-        "attribute": _text(rule.attribute),
-        "message": rule.message,
-        "section": _text(rule.section),
-    }
-    return f"named_struct({', '.join(f'{_text(column)}, {values[column]}' for column in _COLUMNS)})"
-
-
-def _dn(name: str, dns: Mapping[str, str]) -> str:
-    if any(column.name == "FullPath" for column in columns_of(TYPES[name])):
-        return "FullPath"
-    return _text(dns[name]) if name in dns else "string(null)"
-
-
-def _text(value: str) -> str:
-    """Write a string literal of Spark SQL."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("mqdssm", "pyspark", "pyarrow"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

@@ -1,202 +1,314 @@
-"""Rules over data frames: every planted defect is found, and nothing else."""
+"""Rules over real Spark: both ways of evaluating them agree, and own rules are Spark SQL."""
 
-from dataclasses import replace
-from uuid import UUID
+import json
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from rules_world import MADE, NOW, World, guid, link, machine, queue, site, sound, source, tables, user
+from source_tree import ROOT
 
-from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
-from mqdssm.spark.arrow import arrow_schema, batches
-from mqdssm.spark.columns import TYPES, columns_of
-from mqdssm.spark.rules import RULES, Finding, Wrong
-from mqdssm.spark.source import spark_schema
-from mqdssm.spark.validate import find
+from mqdssm.errors import ConfigError
+from mqdssm.spark.findings import Findings
+from mqdssm.spark.rules import (
+    RULES,
+    Drawn,
+    Finding,
+    Judged,
+    MissingReference,
+    Repeated,
+    Rule,
+    Undecodable,
+    Unequal,
+    Wrong,
+)
+from mqdssm.spark.rules.own import load
+from mqdssm.spark.sarif import sarif
+from mqdssm.spark.translate import translate
+from mqdssm.spark.validate import Validation, checked
+from mqdssm.spark.work import can
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-ROOT = "DC=example,DC=com"
-DESCRIPTOR = b"\x01\x00\x04\x80"
-DNS = {"enterprise": f"CN=MsmqServices,CN=Services,CN=Configuration,{ROOT}"}
+TEXTS = (
+    *(
+        "",
+        "a",
+        "A",
+        "web01\\q",
+        "WEB01\\Q",
+        "web01\\private$\\x",
+        "x\\a b",
+        "ǅΣ\\ΑΣ",
+        "İ\\i",
+        "\\",
+        "a\\b\\c",
+    ),
+    *("CN=a,CN=b", "CN=a\\,b,CN=msmq,CN=x", "CN=a\\\\,CN=b", "cn=\\0ADEL:x,CN=b", "CN=a\\0ACNF:x,CN=b", "CN"),
+    *("x" * 124, "x" * 125, "😀" * 63, "😀" * 62, "web\n\\a", "a\n", "\nCNF:", "\x85,a", "CN=\\\u2028,b"),
+    *("234.1.1.1:8001", "239.255.255.255:65535", "224.0.0.0:65536", "224.00.0.0:1", "S-1-5-21-1", "S-1-05"),
+    *("m\\" + "n" * 55 + "-0123abcd", "None", "Optional", "WinServer", "ß", "ẞK", "a" * 1100, " ", "é\\Ö"),
+)
+LONGS = (-32769, -32768, -1, 0, 1, 999_999, 1_000_000, 2**32 - 1, 2**32, -(2**63), 2**63 - 1)
+UNDECODED = ("Label: no", "FullPath: no", "Quota: \\0ADEL:", "no", "Identifier: gone")
 
 
-def guid(n: int) -> UUID:
-    return UUID(int=n)
+def value(kind: pa.DataType, name: str, chance: random.Random) -> Any:  # noqa: PLR0911  one for each type
+    """A value of a column: what rules look for, NULL, and anything."""
+    if chance.random() < 0.15:
+        return None
+    if pa.types.is_list(kind):
+        return [value(kind.value_type, name, chance) for _ in range(chance.randrange(4))]
+    if name.endswith(("Identifier", "IdentifierList")):
+        return guid(chance.randrange(13))
+    if name == "Unreadable":
+        return chance.choice(UNDECODED)
+    if kind == pa.string():
+        return chance.choice(TEXTS)
+    if kind == pa.int64():
+        return chance.choice(LONGS)
+    if kind == pa.bool_():
+        return chance.random() < 0.5
+    if kind == pa.binary():
+        return chance.randbytes(chance.choice([0, 4, 16]))
+    return MADE + timedelta(days=chance.randrange(-3, 4), milliseconds=chance.randrange(2000))
 
 
-def machine_dn(name: str) -> str:
-    return f"CN=msmq,CN={name},CN=Computers,{ROOT}"
-
-
-def sound() -> dict[str, list[dict]]:
-    """A small enterprise without a defect; names with what could confuse a parser of DNs."""
-    machines = ["web01", r"odd\, name", "Größe", r"back\\slash"]
-    return {
-        "enterprise": [{"identifier": guid(1), "security": DESCRIPTOR}],
-        "site": [
-            {"identifier": guid(10 + n), "full_path": f"CN=S{n},CN=Sites", "security": DESCRIPTOR}
-            for n in range(2)
-        ],
-        "routing-link": [{"identifier": guid(20), "full_path": "CN=L", "actual_cost": 1}],
-        "queue-manager": [
-            {
-                "identifier": guid(30 + n),
-                "full_path": machine_dn(name),
-                "site_identifier_list": (guid(10), guid(11)),
-                "security": DESCRIPTOR,
-            }
-            for n, name in enumerate(machines)
-        ],
-        "queue": [
-            {
-                "identifier": guid(40 + n),
-                "full_path": rf"CN=q\,{n}\2C,{machine_dn(name)}".replace("CN=msmq", "cn=MSMQ"),
-                "security": DESCRIPTOR,
-            }
-            for n, name in enumerate(machines)
-        ],
-        "user": [{"identifier": guid(50), "full_path": f"CN=u,CN=Users,{ROOT}"}],
-    }
-
-
-def frames(spark, objects: dict[str, list[dict]]):
+def random_tables(seed: int, rows: int) -> dict[str, pa.Table]:
+    chance = random.Random(seed)
     made = {}
-    for name, values in objects.items():
-        columns = columns_of(TYPES[name])
-        found = batches([TYPES[name].from_directory(each) for each in values], columns)
-        table = pa.Table.from_batches(found, arrow_schema(columns))
-        made[name] = spark.createDataFrame(table if values else [], schema=spark_schema(columns))
+    for name, table in tables(sound()).items():
+        columns = [
+            pa.array([value(field.type, field.name, chance) for _ in range(rows)], field.type)
+            for field in table.schema
+        ]
+        made[name] = pa.Table.from_arrays(columns, schema=table.schema)
     return made
 
 
-def found(spark, objects: dict[str, list[dict]], rules=RULES) -> list[tuple]:
-    findings = find(frames(spark, objects), rules, DNS)
-    return [(each.rule, each.type, each.dn, UUID(each.guid), each.message) for each in findings]
+def expressions() -> Iterator[tuple[str, str]]:
+    """Every condition, key and reference of ours, with the type that it is about."""
+    for rule in RULES:
+        for name in rule.types:
+            texts = [getattr(rule, part, None) for part in ("bad", "value", "where")]
+            texts += [rule.key] if isinstance(rule, Repeated) else []
+            for text in texts:
+                if text is not None and "other." not in text:
+                    yield name, text
+        if isinstance(rule, MissingReference):
+            yield rule.target, rule.key
 
 
-def test_a_sound_enterprise_has_no_finding(spark) -> None:
-    assert found(spark, sound()) == []
+@settings(max_examples=10, phases=[Phase.generate], deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_arrow_computes_what_spark_computes(spark, seed: int) -> None:
+    made = random_tables(seed, 300)
+    wanted: dict[str, list[str]] = {}
+    for name, text in expressions():
+        wanted.setdefault(name, []).append(text)
+    for name, texts in wanted.items():
+        table = made[name].combine_chunks()
+        types = {field.name: field.type for field in table.schema}
+        columns = {one: table[one].combine_chunks() for one in table.column_names}
+        frame = spark.createDataFrame(table)
+        theirs = frame.selectExpr(*(f"{text} as c{number}" for number, text in enumerate(texts))).toArrow()
+        for number, text in enumerate(texts):
+            ours = translate(text, types).evaluate(columns)
+            if isinstance(ours, pa.Scalar):
+                ours = pa.repeat(ours, 300)
+            assert ours.to_pylist() == theirs[f"c{number}"].to_pylist(), text
 
 
-def test_guid_unique_names_every_holder_over_all_types(spark) -> None:
-    objects = sound()
-    objects["queue"][0]["identifier"] = objects["site"][1]["identifier"]
-    objects["enterprise"][0]["identifier"] = objects["user"][0]["identifier"]
-    in_two = f"Identifier {guid(11)} belongs to 2 objects"
-    in_two_others = f"Identifier {guid(50)} belongs to 2 objects"
-    assert found(spark, objects) == [
-        ("guid-unique", "enterprise", DNS["enterprise"], guid(50), in_two_others),
-        ("guid-unique", "queue", objects["queue"][0]["full_path"], guid(11), in_two),
-        ("guid-unique", "site", "CN=S1,CN=Sites", guid(11), in_two),
-        ("guid-unique", "user", f"CN=u,CN=Users,{ROOT}", guid(50), in_two_others),
+SQL_RULES = tuple(rule for rule in RULES if not isinstance(rule, Judged | Drawn | Undecodable))
+
+
+def told(found: Validation) -> list[Finding]:
+    return list(found.findings)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_workers_with_arrow_find_what_spark_with_sql_finds(spark, tmp_path, seed) -> None:
+    where = source(tmp_path, random_tables(seed, 40))
+    with (
+        checked(spark, where, SQL_RULES, now=NOW) as by_arrow,
+        checked(spark, where, SQL_RULES, now=NOW, sql_only=True) as by_sql,
+    ):
+        ours, theirs = told(by_arrow), told(by_sql)
+    assert set(ours) - set(theirs) == set(theirs) - set(ours) == set()
+    # of objects that are equal in all that a finding tells, SQL reports an unequal pair once
+    once = {rule.id for rule in RULES if isinstance(rule, Unequal)}
+    assert [one for one in ours if one.rule not in once] == [one for one in theirs if one.rule not in once]
+    assert len({one.rule for one in ours}) > 20
+
+
+def test_workers_can_evaluate_all_rules_of_ours(tmp_path) -> None:
+    where = source(tmp_path, tables(sound()))
+    for rule in SQL_RULES:
+        types = rule.applies(where.present()).types
+        assert rule.kind == "directory" or can(rule, types, where.sets), rule.id
+
+
+def broken() -> World:
+    world = sound()
+    world["queue"] += [
+        queue(80, "gone", "q", Quota=-1, Label="l" * 200, PrivacyLevel="9"),
+        queue(81, "web01", "Orders", MulticastAddress="x"),
     ]
+    world["queue-manager"].append(machine(82, "web01", [99], InRoutingServerIdentifierList=[guid(32)]))
+    world["site"].append(site(83, "OSLO"))
+    world["routing-link"].append(link(84, 10, 99, ActualCost=0))
+    world["user"].append(
+        user(85, "eve", SecurityIdentifier="S-1-5-21-1-2-3-70", CertificateDigestList=[b"x"])
+    )
+    return world
+
+
+def test_everything_at_once(spark, tmp_path) -> None:
+    where = source(tmp_path, tables(broken()))
+    with checked(spark, where, now=NOW) as found:
+        findings = told(found)
+        summary = found.summary
+        assert findings == sorted(
+            findings, key=lambda one: (one.rule, one.type, one.dn or "", one.guid or "", one.message)
+        )
+        text = "".join(sarif(summary, found.findings))
+        again = told(found)
+    assert again == findings
+    assert summary.count == len(findings) > 10
+    assert summary.objects == {name: len(rows) for name, rows in broken().items()}
+    assert {rule.id: rule.count for rule in summary.rules if rule.count} == {
+        one.rule: sum(each.rule == one.rule for each in findings) for one in findings
+    }
+    assert summary.reaches("error")
+    (skipped,) = summary.skipped
+    assert (skipped.id, skipped.reason) == ("schema-drift", "the source is no directory")
+    (run,) = json.loads(text)["runs"]
+    assert [one["ruleId"] for one in run["results"]] == [one.rule for one in findings]
+    for one in run["results"]:
+        assert run["tool"]["driver"]["rules"][one["ruleIndex"]]["id"] == one["ruleId"]
+    assert {rule.kind for rule in summary.rules} == {"row", "unique", "reference", "python", "graph"}
+
+
+def test_both_ways_agree_on_planted_defects(spark, tmp_path) -> None:
+    where = source(tmp_path, tables(broken()))
+    with checked(spark, where, now=NOW) as by_arrow, checked(spark, where, now=NOW, sql_only=True) as by_sql:
+        assert told(by_arrow) == told(by_sql)
+
+
+def test_rules_whose_types_or_columns_are_absent_are_skipped_and_named(spark, tmp_path) -> None:
+    made = tables(sound(), technical=False)
+    where = source(tmp_path, {"queue": made["queue"].drop_columns(["Label"])})
+    with checked(spark, where) as found:
+        reasons = {one.id: one.reason for one in found.summary.skipped}
+    assert reasons["queue-label-length"] == "queue has no column Label"
+    assert reasons["link-cost-range"] == "type routing-link is not in the source"
+    assert reasons["queue-type-form"] == "queue has no column Unreadable"
+    assert "type queue-manager is not in the source" in reasons["queue-manager-exists"]
+    (unique,) = (rule for rule in found.summary.rules if rule.id == "guid-unique")
+    assert unique.types == ("queue",)
+    assert "type site is not in the source" in unique.left_out
+
+
+def test_no_object_at_all(spark, tmp_path) -> None:
+    where = source(tmp_path, tables({name: [] for name in sound()}))
+    with checked(spark, where, now=NOW) as found:
+        assert [one.rule for one in told(found)] == ["enterprise-single"]
+
+
+def test_too_many_objects_for_a_worker_go_to_spark(spark, tmp_path, monkeypatch) -> None:
+    from mqdssm.spark import work
+
+    monkeypatch.setattr(work, "REPEATED_ROWS_MAX", 1)
+    monkeypatch.setattr(work, "TARGET_ROWS_MAX", 1)
+    where = source(tmp_path, tables(broken()))
+    for rule in RULES:
+        if isinstance(rule, Repeated):
+            assert not can(rule, rule.types, where.sets)
+    with checked(spark, where, now=NOW) as by_spark:
+        found = told(by_spark)
+    monkeypatch.undo()
+    with checked(spark, where, now=NOW) as by_arrow:
+        assert told(by_arrow) == found
+
+
+def test_many_findings_are_sorted_by_spark(spark, tmp_path, monkeypatch) -> None:
+    from mqdssm.spark import findings
+
+    where = source(tmp_path, tables(broken()))
+    with checked(spark, where, now=NOW) as found:
+        expected = told(found)
+    monkeypatch.setattr(findings, "SORTED_HERE_MAX", 1)
+    monkeypatch.setattr(findings, "SAMPLES_MAX", 1)
+    with checked(spark, where, now=NOW) as found:
+        assert told(found) == expected
+        assert all(len(rule.samples) <= 1 for rule in found.summary.rules)
+        assert isinstance(found.findings, Findings)
+
+
+def own(condition: str, message: str = "{Label}", **more: object) -> Rule:
+    chosen = {
+        "id": "own",
+        "severity": "info",
+        "types": ("queue",),
+        "attribute": "Label",
+        "section": "",
+        "what": "ours",
+        "message": message,
+        "bad": condition,
+    }
+    return Wrong(**{**chosen, **more})
+
+
+def test_own_rules_are_any_spark_sql(spark, tmp_path) -> None:
+    where = source(tmp_path, tables(sound()))
+    rule = own(
+        "Quota % 2 = 1 and sha2(Label, 256) is not null", "it's {Label}: {CreateTime}, {upper(Pathname)}"
+    )
+    with checked(spark, where, (), own=[rule]) as found:
+        first = told(found)[0]
+    assert (first.rule, first.guid) == ("own", guid(61))
+    assert first.message.startswith("it's Größe 61: 2026-01-01T00:00:00Z, WEB01\\A-NAME-THAT")
+
+
+def test_the_documented_own_rule(spark, tmp_path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text((ROOT / "docs/validation.md").read_text().partition("```toml\n")[2].partition("```")[0])
+    world = sound()
+    world["queue"][0]["Label"] = "ABC: orders"
+    where = source(tmp_path, tables(world))
+    with checked(spark, where, (), own=load(file, RULES).own) as found:
+        findings = told(found)
+    assert [one.guid for one in findings] == [guid(61), guid(63), guid(62)]
+    assert findings[1].message == rf"the label of paris01\{'x' * 124} is Größe 63"
+
+
+def test_more_own_rules_than_one_projection_takes(spark, tmp_path) -> None:
+    where = source(tmp_path, tables(sound()))
+    rules = [own("true", id=f"own-{number:03}") for number in range(120)]
+    with checked(spark, where, (), own=rules) as found:
+        assert {rule.count for rule in found.summary.rules} == {len(sound()["queue"])}
 
 
 @pytest.mark.parametrize(
-    ("cost", "words"),
-    [(0, "0"), (1_000_000, "1000000"), (-1, "-1"), (None, "not set")],
+    ("condition", "message", "words"),
+    [
+        ("Label + ", "x", "Label"),
+        ("no_such_function(Label)", "x", "rule own, type queue: .*no_such_function"),
+        ("length(Label)", "x", "rule own: its condition gives int, not true or false"),
+        ("Label = 'x'", "{no_such(Label)}", "rule own, type queue"),
+    ],
 )
-def test_link_cost_range(spark, cost: int | None, words: str) -> None:
-    objects = sound()
-    bad = {"identifier": guid(21), "full_path": "CN=Bad"} | ({} if cost is None else {"actual_cost": cost})
-    highest = {"identifier": guid(22), "full_path": "CN=High", "actual_cost": 999_999}
-    objects["routing-link"] += [bad, highest]
-    message = f"ActualCost is {words}, not 1 to 999999"
-    assert found(spark, objects) == [("link-cost-range", "routing-link", "CN=Bad", guid(21), message)]
-
-
-def test_queue_manager_exists(spark) -> None:
-    objects = sound()
-    objects["queue"] += [
-        {"identifier": guid(60), "full_path": f"CN=q,{machine_dn('gone')}", "security": DESCRIPTOR},
-        # below a queue manager, yet not directly
-        {"identifier": guid(61), "full_path": rf"CN=q,OU=x,{machine_dn('web01')}", "security": DESCRIPTOR},
-    ]
-    gone, inside = machine_dn("gone"), f"OU=x,{machine_dn('web01')}"
-    assert found(spark, objects) == [
-        ("queue-manager-exists", "queue", f"CN=q,{parent}", guid(n), f"there is no queue manager at {parent}")
-        for n, parent in [(60, gone), (61, inside)]
-    ]
-
-
-def test_sites_of_a_queue_manager_exist(spark) -> None:
-    objects = sound()
-    objects["queue-manager"][0]["site_identifier_list"] = (guid(10), guid(99), guid(98))
-    objects["queue-manager"][1]["site_identifier_list"] = ()
-    del objects["queue-manager"][2]["site_identifier_list"]
-    rule = ("queue-manager-sites-exist", "queue-manager", machine_dn("web01"), guid(30))
-    assert found(spark, objects) == [
-        (*rule, f"there is no site {guid(98)}"),
-        (*rule, f"there is no site {guid(99)}"),
-    ]
-
-
-def test_security_required(spark) -> None:
-    objects = sound()
-    for name in ("enterprise", "site", "queue-manager", "queue"):
-        del objects[name][0]["security"]
-    objects["queue"][1]["security"] = b""
-    objects["routing-link"].append({"identifier": guid(70), "full_path": "CN=L2", "actual_cost": 5})
-    assert [(rule, name, dn) for rule, name, dn, _, _ in found(spark, objects)] == [
-        ("security-required", "enterprise", DNS["enterprise"]),
-        ("security-required", "queue", objects["queue"][0]["full_path"]),
-        ("security-required", "queue", objects["queue"][1]["full_path"]),
-        ("security-required", "queue-manager", machine_dn("web01")),
-        ("security-required", "site", "CN=S0,CN=Sites"),
-    ]
-
-
-def test_one_object_with_two_defects_has_two_findings(spark) -> None:
-    objects = sound()
-    del objects["queue"][0]["security"]
-    objects["queue"][0]["full_path"] = f"CN=q,{machine_dn('gone')}"
-    assert [rule for rule, *_ in found(spark, objects)] == ["queue-manager-exists", "security-required"]
-
-
-def test_several_rules_share_one_scan_of_a_type(spark) -> None:
-    base = next(rule for rule in RULES if rule.id == "link-cost-range")
-    assert isinstance(base, Wrong)
-    odd = replace(
-        base,
-        id="odd-cost",
-        severity="info",
-        bad="ActualCost % 2 = 1",
-        message="concat('it\\'s ', ActualCost)",
-    )
-    null = replace(base, id="null-cost", bad="ActualCost > null", message="'never'")
-    objects = sound()
-    objects["routing-link"].append({"identifier": guid(21), "full_path": "CN=Bad", "actual_cost": -1})
-    assert [(rule, dn, words) for rule, _, dn, _, words in found(spark, objects, [base, odd, null])] == [
-        ("link-cost-range", "CN=Bad", "ActualCost is -1, not 1 to 999999"),
-        ("odd-cost", "CN=L", "it's 1"),
-    ]
-
-
-def test_rules_whose_types_are_not_there_find_nothing(spark) -> None:
-    objects = sound()
-    objects["queue"][0]["full_path"] = f"CN=q,{machine_dn('gone')}"
-    assert found(spark, {"queue": objects["queue"]}) == []
-
-
-def test_no_object_at_all(spark) -> None:
-    assert found(spark, {name: [] for name in TYPES}) == []
-
-
-def test_a_finding_says_everything(spark) -> None:
-    objects = {"routing-link": [{"identifier": guid(21), "full_path": "CN='L'\\\\", "actual_cost": 0}]}
-    assert find(frames(spark, objects), RULES) == (
-        Finding(
-            rule="link-cost-range",
-            severity="error",
-            type="routing-link",
-            dn="CN='L'\\\\",
-            guid=str(guid(21)),
-            attribute="ActualCost",
-            message="ActualCost is 0, not 1 to 999999",
-            section="[MS-MQDMPR] 3.1.1.8",
-        ),
-    )
-
-
-def test_elements_are_those_of_the_model() -> None:
-    assert set(TYPES.values()) == {Enterprise, Site, RoutingLink, QueueManager, Queue, User}
+def test_an_own_rule_that_spark_cannot_evaluate_is_refused(
+    spark, tmp_path, condition, message, words
+) -> None:
+    where = source(tmp_path, tables(sound()))
+    with (
+        pytest.raises((ConfigError, ValueError), match=words),
+        checked(spark, where, (), own=[own(condition, message)]),
+    ):
+        pass

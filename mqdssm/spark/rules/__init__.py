@@ -2,18 +2,44 @@
 
 from typing import Final
 
-from mqdssm.spark.rules import identity, link, queue, queue_manager, security
-from mqdssm.spark.rules.rule import Finding, MissingReference, Repeated, Rule, Severity, Wrong
+from mqdssm.spark.rules import attributes, drift, identity, link, queue, queue_manager, security, user
+from mqdssm.spark.rules.rule import (
+    SEVERITIES,
+    Drawn,
+    Finding,
+    Judged,
+    MissingReference,
+    Repeated,
+    Rule,
+    Severity,
+    Undecodable,
+    Unequal,
+    Wrong,
+)
 
 RULES: Final[tuple[Rule, ...]] = (
     *identity.RULES,
-    *link.RULES,
     *queue.RULES,
     *queue_manager.RULES,
+    *link.RULES,
+    *user.RULES,
     *security.RULES,
+    *attributes.RULES,
+    *drift.RULES,
 )
+"""All rules of ours, and parts of rules: see `mqdssm.spark.rules.rule`."""
 
-__all__ = ["RULES", "Finding", "MissingReference", "Repeated", "Rule", "Severity", "Wrong"]
-
-if len({rule.id for rule in RULES}) < len(RULES):
-    raise ValueError("two rules have the same id")
+__all__ = [
+    "RULES",
+    "SEVERITIES",
+    "Drawn",
+    "Finding",
+    "Judged",
+    "MissingReference",
+    "Repeated",
+    "Rule",
+    "Severity",
+    "Undecodable",
+    "Unequal",
+    "Wrong",
+]

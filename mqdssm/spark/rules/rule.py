@@ -1,17 +1,32 @@
 """What a rule and a finding are.
 
-Three forms of rule, each one plan of Spark's: `Wrong` looks at one row (all of a type share one scan),
-`Repeated` groups, `MissingReference` is an anti join. Conditions are three-valued as SQL is: NULL is
-no defect.
+A rule is data. What is wrong is said by conditions in Spark SQL, which are three-valued as SQL is (NULL is no
+defect), or by the name of a function where SQL cannot say it. Whatever runs a rule (`mqdssm.spark.scan`,
+`mqdssm.spark.plans`), there is this one form of it:
+
+=================== =========================================================================================
+`Wrong`             one row shows the defect
+`Undecodable`       the only defect is a value that could not be decoded
+`Repeated`          a value that only one object may have
+`MissingReference`  a reference to an object that is not there
+`Unequal`           an object and the one that it refers to do not agree
+`Judged`            a value that only a program understands, as a security descriptor; each distinct one once
+`Drawn`             what shows only when all objects of small types are seen together, as a graph
+=================== =========================================================================================
+
+Several rules may share one id, severity and purpose: parts of one rule that name other attributes.
 """
 
-from collections.abc import Collection
-from dataclasses import asdict, dataclass
-from typing import Final, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
-from mqdssm.spark.columns import TYPES, columns_of
+from mqdssm.spark.rules.expressions import columns_in, columns_of_template
+from mqdssm.spark.rules.vocabulary import DESCRIPTORS, UNREADABLE
 
 Severity = Literal["info", "warning", "error"]
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+"""From harmless to bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +53,21 @@ class Finding:
     message: str
     section: str
 
-    def as_dict(self) -> dict[str, str | None]:
-        """Give the finding as a line of JSON Lines holds it."""
-        return asdict(self)
+
+class Applies(NamedTuple):
+    """Where a rule can be applied.
+
+    Attributes:
+        types: the types that it can judge; none: it is skipped.
+        reason: why it cannot judge the others; empty if it can judge all.
+    """
+
+    types: tuple[str, ...]
+    reason: str
+
+
+Present = Mapping[str, frozenset[str]]
+"""Types that are there, and the names of their columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +81,13 @@ class Rule:
         attribute: the attribute that a finding names.
         section: where a specification demands it, as ``[MS-MQDMPR] 3.1.1.8``.
         what: one sentence for people: what must hold.
-        message: Spark SQL string expression over the row: what is wrong with it.
+        message: what is wrong; between braces Spark SQL expressions over the row.
+        decodes: a value of the attribute that cannot be decoded is a finding of this rule, too.
+        instead_of: the rule is a second choice, for types that lack this column.
+        kind: name of the form, for people.
     """
+
+    kind: ClassVar[str] = "rule"
 
     id: str
     severity: Severity
@@ -64,16 +96,45 @@ class Rule:
     section: str
     what: str
     message: str
+    decodes: bool = False
+    instead_of: str = ""
 
     def __post_init__(self) -> None:
-        if self.severity not in get_args(Severity):
-            raise ValueError(f"rule {self.id}: {self.severity!r} is no severity")
-        for name in self.types:
-            columns_of(TYPES[name], [self.attribute])
+        if self.severity not in SEVERITIES:
+            raise ValueError(f"rule {self.id}: {self.severity!r} is no severity: {', '.join(SEVERITIES)}")
 
-    def applies_to(self, present: Collection[str]) -> tuple[str, ...]:
-        """Name the types that the rule can judge, of those that were exported; none: it is skipped."""
-        return tuple(name for name in self.types if name in present)
+    def columns(self) -> frozenset[str]:
+        """Columns without which the rule cannot judge a type."""
+        return columns_of_template(self.message)
+
+    def others(self) -> Present:
+        """Further types and their columns that the rule needs."""
+        return {}
+
+    def applies(self, present: Present) -> Applies:
+        """Tell which types the rule can judge, of those that are there."""
+        for name, columns in self.others().items():
+            missing = _missing(name, columns, present)
+            if missing:
+                return Applies((), missing)
+        found: list[str] = []
+        reasons: list[str] = []
+        for name in self.types:
+            missing = _missing(name, self.columns(), present)
+            if not missing and self.instead_of in present[name]:
+                missing = f"{name} has column {self.instead_of}, which tells more"
+            if missing:
+                reasons.append(missing)
+            else:
+                found.append(name)
+        return Applies(tuple(found), "; ".join(reasons))
+
+
+def _missing(name: str, columns: frozenset[str], present: Present) -> str:
+    if name not in present:
+        return f"type {name} is not in the source"
+    absent = sorted(columns - present[name])
+    return f"{name} has no column {', '.join(absent)}" if absent else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +145,48 @@ class Wrong(Rule):
         bad: Spark SQL condition over the columns of the type, true for a defect.
     """
 
+    kind: ClassVar[str] = "row"
+
     bad: str
+
+    def columns(self) -> frozenset[str]:
+        """Columns without which the rule cannot judge a type."""
+        return columns_in(self.bad) | columns_of_template(self.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecodable(Rule):
+    """An attribute that holds what is no value of it."""
+
+    kind: ClassVar[str] = "row"
+
+    message: str = ""
+    decodes: bool = True
+
+    def columns(self) -> frozenset[str]:
+        """Columns without which the rule cannot judge a type."""
+        return frozenset({UNREADABLE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated(Rule):
-    """A value that only one object may have, over all the types that are there.
+    """A value that only one object may have, over all the types of the rule.
 
-    The message may use ``value`` and ``count``, the number of objects that have it (both are strings).
+    The message may use ``value`` and ``count``, the number of objects that have it.
+
+    Attributes:
+        key: Spark SQL expression over the row: the value, or an array of them; texts or octets. NULL is none.
+        unless_all: a value that only objects of this type share is the business of another rule.
     """
+
+    kind: ClassVar[str] = "unique"
+
+    key: str
+    unless_all: str = ""
+
+    def columns(self) -> frozenset[str]:
+        """Columns without which the rule cannot judge a type."""
+        return columns_in(self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,16 +199,96 @@ class MissingReference(Rule):
         value: Spark SQL expression over the row: the reference, or an array of them. NULL refers to nothing.
         target: type of the object that must exist.
         key: Spark SQL expression over the target's row that the reference must equal.
+        where: Spark SQL condition: only rows for which it is true are looked at.
     """
+
+    kind: ClassVar[str] = "reference"
 
     value: str
     target: str
     key: str
+    where: str = "true"
 
-    def applies_to(self, present: Collection[str]) -> tuple[str, ...]:
-        """Name the types, if the targets are there too: without them every reference would be a finding."""
-        return Rule.applies_to(self, present) if self.target in present else ()
+    def columns(self) -> frozenset[str]:
+        """Columns without which the rule cannot judge a type."""
+        own = columns_of_template(self.message) - {"value"}
+        return columns_in(self.value) | columns_in(self.where) | own
+
+    def others(self) -> Present:
+        """The target: without it every reference would be a finding."""
+        return {self.target: columns_in(self.key)}
 
 
-# the parent of a DN: what follows its first unescaped comma
-PARENT_DN: Final = r"regexp_replace({dn}, r'^(?:[^,\\]|\\.)*,', '')"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unequal(MissingReference):
+    """An object that does not agree with the one it refers to; a reference to nothing is no finding.
+
+    Attributes:
+        bad: Spark SQL condition over the row and the other one's columns, as ``other.RoutingServer``.
+    """
+
+    bad: str
+
+    def columns(self) -> frozenset[str]:
+        """Columns without which the rule cannot judge a type."""
+        own = MissingReference.columns(self) | columns_in(self.bad)
+        return frozenset(name for name in own if not name.startswith("other."))
+
+    def other_columns(self) -> frozenset[str]:
+        """Columns of the other object that the condition and the message use."""
+        both = columns_in(self.bad) | columns_of_template(self.message)
+        return frozenset(name.removeprefix("other.") for name in both if name.startswith("other."))
+
+    def others(self) -> Present:
+        """The target, with what is compared."""
+        return {self.target: columns_in(self.key) | self.other_columns()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged(Rule):
+    """A value that a program has to understand; `mqdssm.spark.rules.examiners` holds these.
+
+    Attributes:
+        examiner: name of the function that judges; it serves all rules that name it.
+        looks_at: columns whose values it is given.
+        where: Spark SQL condition: only rows for which it is true are looked at.
+    """
+
+    kind: ClassVar[str] = "python"
+
+    examiner: str
+    message: str = ""
+    looks_at: tuple[str, ...] = ("Security",)
+    where: str = "true"
+
+    def columns(self) -> frozenset[str]:
+        """Columns without which the rule cannot judge a type."""
+        return frozenset(self.looks_at) | columns_in(self.where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn(Rule):
+    """What shows only when all objects of small types are seen together; see `mqdssm.spark.rules.graphs`.
+
+    Attributes:
+        drawing: name of the function that looks.
+        reads: types and the columns of theirs that it is given.
+    """
+
+    kind: ClassVar[str] = "graph"
+
+    drawing: str
+    message: str = ""
+    reads: Mapping[str, tuple[str, ...]]
+
+    def columns(self) -> frozenset[str]:
+        """None: `others` has them."""
+        return frozenset()
+
+    def others(self) -> Present:
+        """All that is read."""
+        return {name: frozenset(columns) for name, columns in self.reads.items()}
+
+
+SECURED: Final = DESCRIPTORS
+"""Types whose objects have a security descriptor that access is checked on."""

@@ -1,0 +1,36 @@
+"""How the schema of a server differs from what the mapping needs."""
+
+from typing import TYPE_CHECKING
+
+from mqdssm.errors import ConfigError
+from mqdssm.tables.schema_compare import Difference, compare
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+
+def subschema_dn(session: "Session") -> str:
+    """Where the server's schema is.
+
+    Raises:
+        ConfigError: the server does not say so.
+    """
+    place = session.root_dse.first("subschemaSubentry")
+    if place is None:
+        raise ConfigError("the server does not say where its schema is (subschemaSubentry)")
+    return place.decode()
+
+
+def differences_of(session: "Session") -> list[Difference]:
+    """How the schema of the server differs from ours.
+
+    Raises:
+        ConfigError: the server does not show its schema.
+        DirectoryError: it cannot be read.
+    """
+    entry = session.get(subschema_dn(session), ["attributeTypes", "objectClasses"])
+    attributes = [value.decode(errors="replace") for value in entry.all("attributeTypes")]
+    classes = [value.decode(errors="replace") for value in entry.all("objectClasses")]
+    # a server that publishes no matching rule at all has them nevertheless
+    rules = any(" EQUALITY " in one for one in attributes)
+    return compare(attributes, classes, matching_rules=rules)

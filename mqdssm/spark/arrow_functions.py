@@ -1,0 +1,161 @@
+"""Functions of Spark SQL on Arrow arrays, where Arrow has none that means exactly the same."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+FIRST_RDN: Final = r"^(?:[^,\\]|\\.)*,"
+"""The first part of a DN with its comma, as rules write it."""
+
+# what Java and RE2 understand alike, if no set of characters is left to them: no dot, no \d, \w, \s, \b, no $
+_ALIKE: Final = re.compile(
+    r"\^?(?:[^\\.$^\[\]]|\\[-\\.$()\[\]{}|*+?nz0/]|\[\^?(?:[^\\\[\]&]|\\[-\\.$()\[\]{}|*+?n])+\]|\\x[0-9a-f]{2})*"
+)
+
+
+def checked_pattern(pattern: str) -> str | None:
+    r"""Give a regular expression as RE2 takes it, if it means the same in Java; else None.
+
+    ``\z`` is the only end that both know; in sets ``\xhh`` may stand, too.
+    """
+    plain = re.sub(r"\\x[0-9a-f]{2}", "-", pattern)
+    if _ALIKE.fullmatch(plain) is None or "(?" in plain.replace("(?:", ""):
+        return None
+    if not pattern.isascii() or re.search(r"\\0", pattern.replace("\\\\", "")):
+        return None
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern)
+    except pa.ArrowInvalid:
+        return None
+    return pattern
+
+
+def decoded(found: Any) -> Any:
+    """The plain values of a column that may be a dictionary."""
+    return found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
+
+
+def of_distinct(function: Callable[[Any], Any], found: Any) -> Any:
+    """Compute a function of single values; of a dictionary once for each distinct one."""
+    if isinstance(found, pa.DictionaryArray):
+        return function(found.dictionary).take(found.indices)
+    return function(found)
+
+
+def equal_or_both_null(left: Any, right: Any) -> Any:
+    """SQL's ``<=>``: NULL equals NULL."""
+    both = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(both, pc.fill_null(pc.equal(left, right), False))
+
+
+def is_in(found: Any, values: pa.Array) -> Any:
+    """SQL's ``in``: of NULL it is not known."""
+    return pc.if_else(pc.is_valid(found), pc.is_in(found, value_set=values), pa.scalar(None, pa.bool_()))
+
+
+def lower(found: Any) -> Any:
+    """SQL's ``lower``: with the full mappings of Unicode, as Python has them and Arrow has not."""
+    if isinstance(found, pa.Scalar):
+        return pa.scalar(None if found.as_py() is None else found.as_py().lower(), pa.string())
+    plain = pc.string_is_ascii(found)
+    lowered = pc.ascii_lower(found)
+    others = pc.fill_null(pc.invert(plain), False)
+    if others.true_count == 0:
+        return lowered
+    made = pa.array([text.lower() for text in found.filter(others).to_pylist()], pa.string())
+    return pc.replace_with_mask(lowered, others, made)
+
+
+def utf16_octets(found: Any) -> Any:
+    """Octets of a text in UTF-16: two for each character, four for those outside the first plane."""
+    if isinstance(found, pa.Scalar):
+        text = found.as_py()
+        return pa.scalar(None if text is None else len(text.encode("utf-16-be")), pa.int64())
+    double = pc.multiply(pc.utf8_length(found).cast(pa.int64()), 2)
+    others = pc.fill_null(pc.invert(pc.string_is_ascii(found)), False)
+    if others.true_count == 0:
+        return double
+    lengths = [len(text.encode("utf-16-be")) for text in found.filter(others).to_pylist()]
+    return pc.replace_with_mask(double, others, pa.array(lengths, pa.int64()))
+
+
+def part_of(found: Any, delimiter: str, *, first: bool) -> Any:
+    """What stands before the first delimiter, or behind the last one; all of it where there is none."""
+    values = _as_array(found)
+    pieces = pc.split_pattern(values, delimiter, max_splits=1, reverse=not first)
+    return _as_found(_ends(pieces, first=first), found)
+
+
+def without_first_rdn(found: Any) -> Any:
+    """A DN without its first part: `FIRST_RDN` replaced by nothing; all of it where it has no comma."""
+    values = _as_array(found)
+    pieces = pc.split_pattern(values, ",", max_splits=1)
+    rest = _ends(pieces, first=False)
+    # an escaped comma, or one behind an escaped backslash: only the expression itself tells
+    tricky = pc.fill_null(pc.match_substring(_ends(pieces, first=True), "\\"), False)
+    if tricky.true_count:
+        cut = [_FIRST_RDN.sub("", text, count=1) for text in values.filter(tricky).to_pylist()]
+        rest = pc.replace_with_mask(rest, tricky, pa.array(cut, pa.string()))
+    return _as_found(rest, found)
+
+
+# Java's dot is no line end: of these Python's knows only the first
+_FIRST_RDN: Final = re.compile(r"^(?:[^,\\]|\\[^\n\r\x85\u2028\u2029])*,")
+
+
+def _as_array(found: Any) -> pa.Array:
+    return pa.array([found.as_py()], found.type) if isinstance(found, pa.Scalar) else found
+
+
+def _as_found(values: pa.Array, found: Any) -> Any:
+    return values[0] if isinstance(found, pa.Scalar) else values
+
+
+def _ends(pieces: pa.Array, *, first: bool) -> pa.Array:
+    """The first or last piece of each row of a list, which has at least one where it is not NULL."""
+    starts = pieces.offsets.slice(0, len(pieces)) if first else pc.subtract(pieces.offsets.slice(1), 1)
+    valid = pc.is_valid(pieces)
+    return pieces.values.take(pc.if_else(valid, starts, pa.scalar(None, pa.int32())))
+
+
+def any_of(found: Any, test: Callable[[pa.Array], pa.Array]) -> Any:
+    """SQL's ``exists``: true if one element passes, else NULL if one is not known; NULL of NULL."""
+    values = _as_array(found)
+    parents = pc.list_parent_indices(values)
+    results = test(pc.list_flatten(values))
+    passed = _rows_with(parents, results, len(values), True)
+    unknown = _rows_with(parents, pc.is_null(results), len(values), True)
+    null = pa.scalar(None, pa.bool_())
+    known = pc.if_else(passed, True, pc.if_else(unknown, null, False))
+    return _as_found(pc.if_else(pc.is_valid(values), known, null), found)
+
+
+def _rows_with(parents: pa.Array, results: pa.Array, rows: int, wanted: bool) -> pa.Array:
+    hits = parents.filter(pc.fill_null(pc.equal(results, wanted), False))
+    return pc.is_in(pa.array(range(rows), parents.type), value_set=hits) if len(hits) else _no(rows)
+
+
+def _no(rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(False), rows)
+
+
+def shown(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] | None:
+    """How values of a type are shown in a message; None: they are not."""
+    if kind == pa.string():
+        return lambda found: pc.utf8_slice_codeunits(found, 0, chars_max)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return lambda found: pc.cast(found, pa.string())
+    if pa.types.is_timestamp(kind):
+        return _time
+    if pa.types.is_list(kind) and kind.value_type == pa.string():
+        return lambda found: pc.utf8_slice_codeunits(pc.binary_join(found, ", "), 0, chars_max)
+    return None
+
+
+def _time(found: Any) -> Any:
+    """A moment in whole seconds; with a finer unit Arrow would show the fraction."""
+    whole = pc.floor_temporal(found, unit="second").cast(pa.timestamp("s", "UTC"))
+    return pc.strftime(whole, "%Y-%m-%dT%H:%M:%SZ")

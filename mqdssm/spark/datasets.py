@@ -1,0 +1,168 @@
+"""What is validated: for each type its Parquet files, their columns and how many objects there are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Piece(NamedTuple):
+    """Row groups of one file, as much as one task reads.
+
+    Attributes:
+        path: of the file.
+        groups: numbers of the row groups.
+        rows: in them.
+    """
+
+    path: str
+    groups: tuple[int, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The objects of one type.
+
+    Attributes:
+        type: name, as on the command line.
+        pieces: where the rows are.
+        columns: names and Arrow types.
+        stamp: tells this look at the files from another one: what a worker remembers is of one look only.
+    """
+
+    type: str
+    pieces: tuple[Piece, ...]
+    columns: tuple[tuple[str, pa.DataType], ...]
+    stamp: str = ""
+
+    @property
+    def rows(self) -> int:
+        """Number of objects."""
+        return sum(piece.rows for piece in self.pieces)
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """Columns by name."""
+        return dict(self.columns)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, each once."""
+        return tuple(dict.fromkeys(piece.path for piece in self.pieces))
+
+    def frame(self, spark: "SparkSession") -> "DataFrame":
+        """The objects as a data frame."""
+        return spark.read.parquet(*(Path(path).resolve().as_uri() for path in self.paths))
+
+    def batches(self, columns: Sequence[str], rows_max: int) -> Iterator[pa.RecordBatch]:
+        """Read columns of all objects, in pieces."""
+        for piece in self.pieces:
+            yield from read(piece, columns, rows_max)
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        """Read columns of all objects at once: for small types."""
+        wanted = [name for name in columns if name in self.types]
+        parts = [pq.ParquetFile(path).read(columns=wanted) for path in self.paths]
+        return pa.concat_tables(parts).combine_chunks()
+
+
+def dataset(name: str, paths: Sequence[Path]) -> Dataset:
+    """Look at the footers of files.
+
+    Raises:
+        ConfigError: a file is missing, is no whole Parquet file, or has other columns than the first.
+    """
+    pieces: list[Piece] = []
+    columns: dict[str, pa.DataType] = {}
+    for path in paths:
+        try:
+            with pq.ParquetFile(path) as file:
+                schema, metadata = file.schema_arrow, file.metadata
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+        except pa.ArrowException as error:
+            raise ConfigError(f"{path} is no whole Parquet file ({error}); export again") from error
+        found = {field.name: plain_type(field.type) for field in schema}
+        if columns and found != columns:
+            raise ConfigError(f"{path} has other columns than {paths[0]}: they are not of one export")
+        columns = found
+        pieces += [
+            Piece(str(path), (group,), metadata.row_group(group).num_rows)
+            for group in range(metadata.num_row_groups)
+        ] or [Piece(str(path), (), 0)]
+    return Dataset(name, tuple(pieces), tuple(columns.items()), uuid4().hex)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type that rules know, for one that only stores differently."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(pa.field("element", plain_type(kind.value_type)))
+    return kind
+
+
+def merged(pieces: Sequence[Piece], rows_max: int) -> list[Piece]:
+    """Put small neighbouring row groups of one file together."""
+    found: list[Piece] = []
+    for piece in pieces:
+        last = found[-1] if found else None
+        if last is not None and last.path == piece.path and last.rows + piece.rows <= rows_max:
+            found[-1] = Piece(last.path, last.groups + piece.groups, last.rows + piece.rows)
+        else:
+            found.append(piece)
+    return found
+
+
+def read(
+    piece: Piece, columns: Sequence[str], rows_max: int, *, dictionaries: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a piece.
+
+    Args:
+        piece: where.
+        columns: which; those in `dictionaries` come as dictionaries.
+        rows_max: rows of a batch.
+        dictionaries: columns whose values repeat.
+    """
+    if not piece.groups:
+        return
+    with pq.ParquetFile(piece.path, read_dictionary=list(dictionaries), pre_buffer=True) as file:
+        yield from file.iter_batches(
+            batch_size=rows_max, row_groups=list(piece.groups), columns=list(columns), use_threads=False
+        )
+
+
+@lru_cache(maxsize=16)
+def kept_table(target: Dataset, columns: tuple[str, ...]) -> pa.Table:
+    """Columns of a small type, read once in a process."""
+    return target.table(columns)
+
+
+def values_of(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    """The columns of a batch with the types that rules know; dictionaries stay."""
+    made = {}
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        wanted = types[name]
+        keep = pa.types.is_dictionary(values.type) or values.type == wanted
+        made[name] = values if keep else values.cast(wanted)
+    return made

@@ -1,0 +1,171 @@
+"""Rules as plans of Spark's: own rules, and those of ours that workers cannot evaluate with Arrow."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.spark.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, literal, template
+from mqdssm.spark.rules.rule import MissingReference, Repeated, Rule, Unequal, Wrong
+from mqdssm.spark.rules.vocabulary import UNREADABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RULES_MAX: Final = 50  # in one projection: more make generated code too long for the JVM
+COLUMNS: Final = ("rule", "severity", "type", "dn", "guid", "attribute", "message", "section")
+
+Frames = Mapping[str, "DataFrame"]
+Applied = tuple[Rule, tuple[str, ...]]
+"""A rule, and the types that it is to judge."""
+
+
+def plans(frames: Frames, rules: Sequence[Applied], dns: Mapping[str, str]) -> Iterator["DataFrame"]:
+    """Make the plans of rules; those that look at rows share scans.
+
+    Args:
+        frames: the types.
+        rules: what to apply to which.
+        dns: DNs of types whose objects do not say where they are.
+    """
+    for name, frame in frames.items():
+        mine = [rule for rule, types in rules if isinstance(rule, Wrong) and name in types]
+        for start in range(0, len(mine), RULES_MAX):
+            yield _wrong(name, frame, mine[start : start + RULES_MAX], dns)
+    for rule, types in rules:
+        if isinstance(rule, Repeated):
+            yield _repeated(frames, rule, types, dns)
+        elif isinstance(rule, MissingReference):
+            for name in types:
+                yield _reference(name, frames, rule, dns)
+
+
+def message_sql(text: str, frame: "DataFrame") -> str:
+    """Write a message as one expression."""
+    parts = []
+    for part in template(text):
+        if not part.is_expression:
+            parts.append(literal(part.text))
+            continue
+        kind = frame.selectExpr(part.text).schema[0].dataType.simpleString()
+        parts.append(f"coalesce({_shown(part.text, kind)}, {literal(NOT_SET)})")
+    return f"concat({', '.join(parts)})"
+
+
+def _shown(text: str, kind: str) -> str:
+    if kind.startswith("timestamp"):
+        return f"""date_format({text}, "yyyy-MM-dd'T'HH:mm:ss'Z'")"""
+    if kind == "array<string>":
+        return f"left(array_join({text}, ', '), {SHOWN_CHARS_MAX})"
+    if kind == "string":
+        return f"left({text}, {SHOWN_CHARS_MAX})"
+    return f"string({text})"
+
+
+def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[str, str]) -> "DataFrame":
+    """Make one scan for several rules.
+
+    Most rows are sound: one cheap condition lets only the others through. The array is built inside the
+    generator, since the optimizer would compute a named one again for each use.
+    """
+    bad = [f"coalesce(({rule.bad}), false){_decoded(frame, rule)}" for rule in rules]
+    found = [
+        f"if({test}, {_finding(rule, name, frame, dns)}, null)" for rule, test in zip(rules, bad, strict=True)
+    ]
+    plan = frame.where(" or ".join(f"({test})" for test in bad)).selectExpr(
+        f"explode(filter(array({', '.join(found)}), x -> x is not null)) as finding"
+    )
+    return plan.select("finding.*")
+
+
+def _decoded(frame: "DataFrame", rule: Rule) -> str:
+    """A value that could not be decoded is reported as such, and not again for being NULL."""
+    if UNREADABLE not in frame.columns:
+        return ""
+    mark = literal(f"{rule.attribute}:")
+    return f" and not coalesce(exists({UNREADABLE}, x -> startswith(x, {mark})), false)"
+
+
+def _repeated(frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping[str, str]) -> "DataFrame":
+    from pyspark.sql import functions as F  # noqa: N812  Spark's own convention
+
+    rows: DataFrame | None = None
+    for name in types:
+        frame = frames[name]
+        part = frame.selectExpr(
+            f"{literal(name)} as type",
+            f"{_dn(name, frame, dns)} as dn",
+            f"{_guid(frame)} as guid",
+            f"{_value(frame, rule.key)} as value",
+        )
+        rows = part if rows is None else rows.unionAll(part)
+    if rows is None:
+        raise ValueError(f"rule {rule.id} has no types")
+    counts = (
+        rows.where("value is not null")
+        .groupBy("value")
+        .agg(F.count("*").alias("n"), F.min("type").alias("first"), F.max("type").alias("last"))
+        .where("n > 1")
+    )
+    if rule.unless_all:
+        both = literal(rule.unless_all)
+        counts = counts.where(f"not (first = {both} and last = {both})")
+    found = rows.join(counts, "value").selectExpr("*", "string(n) as count")
+    if found.schema["value"].dataType.simpleString() == "binary":
+        found = found.withColumn("value", F.expr("lower(hex(value))"))
+    return found.selectExpr(
+        f"{literal(rule.id)} as rule",
+        f"{literal(rule.severity)} as severity",
+        "type",
+        "dn",
+        "guid",
+        f"{literal(rule.attribute)} as attribute",
+        f"{message_sql(rule.message, found)} as message",
+        f"{literal(rule.section)} as section",
+    )
+
+
+def _value(frame: "DataFrame", key: str) -> str:
+    """One value for each row, where the key is an array."""
+    kind = frame.selectExpr(key).schema[0].dataType.simpleString()
+    return f"explode({key})" if kind.startswith("array") else key
+
+
+def _reference(name: str, frames: Frames, rule: MissingReference, dns: Mapping[str, str]) -> "DataFrame":
+    frame = frames[name]
+    where = f"({rule.where}){_decoded(frame, rule)}"
+    rows = frame.where(where).selectExpr("*", f"{_value(frame, rule.value)} as value")
+    rows = rows.where("value is not null")
+    target = frames[rule.target]
+    if isinstance(rule, Unequal):
+        other = ", ".join(f"{literal(column)}, `{column}`" for column in sorted(rule.other_columns()))
+        keys = target.selectExpr(f"{rule.key} as key", f"named_struct({other}) as other")
+        found = rows.join(keys, rows["value"] == keys["key"], "inner").where(rule.bad)
+    else:
+        keys = target.selectExpr(f"{rule.key} as key").where("key is not null")
+        found = rows.join(keys, rows["value"] == keys["key"], "left_anti")
+    plan = found.selectExpr(f"{_finding(rule, name, found, dns)} as finding").select("finding.*")
+    return plan.distinct() if isinstance(rule, Unequal) else plan
+
+
+def _finding(rule: Rule, name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
+    """Write the SQL expression of one finding about a row."""
+    values = {
+        "rule": literal(rule.id),
+        "severity": literal(rule.severity),
+        "type": literal(name),
+        "dn": _dn(name, frame, dns),
+        "guid": _guid(frame),
+        "attribute": literal(rule.attribute),
+        "message": message_sql(rule.message, frame),
+        "section": literal(rule.section),
+    }
+    return f"named_struct({', '.join(f'{literal(column)}, {values[column]}' for column in COLUMNS)})"
+
+
+def _guid(frame: "DataFrame") -> str:
+    return "Identifier" if "Identifier" in frame.columns else "string(null)"
+
+
+def _dn(name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
+    if "FullPath" in frame.columns:
+        return "FullPath"
+    return literal(dns[name]) if name in dns else "string(null)"

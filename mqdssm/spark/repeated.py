@@ -1,0 +1,98 @@
+"""Values that only one object may have, found with Arrow: two readings of the key's columns alone.
+
+The first one counts the values; usually each is there once, and that is all. The second one, only if some are
+repeated, finds who has them. All values of a rule are in memory meanwhile, so that beyond a number of objects
+Spark does it instead, which can spill to disk (`mqdssm.spark.work`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mqdssm.spark.datasets import Dataset, values_of
+from mqdssm.spark.rules.rule import Repeated
+from mqdssm.spark.scan import Batch, Findings, findings
+from mqdssm.spark.translate import message, translate
+
+ROWS_MAX: Final = 131_072
+
+
+def repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str]) -> Findings:
+    """Find all objects that share a value.
+
+    Args:
+        rule: which value.
+        sets: the types that it looks at.
+        dns: DNs of types whose objects do not say where they are.
+
+    Raises:
+        Untranslatable: a key that only Spark can compute.
+    """
+    counts = _counts(rule, sets)
+    if len(counts) == 0:
+        return
+    words = message(rule.message, {"value": pa.string(), "count": pa.string()})
+    shared = _shared_by_others(rule, sets, counts)
+    if shared is not None:
+        counts = counts.filter(shared)
+    for _, values, batch in _keyed(rule, sets, dns, whole=True):
+        places = pc.index_in(values, value_set=counts["value"].combine_chunks())
+        mask = pc.is_valid(places)
+        if not mask.true_count:
+            continue
+        number = counts["count"].combine_chunks().take(places.filter(mask)).cast(pa.string())
+        some = batch.kept(mask)
+        columns = {"value": shown(values.filter(mask)), "count": number}
+        yield from findings(rule, some, words(columns, some.rows))
+
+
+def shown(values: pa.Array) -> pa.Array:
+    """Values as text; octets in hexadecimal."""
+    if pa.types.is_binary(values.type):
+        return pa.array([value.hex() for value in values.to_pylist()], pa.string())
+    return values
+
+
+def _counts(rule: Repeated, sets: Mapping[str, Dataset]) -> pa.Table:
+    """The values that are there more than once, and how often."""
+    chunks = [values for _, values, _ in _keyed(rule, sets, {}, whole=False)]
+    if not chunks:
+        return pa.table({"value": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
+    found = pc.value_counts(pa.chunked_array(chunks))
+    table = pa.table({"value": found.field("values"), "count": found.field("counts")})
+    return table.filter(pc.greater(table["count"], 1))
+
+
+def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Table) -> pa.Array | None:
+    """Which values not only objects of one type share, where a rule leaves those to another one."""
+    if not rule.unless_all or rule.unless_all not in sets:
+        return None
+    value_set = counts["value"].combine_chunks()
+    others = {name: found for name, found in sets.items() if name != rule.unless_all}
+    held = [
+        values.filter(pc.is_in(values, value_set=value_set))
+        for _, values, _ in _keyed(rule, others, {}, whole=False)
+    ]
+    if not held:
+        return pa.repeat(pa.scalar(False), len(value_set))
+    return pc.is_in(value_set, value_set=pa.chunked_array(held).combine_chunks())
+
+
+def _keyed(
+    rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], *, whole: bool
+) -> Iterator[tuple[str, pa.Array, Batch]]:
+    """Read the objects with their values, a row for each; with what tells which object it is, or without."""
+    for name, found in sets.items():
+        key = translate(rule.key, found.types)
+        wanted = sorted(key.columns | ({"Identifier", "FullPath"} & set(found.types) if whole else set()))
+        for record in found.batches(wanted, ROWS_MAX):
+            columns = values_of(record, found.types)
+            values: Any = key.evaluate(columns)
+            batch = Batch(name, columns if whole else {}, record.num_rows, dns.get(name))
+            if pa.types.is_list(values.type):
+                parents, values = pc.list_parent_indices(values), pc.list_flatten(values)
+                batch = batch.taken(parents)
+            mask = pc.is_valid(values)
+            yield name, values.filter(mask), batch.kept(mask) if whole else batch

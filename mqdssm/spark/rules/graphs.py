@@ -1,0 +1,286 @@
+"""What shows only when all objects of small types are seen together: sites, links, settings objects.
+
+A drawing is given columns of some types as Arrow tables (FullPath among them where there is one) and yields
+what it finds. Sites, links and servers come in thousands. Queue managers may come in millions: of these only
+the few that matter become Python objects.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from mqdssm.model.dn import DN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Tables = Mapping[str, "pa.Table"]
+
+Row = Mapping[str, Any]
+
+
+class Drawn(NamedTuple):
+    """One thing that a drawing found.
+
+    Attributes:
+        rule: id of the rule.
+        type: of the object.
+        row: the object: its Identifier and FullPath; empty if there is none.
+        message: what is wrong.
+    """
+
+    rule: str
+    type: str
+    row: Row
+    message: str
+
+
+Drawing = Callable[["Tables"], Iterable[Drawn]]
+
+
+# -- the enterprise
+
+
+def enterprise(tables: "Tables") -> Iterator[Drawn]:
+    """There is exactly one."""
+    rows = tables["enterprise"].to_pylist()
+    if not rows:
+        yield Drawn("enterprise-single", "enterprise", {}, "there is no enterprise object")
+    if len(rows) > 1:
+        for row in rows:
+            yield Drawn("enterprise-single", "enterprise", row, f"there are {len(rows)} enterprise objects")
+
+
+# -- sites
+
+
+def sites(tables: "Tables") -> Iterator[Drawn]:
+    """Sites that no way leads to, and those whose systems do not fit."""
+    rows = {row["Identifier"]: row for row in tables["site"].to_pylist()}
+    native, foreign = _members(tables["queue-manager"])
+    links = _ends(tables["routing-link"])
+    used = {guid for guid in rows if guid in native or guid in foreign} | {
+        end for ends in links for end in ends
+    }
+    parts = _components([guid for guid in rows if guid in used], links)
+    for part in parts[1:]:
+        for guid in part:
+            words = (
+                f"no way of routing links leads to the {len(parts[0])} sites that are joined to each other"
+            )
+            yield Drawn("site-unreachable", "site", rows[guid], words)
+    for guid, row in rows.items():
+        if row["ForeignSite"] and native[guid]:
+            words = (
+                f"a foreign site, yet {native[guid]} queue managers in it are no foreign systems or routers"
+            )
+            yield Drawn("site-foreign-consistent", "site", row, words)
+    yield from _homeless(rows, tables["queue-manager"])
+
+
+def _members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[Any, int]]:
+    """Count in each site the native systems that do not route, and all others."""
+    import pyarrow.compute as pc
+
+    counts: list[defaultdict[Any, int]] = []
+    others = pc.or_(
+        pc.fill_null(managers["ForeignSystem"], False), pc.fill_null(managers["RoutingServer"], False)
+    )
+    for mask in (pc.invert(others), others):
+        flat = pc.list_flatten(managers["SiteIdentifierList"].filter(mask))
+        made: defaultdict[Any, int] = defaultdict(int)
+        for one in pc.value_counts(flat).to_pylist():
+            made[one["values"]] += one["counts"]
+        counts.append(made)
+    return counts[0], counts[1]
+
+
+def _homeless(rows: Mapping[str, Row], managers: "pa.Table") -> Iterator[Drawn]:
+    """Native sites of foreign systems that are in no foreign site."""
+    import pyarrow.compute as pc
+
+    found: defaultdict[str, int] = defaultdict(int)
+    foreign = managers.filter(pc.fill_null(managers["ForeignSystem"], False))
+    for listed in foreign["SiteIdentifierList"].to_pylist():
+        known = [guid for guid in listed or () if guid in rows]
+        if not any(rows[guid]["ForeignSite"] for guid in known):
+            for guid in known:
+                found[guid] += 1
+    for guid, count in found.items():
+        words = f"no foreign site, yet {count} foreign systems are in it and in no foreign site"
+        yield Drawn("site-foreign-consistent", "site", rows[guid], words)
+
+
+def _ends(links: "pa.Table") -> list[tuple[str, str]]:
+    return [
+        (row["Site1Identifier"], row["Site2Identifier"])
+        for row in links.to_pylist()
+        if row["Site1Identifier"] and row["Site2Identifier"]
+    ]
+
+
+def _components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The connected parts of an undirected graph, the largest one first."""
+    near: dict[str, set[str]] = {node: set() for node in nodes}
+    for one, other in edges:
+        if one in near and other in near:
+            near[one].add(other)
+            near[other].add(one)
+    parts: list[list[str]] = []
+    seen: set[str] = set()
+    for node in sorted(near):
+        if node in seen:
+            continue
+        part, waiting = [], [node]
+        seen.add(node)
+        while waiting:
+            current = waiting.pop()
+            part.append(current)
+            fresh = near[current] - seen
+            seen |= fresh
+            waiting += sorted(fresh)
+        parts.append(sorted(part))
+    return sorted(parts, key=lambda part: (-len(part), part)) or [[]]
+
+
+# -- links
+
+
+def links(tables: "Tables") -> Iterator[Drawn]:
+    """Links of one pair of sites, and gates that stand wrong."""
+    rows = tables["routing-link"].to_pylist()
+    sites_of = _sites_of({gate for row in rows for gate in row["SiteGateIdentifierList"] or ()}, tables)
+    pairs: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        ends = (row["Site1Identifier"], row["Site2Identifier"])
+        if all(ends) and ends[0] != ends[1]:
+            pairs[tuple(sorted(ends))].append(row)
+            yield from _gates(row, ends, sites_of)
+    for group in pairs.values():
+        if len(group) > 1:
+            for row in group:
+                yield Drawn("link-duplicate", "routing-link", row, f"{len(group)} links join these two sites")
+
+
+def _sites_of(guids: Iterable[str], tables: "Tables") -> dict[str, frozenset[str]]:
+    """The sites of some queue managers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    managers = tables["queue-manager"]
+    wanted = pc.is_in(managers["Identifier"], value_set=pa.array(sorted(guids), pa.string()))
+    return {
+        row["Identifier"]: frozenset(row["SiteIdentifierList"] or ())
+        for row in managers.filter(wanted).select(["Identifier", "SiteIdentifierList"]).to_pylist()
+    }
+
+
+def _gates(row: Row, ends: tuple[str, str], sites_of: Mapping[str, frozenset[str]]) -> Iterator[Drawn]:
+    gates = row["SiteGateIdentifierList"] or ()
+    for gate in gates:
+        if gate in sites_of and not sites_of[gate] & set(ends):
+            yield Drawn("link-gate-site", "routing-link", row, f"gate {gate} is in neither of the two sites")
+    if not gates or not all(sites_of.get(gate, frozenset()) & set(ends) for gate in gates):
+        return  # link-gates-exist or link-gate-site
+    for end in ends:
+        if not any(end in sites_of[gate] for gate in gates):
+            words = f"all gates are on one side: site {end} has none"
+            yield Drawn("link-one-way", "routing-link", row, words)
+
+
+# -- settings objects
+
+
+class _Place(NamedTuple):
+    """Where a settings object is: below the server object of a computer in a site."""
+
+    site: str
+    computer: str
+
+
+def settings(tables: "Tables") -> Iterator[Drawn]:
+    """The mSMQSettings objects that servers need, and those that are there."""
+    site_of = {_name(row["FullPath"], 0): row["Identifier"] for row in tables["site"].to_pylist()}
+    placed = [(row, _place(row["FullPath"], site_of)) for row in tables["settings"].to_pylist()]
+    servers = _servers(tables["queue-manager"])
+    owners = _known({row["QueueManagerIdentifier"] for row, _ in placed}, tables["queue-manager"])
+    there = {place for _, place in placed}
+    known_sites = frozenset(site_of.values())
+    needed: dict[_Place, Row] = {}
+    for server in servers:
+        computer = _name(server["FullPath"], 1)
+        for site in server["SiteIdentifierList"] or ():
+            wanted = _Place(site, computer)
+            needed.setdefault(wanted, server)
+            if site in known_sites and wanted not in there:
+                words = f"there is no mSMQSettings object for site {site}"
+                yield Drawn("settings-exist", "queue-manager", server, words)
+    for row, place in placed:
+        yield from _settings_object(row, needed.get(place) if place else None, owners)
+
+
+def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> Iterator[Drawn]:
+    owner = row["QueueManagerIdentifier"]
+    if owner not in owners:
+        words = f"there is no queue manager {owner}" if owner else "mSMQQMID is missing"
+        yield Drawn("settings-queue-manager-exists", "settings", row, words)
+    elif server is None:
+        words = f"queue manager {owner} is no server of this site"
+        yield Drawn("settings-superfluous", "settings", row, words)
+    else:
+        theirs = {"QueueManagerIdentifier": server["Identifier"], **server}
+        names = ("QueueManagerIdentifier", "RoutingServer", "DirectoryServer", "SupportingServer")
+        wrong = [
+            f"{name} is {row[name]}, not {theirs[name]}" for name in names if _differs(row, theirs, name)
+        ]
+        if wrong:
+            yield Drawn("settings-equal", "settings", row, "; ".join(wrong))
+
+
+def _differs(row: Row, server: Row, name: str) -> bool:
+    """An unset flag is False (the default of all of them)."""
+    return (row[name] or False) != (server[name] or False)
+
+
+def _servers(managers: "pa.Table") -> list[Row]:
+    import pyarrow.compute as pc
+
+    roles = [
+        pc.fill_null(managers[name], False)
+        for name in ("RoutingServer", "DirectoryServer", "SupportingServer")
+    ]
+    found: list[Row] = managers.filter(pc.or_(pc.or_(roles[0], roles[1]), roles[2])).to_pylist()
+    return found
+
+
+def _known(guids: Iterable[str | None], managers: "pa.Table") -> frozenset[str]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = pa.array(sorted(guid for guid in guids if guid), pa.string())
+    column = managers["Identifier"]
+    return frozenset(column.filter(pc.is_in(column, value_set=wanted)).to_pylist())
+
+
+def _place(dn: str | None, site_of: Mapping[str, str]) -> _Place | None:
+    """CN=MSMQ Settings,CN=<computer>,CN=Servers,CN=<site>,... ([MS-MQDSSM] 2.2.1)."""
+    site = site_of.get(_name(dn, 3))
+    return _Place(site, _name(dn, 1)) if site else None
+
+
+def _name(dn: str | None, above: int) -> str:
+    """A name in a DN, lower case: 0 is the object's own; empty if there is none."""
+    try:
+        place = DN.parse(dn or "")
+        for _ in range(above):
+            place = place.parent
+        return place.name.lower()
+    except (ValueError, IndexError):
+        return ""
+
+
+DRAWINGS: Final[Mapping[str, Drawing]] = MappingProxyType(
+    {"enterprise": enterprise, "sites": sites, "links": links, "settings": settings}
+)
+"""Drawings by the name that rules call them."""

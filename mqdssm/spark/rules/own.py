@@ -1,0 +1,211 @@
+"""Rules of one's own.
+
+They come from a TOML file::
+
+    [[rule]]
+    id = "label-required"
+    severity = "warning"
+    types = ["queue"]
+    what = "every queue has a label that says whose it is"
+    condition = "Label is null or not (Label rlike r'^[A-Z]{3}: ')"
+    message = "Label is {Label}"
+    attribute = "Label"                       # optional
+    section = "our handbook, 4.2"             # optional
+
+    [severity]                                # of rules of ours
+    queue-name-form = "info"
+
+    [off]                                     # rules of ours that are not applied
+    rules = ["certificate-not-yet-valid"]
+
+A condition is Spark SQL over the columns of the type, true for a defect. It runs with the rights of who runs
+the validation, so that what could call any Java method is refused.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from mqdssm.errors import ConfigError
+from mqdssm.spark.rules.expressions import columns_in, columns_of_template, parse, template
+from mqdssm.spark.rules.rule import SEVERITIES, Rule, Wrong
+from mqdssm.spark.rules.vocabulary import FRAMES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from mqdssm.spark.validate_sources import Source
+
+REFUSED: Final = frozenset({"java_method", "reflect", "try_reflect"})
+"""Functions of Spark's that call any Java method."""
+_REQUIRED: Final = ("id", "severity", "types", "what", "condition", "message")
+_OPTIONAL: Final = ("attribute", "section")
+_TABLES: Final = ("rule", "severity", "off")
+
+
+class RuleFile(NamedTuple):
+    """What a file of rules says.
+
+    Attributes:
+        rules: of ours, as the file changes them.
+        own: those that the file adds.
+    """
+
+    rules: tuple[Rule, ...]
+    own: tuple[Rule, ...]
+
+
+def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
+    """Read a file of rules.
+
+    Args:
+        path: of the file.
+        rules: those of ours.
+
+    Raises:
+        ConfigError: the file cannot be read, or says what cannot be; the text names file and rule.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no TOML file: {error}") from error
+    try:
+        _only(content, _TABLES, "the file")
+        known = tuple(dict.fromkeys(rule.id for rule in rules))
+        kept = _without(_severities(rules, content.get("severity", {}), known), content.get("off", {}), known)
+        own = tuple(_rule(one, number) for number, one in enumerate(_list(content, "rule"), 1))
+        _unique([*known, *(rule.id for rule in own)])
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return RuleFile(kept, own)
+
+
+def _list(content: dict[str, Any], name: str) -> list[Any]:
+    found = content.get(name, [])
+    if not isinstance(found, list):
+        raise ValueError(f"{name} is no list of tables: write [[{name}]]")  # noqa: TRY004  one kind of error
+    return found
+
+
+def _only(given: Any, known: Iterable[str], where: str) -> None:
+    if not isinstance(given, dict):
+        raise ValueError(f"{where} is no table")  # noqa: TRY004  one kind of error
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{where} knows no {name!r}{_likely(name, known)}")
+
+
+def _likely(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f": did you mean {found[0]}?" if found else f": use one of {', '.join(known)}"
+
+
+def _severities(rules: Sequence[Rule], given: Any, known: Sequence[str]) -> tuple[Rule, ...]:
+    _only(given, known, "[severity]")
+    for name, severity in given.items():
+        if severity not in SEVERITIES:
+            raise ValueError(f"[severity] {name}: {severity!r} is none of {', '.join(SEVERITIES)}")
+    return tuple(replace(rule, severity=given[rule.id]) if rule.id in given else rule for rule in rules)
+
+
+def _without(rules: Sequence[Rule], given: Any, known: Sequence[str]) -> tuple[Rule, ...]:
+    _only(given, ("rules",), "[off]")
+    off = given.get("rules", [])
+    if not isinstance(off, list):
+        raise ValueError("[off] rules is no list of ids")  # noqa: TRY004  one kind of error
+    for name in off:
+        if name not in known:
+            raise ValueError(f"[off] there is no rule {name!r}{_likely(str(name), known)}")
+    return tuple(rule for rule in rules if rule.id not in off)
+
+
+def _unique(ids: Sequence[str]) -> None:
+    for name in ids:
+        if ids.count(name) > 1:
+            raise ValueError(f"rule {name}: there is one of this id already")
+
+
+def _rule(given: Any, number: int) -> Rule:
+    called = given.get("id") if isinstance(given, dict) else None
+    where = f"rule {called}" if isinstance(called, str) and called else f"rule number {number}"
+    _only(given, (*_REQUIRED, *_OPTIONAL), where)
+    for name in _REQUIRED:
+        if not given.get(name):
+            raise ValueError(f"{where} has no {name}")
+    for name, value in given.items():
+        right = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        if not (right if name == "types" else isinstance(value, str)):
+            raise ValueError(f"{where}: {name} is {value!r}")
+    for name in given["types"]:
+        if name not in FRAMES:
+            raise ValueError(f"{where}: there is no type {name!r}{_likely(name, FRAMES)}")
+    if given["severity"] not in SEVERITIES:
+        raise ValueError(f"{where}: severity {given['severity']!r} is none of {', '.join(SEVERITIES)}")
+    texts = [given["condition"], *(part.text for part in template(given["message"]) if part.is_expression)]
+    for text in texts:
+        _check(text, given["types"], where)
+    used = columns_in(given["condition"]) | columns_of_template(given["message"])
+    return Wrong(
+        id=given["id"],
+        severity=given["severity"],
+        types=tuple(given["types"]),
+        attribute=given.get("attribute") or min(used, default="Identifier"),
+        section=given.get("section", ""),
+        what=given["what"],
+        message=given["message"],
+        bad=given["condition"],
+    )
+
+
+def _check(text: str, types: Sequence[str], where: str) -> None:
+    """Refuse what no rule may do, and columns that there are not."""
+    from sqlglot import expressions as exp
+
+    try:
+        found = parse(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if found.find(exp.Query, exp.Table) is not None:
+        raise ValueError(f"{where}: sub-queries are refused: a rule looks at one object")
+    if isinstance(found, exp.Command | exp.DDL | exp.DML):
+        raise ValueError(f"{where}: {text!r} is a command, not a condition")  # noqa: TRY004  one kind of error
+    for call in found.find_all(exp.Func):
+        name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
+        if name.lower() in REFUSED:
+            raise ValueError(f"{where}: {name} is refused: it could call any Java method")
+    for kind in types:
+        known = [column.name for column in FRAMES[kind]]
+        for name in sorted(columns_in(text)):
+            if name.lower() not in {one.lower() for one in known}:
+                raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, known)}")
+
+
+def check_columns(own: Sequence[Rule], spark: "SparkSession", source: "Source") -> None:
+    """Let Spark look at own rules: what it cannot evaluate is found before anything runs.
+
+    Raises:
+        ConfigError: a condition that is none, naming the rule.
+    """
+    from pyspark.errors import AnalysisException, ParseException
+
+    from mqdssm.spark.plans import message_sql
+
+    present = source.present()
+    for rule in own:
+        types = rule.applies(present).types
+        for name in types:
+            frame = source.sets[name].frame(spark).limit(0)
+            try:
+                bad = frame.selectExpr(f"({rule.bad}) as bad") if isinstance(rule, Wrong) else frame
+                frame.selectExpr(f"{message_sql(rule.message, frame)} as message")
+                kind = bad.schema[0].dataType.simpleString()
+            except (AnalysisException, ParseException) as error:
+                words = str(error).splitlines()[0]
+                raise ConfigError(f"rule {rule.id}, type {name}: {words}") from None
+            if kind not in {"boolean", "void"}:
+                raise ConfigError(f"rule {rule.id}: its condition gives {kind}, not true or false")

@@ -1,0 +1,91 @@
+"""Findings as SARIF 2.1.0 (OASIS), which tools for code and security read.
+
+The objects of a directory have no lines: each result has a logical location, its DN, or its GUID where the
+source has no DNs.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from mqdssm.spark.findings import Summary
+from mqdssm.spark.rules.rule import Finding
+
+SCHEMA_URI: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+VERSION: Final = "2.1.0"
+_LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def sarif(summary: Summary, findings: Iterable[Finding]) -> Iterator[str]:
+    """Write the document in pieces: findings may be many.
+
+    Args:
+        summary: of the validation.
+        findings: in the order in which they are to stand.
+
+    Yields:
+        Text.
+    """
+    indexes = {rule.id: number for number, rule in enumerate(summary.rules)}
+    run: dict[str, Any] = {
+        "tool": {"driver": _driver(summary)},
+        "invocations": [
+            {
+                "executionSuccessful": True,
+                "startTimeUtc": f"{summary.started:%Y-%m-%dT%H:%M:%SZ}",
+                "endTimeUtc": f"{summary.ended:%Y-%m-%dT%H:%M:%SZ}",
+                "toolConfigurationNotifications": [
+                    {
+                        "level": "note",
+                        "message": {"text": f"rule {one.id} was not applied: {one.reason}"},
+                    }
+                    for one in summary.skipped
+                ],
+            }
+        ],
+        "properties": {"source": summary.source, "objects": dict(summary.objects)},
+        "columnKind": "utf16CodeUnits",
+    }
+    head = json.dumps({"$schema": SCHEMA_URI, "version": VERSION}, ensure_ascii=False)[:-1]
+    body = json.dumps(run, ensure_ascii=False)[:-1]
+    yield f'{head}, "runs": [{body}, "results": ['
+    separator = "\n"
+    for finding in findings:
+        yield separator + json.dumps(_result(finding, indexes[finding.rule]), ensure_ascii=False)
+        separator = ",\n"
+    yield "\n]}]}\n"
+
+
+def _driver(summary: Summary) -> dict[str, Any]:
+    return {
+        "name": "mqdssm",
+        "version": summary.versions.get("mqdssm", "0"),
+        "rules": [
+            {
+                "id": rule.id,
+                "shortDescription": {"text": rule.what},
+                "help": {"text": rule.section or rule.what},
+                "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+                "properties": {"form": rule.kind, "types": list(rule.types), "section": rule.section},
+            }
+            for rule in summary.rules
+        ],
+    }
+
+
+def _result(finding: Finding, index: int) -> dict[str, Any]:
+    name = finding.dn or finding.guid or finding.type
+    place = {"name": name.partition(",")[0], "fullyQualifiedName": name, "kind": "resource"}
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": finding.message},
+        "locations": [{"logicalLocations": [place]}],
+        "properties": {
+            "type": finding.type,
+            "guid": finding.guid,
+            "attribute": finding.attribute,
+            "section": finding.section,
+        },
+    }

@@ -1,0 +1,197 @@
+"""What can be validated: an export, a directory (it is exported first), or MQIS tables."""
+
+import contextlib
+import importlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.directory.schema_check import differences_of, subschema_dn
+from mqdssm.errors import ConfigError
+from mqdssm.model.dn import DN
+from mqdssm.spark import columns
+from mqdssm.spark.datasets import Dataset, dataset
+from mqdssm.spark.manifest import ExportedFile, Manifest, sha256
+from mqdssm.spark.rules.drift import SCHEMA_DRIFT
+from mqdssm.spark.rules.rule import Finding
+from mqdssm.spark.rules.vocabulary import DIRECTORY, FRAMES
+from mqdssm.tables.places import enterprise_dn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from mqdssm.directory.session import Session
+
+RAW_TYPE: Final = "ldap"
+"""Raw entries may be part of an export; no rule looks at them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is validated.
+
+    Attributes:
+        name: for people.
+        sets: the types.
+        dns: DNs of types whose objects do not say where they are.
+        is_directory: the server's schema was compared.
+        findings: about the server's schema.
+    """
+
+    name: str
+    sets: Mapping[str, Dataset]
+    dns: Mapping[str, str] = field(default_factory=dict)
+    is_directory: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Number of objects."""
+        return sum(one.rows for one in self.sets.values())
+
+    def present(self) -> dict[str, frozenset[str]]:
+        """What rules can judge: types and their columns."""
+        found = {name: frozenset(one.types) for name, one in self.sets.items()}
+        return found | ({DIRECTORY: frozenset()} if self.is_directory else {})
+
+
+def export_source(folder: Path, *, name: str = "") -> Source:
+    """Take an export, after making sure that it is whole.
+
+    Args:
+        folder: of the export.
+        name: for people; empty: the folder.
+
+    Raises:
+        ConfigError: no manifest, a damaged file, a type that is not known, or another format than Parquet.
+    """
+    manifest = Manifest.load(folder)
+    unknown = [one for one in manifest.types if one not in FRAMES and one != RAW_TYPE]
+    if unknown:
+        raise ConfigError(
+            f"{folder} holds type {unknown[0]}, which this program does not know: use a later one"
+        )
+    written = manifest.format
+    if written != "parquet":
+        raise ConfigError(f"{folder} was exported as {written}: validation reads Parquet; export with that")
+    kept = {one: exported for one, exported in manifest.types.items() if one != RAW_TYPE}
+    check(folder, [file for exported in kept.values() for file in exported.files])
+    sets = {
+        one: dataset(one, [folder / file.path for file in exported.files]) for one, exported in kept.items()
+    }
+    for one, found in sets.items():
+        if found.rows != kept[one].rows:
+            raise ConfigError(f"{folder / one} has {found.rows} objects, its manifest says {kept[one].rows}")
+    dns = {"enterprise": str(enterprise_dn(DN.parse(manifest.naming_context)))}
+    return Source(name or str(folder), sets, dns)
+
+
+def check(folder: Path, files: Sequence[ExportedFile]) -> None:
+    """Compare files with what the manifest says of them, several at a time.
+
+    Raises:
+        ConfigError: a file is missing or differs.
+    """
+
+    def compare(file: ExportedFile) -> None:
+        path = folder / file.path
+        try:
+            digest = sha256(path)
+        except OSError as error:
+            raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
+        if digest != file.sha256:
+            raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for _ in pool.map(compare, files):
+            pass
+
+
+@contextlib.contextmanager
+def directory_source(urls: Sequence[str], access: Mapping[str, Any]) -> Iterator[Source]:
+    """Export a directory to a folder of our own, which is removed afterwards.
+
+    Args:
+        urls: one or several LDAP servers.
+        access: how to log in, as `mqdssm.spark.export.export` takes it.
+
+    Raises:
+        ConfigError: as `export`.
+        DirectoryError: the server cannot be reached, or refuses.
+    """
+    import mqdssm
+    from mqdssm.spark.export import export
+
+    with mqdssm.connect(urls, read_only=True, **access) as directory:
+        drift = tuple(schema_drift(directory.session))
+    types = tuple(columns.FRAME_TYPES)
+    with tempfile.TemporaryDirectory(prefix="mqdssm-validate-") as name:
+        folder = Path(name) / "export"
+        manifest = export(urls, [one for one in types if one in FRAMES], folder, **access)
+        found = export_source(folder, name=manifest.server)
+        yield Source(found.name, found.sets, found.dns, is_directory=True, findings=drift)
+
+
+def schema_drift(session: "Session") -> Iterator[Finding]:
+    """Compare the server's schema with ours: what the mapping cannot work with is a finding.
+
+    Raises:
+        ConfigError: the server does not show its schema.
+        DirectoryError: it cannot be read.
+    """
+    place = subschema_dn(session)
+    for difference in differences_of(session):
+        if difference.serious:
+            yield Finding(
+                rule=SCHEMA_DRIFT.id,
+                severity=SCHEMA_DRIFT.severity,
+                type=DIRECTORY,
+                dn=place,
+                guid=None,
+                attribute=SCHEMA_DRIFT.attribute,
+                message=str(difference),
+                section=SCHEMA_DRIFT.section,
+            )
+
+
+@contextlib.contextmanager
+def mqis_source(spark: "SparkSession", folder: Path) -> Iterator[Source]:
+    """Take MQIS tables: they become files of our own, which are removed afterwards.
+
+    Args:
+        spark: the session.
+        folder: of the tables.
+
+    Raises:
+        ConfigError: there are no MQIS tables, or damaged ones.
+    """
+    mqis: Any = importlib.import_module("mqdssm.spark.mqis")
+    with frames_source(mqis.mqis_frames(spark, folder), str(folder)) as source:
+        yield source
+
+
+@contextlib.contextmanager
+def frames_source(frames: "Mapping[str, DataFrame]", name: str) -> Iterator[Source]:
+    """Take data frames, one of each type.
+
+    Args:
+        frames: by the type's name on the command line.
+        name: of the source, for people.
+
+    Raises:
+        ConfigError: a type that is not known.
+    """
+    for one in frames:
+        if one not in FRAMES:
+            raise ConfigError(f"{name} holds type {one}, which this program does not know")
+    with tempfile.TemporaryDirectory(prefix="mqdssm-validate-") as made:
+        sets = {}
+        for one, frame in frames.items():
+            target = Path(made) / one
+            frame.write.option("compression", "none").parquet(target.as_uri())
+            sets[one] = dataset(one, sorted(target.glob("part-*.parquet")))
+        yield Source(name, sets)

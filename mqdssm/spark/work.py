@@ -1,0 +1,179 @@
+"""Sharing the work among Spark's workers: each reads files itself, and gives back findings.
+
+Spark only schedules. A task gets the numbers of its pieces of work, not rows: the rows never pass the JVM,
+which is what makes this form twice as fast as SQL.
+"""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from mqdssm.spark.datasets import Dataset, Piece, merged, read, values_of
+from mqdssm.spark.repeated import repeated
+from mqdssm.spark.rules.rule import Judged, MissingReference, Repeated, Rule, Undecodable, Unequal, Wrong
+from mqdssm.spark.scan import SCHEMA, Batch, Test, columns_of, tests_of
+from mqdssm.spark.translate import Untranslatable, condition, message, translate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH_ROWS: Final = 65_536  # more need more memory and gain nothing
+PIECE_ROWS: Final = 250_000  # of one task: enough that starting it does not count
+REPEATED_ROWS_MAX: Final = (
+    3_000_000  # objects whose values are held in one worker's memory (0.1 GB a million)
+)
+TARGET_ROWS_MAX: Final = 500_000  # objects that references are looked up in, in each worker's memory
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that workers have to know. It is the same for all tasks, and holds no secret.
+
+    Attributes:
+        sets: the types.
+        rules: of each type, those that look at single objects.
+        unique: rules that look for repeated values.
+        dns: DNs of types whose objects do not say where they are.
+        now: the moment of the validation.
+    """
+
+    sets: Mapping[str, Dataset]
+    rules: Mapping[str, tuple[Rule, ...]]
+    unique: tuple[tuple[Repeated, tuple[str, ...]], ...]
+    dns: Mapping[str, str]
+    now: datetime
+    items: tuple["Item", ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A piece of work: a piece of a type's rows, or a rule for repeated values.
+
+    Attributes:
+        type: of the rows; empty for a rule.
+        piece: the rows.
+        unique: number of the rule in the plan.
+        rows: how much work it is.
+    """
+
+    type: str
+    piece: Piece | None
+    unique: int
+    rows: int
+
+
+def can(rule: Rule, types: Iterable[str], sets: Mapping[str, Dataset]) -> bool:
+    """Whether workers can evaluate a rule: Arrow knows all of it, and what it looks up fits into memory."""
+    try:
+        for name in types:
+            _try(rule, sets[name], sets)
+    except Untranslatable:
+        return False
+    if isinstance(rule, Repeated):
+        return sum(sets[name].rows for name in types) <= REPEATED_ROWS_MAX
+    return not isinstance(rule, MissingReference) or sets[rule.target].rows <= TARGET_ROWS_MAX
+
+
+def _try(rule: Rule, own: Dataset, sets: Mapping[str, Dataset]) -> None:
+    types = own.types
+    if isinstance(rule, Repeated):
+        key = translate(rule.key, types)
+        inner = key.type.value_type if pa.types.is_list(key.type) else key.type
+        if inner not in {pa.string(), pa.binary()}:
+            raise Untranslatable(f"keys of type {inner}")
+    elif isinstance(rule, MissingReference):
+        theirs = sets[rule.target].types
+        translate(rule.key, theirs), translate(rule.value, types), condition(rule.where, types)
+        extra = {"value": pa.string()}
+        if isinstance(rule, Unequal):
+            extra |= {f"other.{name}": theirs[name] for name in rule.other_columns()}
+            condition(rule.bad, types | extra)
+        message(rule.message, types | extra)
+    elif isinstance(rule, Wrong):
+        condition(rule.bad, types), message(rule.message, types)
+    elif isinstance(rule, Judged):
+        condition(rule.where, types)
+    elif not isinstance(rule, Undecodable):
+        raise Untranslatable(f"a rule of kind {rule.kind}")
+
+
+def planned(plan: Plan) -> Plan:
+    """Cut the plan into pieces of work, the largest first."""
+    items = [
+        Item(name, piece, -1, piece.rows * len(rules))
+        for name, rules in plan.rules.items()
+        for piece in merged(plan.sets[name].pieces, PIECE_ROWS)
+    ]
+    items += [
+        Item("", None, number, sum(plan.sets[name].rows for name in types) * 10)
+        for number, (_, types) in enumerate(plan.unique)
+    ]
+    ordered = tuple(sorted(items, key=lambda item: -item.rows))
+    return Plan(plan.sets, plan.rules, plan.unique, plan.dns, plan.now, ordered)
+
+
+def run(spark: "SparkSession", plan: Plan) -> "DataFrame":
+    """Let Spark's workers do it.
+
+    Returns:
+        The findings, in no order.
+    """
+    whole = planned(plan)
+    count = max(len(whole.items), 1)
+    numbers = spark.range(0, len(whole.items), 1, count)
+    names = ", ".join(f"{name} string" for name in SCHEMA.names)
+    return numbers.mapInArrow(worker(whole), names)
+
+
+def worker(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task runs: the pieces of work whose numbers it is given."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        gc.disable()  # no cycles are made, and looking for them costs a lot
+        try:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from done(plan, plan.items[number])
+        finally:
+            gc.enable()
+
+    return work
+
+
+def done(plan: Plan, item: Item) -> Iterator[pa.RecordBatch]:
+    """Do one piece of work."""
+    if item.piece is None:
+        rule, types = plan.unique[item.unique]
+        yield from repeated(rule, {name: plan.sets[name] for name in types}, plan.dns)
+        return
+    target, rules = plan.sets[item.type], plan.rules[item.type]
+    tests = _tests(rules, target, _Sets(tuple(plan.sets.items())), plan.now)
+    wanted = columns_of(rules, target)
+    dictionaries = [rule.looks_at[0] for rule in rules if isinstance(rule, Judged) and _is_simple(rule)]
+    for record in read(item.piece, wanted, BATCH_ROWS, dictionaries=dictionaries):
+        columns = values_of(record, target.types)
+        batch = Batch(item.type, columns, record.num_rows, plan.dns.get(item.type))
+        for test in tests:
+            yield from test(batch)
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """Datasets that can be a key of a cache."""
+
+    items: tuple[tuple[str, Dataset], ...]
+
+
+@lru_cache(maxsize=8)
+def _tests(rules: tuple[Rule, ...], target: Dataset, others: _Sets, now: datetime) -> list[Test]:
+    return tests_of(rules, target, dict(others.items), now)
+
+
+def _is_simple(rule: Judged) -> bool:
+    """Whether any value that is there is looked at, so that a dictionary is all that is needed."""
+    return len(rule.looks_at) == 1 and rule.where == f"length({rule.looks_at[0]}) > 0"
