@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
-from mqdssm.directory.filters import And, Equal
+from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
@@ -147,6 +147,7 @@ class Profile(ABC):
         change_counter: an attribute that differs after every change of an object; None: there is none.
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
         hidden_hint: what to say of an object that is not found because this user may not read it.
+        twins_hint: what to say of several objects that are found by one GUID.
     """
 
     name: ClassVar[str]
@@ -163,6 +164,7 @@ class Profile(ABC):
     change_counter: ClassVar[str | None] = None
     computes_rights: ClassVar[bool] = False
     hidden_hint: ClassVar[str] = ""
+    twins_hint: ClassVar[str] = "is the unique overlay on objectGUID missing?"
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:
@@ -180,6 +182,13 @@ class Profile(ABC):
     @abstractmethod
     def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:
         """How to look an object up by its objectGUID."""
+
+    def identifier_filter(self, ldap_class: str, guid: UUID) -> "LdapFilter":
+        """A filter for the object of a class that has a GUID, or had it elsewhere (decision M37)."""
+        own = Equal("objectGUID", guid.bytes_le)
+        if self.original_guid is None or ldap_class not in self.original_guid_classes:
+            return own
+        return any_of(own, Equal(self.original_guid, guid.bytes_le))
 
     @abstractmethod
     def dn_filter(self, dn: str) -> "LdapFilter":

@@ -189,9 +189,9 @@ class Session:
             raise ObjectNotFound("there is no such object", dn=name, hint=self.profile.hidden_hint)
         if len(found) > 1:
             raise GenericDirectoryError(
-                f"{len(found)} objects have the same objectGUID",
+                f"{len(found)} objects are found by one GUID",
                 dn=name,
-                hint="is the unique overlay on objectGUID missing? " + "; ".join(one.dn for one in found[:5]),
+                hint=f"{self.profile.twins_hint}: " + "; ".join(one.dn for one in found[:5]),
             )
         return self._reading.ranges.complete(found[0])
 

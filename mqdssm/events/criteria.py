@@ -130,13 +130,16 @@ def to_ldap(
     if row.kind is Kind.TIME:
         return _time(row, expression.operator, value, session)
     if row.computed is Computed.SITE:
-        return None if site_dn is None else _equality(row, expression.operator, [site_dn.encode()], session)
+        return None if site_dn is None else _equality(row, expression.operator, [site_dn.encode()])
     if row.computed is not None or row.adm == "Security":
         return None
     if expression.operator in {"==", "!="}:
         if expression.operator == "!=" and (_is_one_of_several(row) or _is_whole_list(row, expression)):
             return None
-        return _equality(row, expression.operator, list(row.encode(value)), session, value=value)
+        known = (
+            session.profile.identifier_filter(table.ldap_class, value) if row.adm == "Identifier" else None
+        )
+        return _equality(row, expression.operator, list(row.encode(value)), value=value, matches=known)
     if row.syntax is INT32:
         return _ordered(row, expression.operator, row.encode(value)[0], value)
     return None
@@ -200,12 +203,10 @@ def _text_key(value: str) -> str:
 
 
 def _equality(
-    row: Row, sign: str, raws: Sequence[bytes], session: Session, *, value: Any = None
+    row: Row, sign: str, raws: Sequence[bytes], *, value: Any = None, matches: LdapFilter | None = None
 ) -> LdapFilter:
     attribute = row.ldap[0]
-    if row.adm == "Identifier":
-        matches: LdapFilter = session.profile.guid_target(session.naming, value).filter
-    else:
+    if matches is None:
         matches = all_of(*(_equal(row, raw, value) for raw in raws)) if raws else Not(Present(attribute))
     if row.missing is not Missing.DEFAULT:
         # what an object does not have is not different from anything: it is not known

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -185,13 +186,75 @@ class TestIdentifiers:
         read = domain.directory.read(mqdssm.Queue, by_identifier(guid))
         assert (read.identifier, read.original_identifier) == (guid, old)
         assert domain.directory.read(mqdssm.Queue, by_identifier(old)) == read
+        # every way of asking for it finds it
+        both = (by_identifier(old), mqdssm.Filter("Label", "==", ""))
+        assert domain.directory.read(mqdssm.Queue, both).identifier == guid
+        for known in (old, guid):
+            found = domain.directory.search(mqdssm.Queue, by_identifier(known))
+            assert [queue.identifier for queue in found] == [guid]
+            others = domain.directory.search(mqdssm.Queue, mqdssm.Filter("Identifier", "!=", known))
+            assert guid not in [queue.identifier for queue in others]
+        others = domain.directory.search(mqdssm.Queue, mqdssm.Filter("Identifier", "!=", uuid4()))
+        assert guid in [queue.identifier for queue in others]
         domain.directory.delete(mqdssm.Queue(identifier=old))
         with pytest.raises(mqdssm.ObjectNotFound):
             domain.directory.read(mqdssm.Queue, by_identifier(guid))
 
-    def test_sites_have_no_room_for_it(self, domain: Domain) -> None:
+    def test_it_belongs_to_one_object(self, domain: Domain) -> None:
+        computer, _ = domain.queue_manager()
+        old = uuid4()
+        guid = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=old))
+        place = rf"CN=q,CN=msmq,CN={computer},CN=Computers,{domain.root}"
+        site = domain.site()
+        for taken in (old, guid, site):
+            with pytest.raises(mqdssm.ObjectAlreadyExists, match=f"another object has, or had.*{taken}") as e:
+                domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\r", identifier=taken))
+            assert (place in str(e.value.hint)) is (taken != site)
+            with pytest.raises(mqdssm.ObjectAlreadyExists, match=f"another object has, or had.*{taken}"):
+                domain.directory.create(
+                    mqdssm.QueueManager(
+                        computer_name=domain.machine(), site_identifier_list=[site], identifier=taken
+                    )
+                )
+        assert domain.directory.read(mqdssm.Queue, by_identifier(old)).identifier == guid
+        found = domain.directory.search(mqdssm.Queue, mqdssm.Filter("Pathname", "==", rf"{computer}\r"))
+        assert not list(found)
+
+    def test_a_queue_manager_that_exists_keeps_its_own(self, domain: Domain) -> None:
+        old, site = uuid4(), domain.site()
+        computer, guid = domain.queue_manager(site_identifier_list=[site], identifier=old)
+        for brought in (old, guid):
+            again = mqdssm.QueueManager(
+                computer_name=computer, site_identifier_list=[site], identifier=brought
+            )
+            assert domain.directory.create(again) == guid
+        assert domain.directory.read(mqdssm.QueueManager, by_identifier(old)).original_identifier == old
+
+    def test_two_that_others_gave_the_same(self, domain: Domain) -> None:
+        computer, _ = domain.queue_manager()
+        old = uuid4()
+        domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=old))
+        domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\r"))
+        place = f"CN=r,CN=msmq,CN={computer},CN=Computers,{domain.root}"
+        domain.directory.session.modify(place, {"mSMQOwnerID": [old.bytes_le]})
+        with pytest.raises(mqdssm.GenericDirectoryError, match="2 objects are found by one GUID") as caught:
+            domain.directory.delete(mqdssm.Queue(identifier=old))
+        assert "clear mSMQOwnerID" in str(caught.value.hint)
+        assert place in str(caught.value.hint)
+
+    @pytest.mark.parametrize("element", [mqdssm.Queue, mqdssm.Site])
+    def test_the_null_guid_is_none(self, domain: Domain, element: Any) -> None:
+        computer, _ = domain.queue_manager()
+        named = {"name": domain.name("S")} if element is mqdssm.Site else {"pathname": rf"{computer}\n"}
+        with pytest.raises(ValueError, match="null GUID"):
+            domain.directory.create(element(identifier=UUID(int=0), **named))
+        assert UUID(int=0) not in [one.original_identifier for one in domain.directory.search(element)]
+
+    def test_sites_have_no_room_for_it(self, domain: Domain, caplog: pytest.LogCaptureFixture) -> None:
         old = uuid4()
         guid = domain.directory.create(mqdssm.Site(name=domain.name("S"), identifier=old))
+        (said,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+        assert f"nothing will find it by {old}" in said
         assert domain.directory.read(mqdssm.Site, by_identifier(guid)).original_identifier is None
         with pytest.raises(mqdssm.ObjectNotFound):
             domain.directory.read(mqdssm.Site, by_identifier(old))
@@ -319,6 +382,12 @@ class TestSecurity:
 def test_an_ordinary_search_warns_of_nothing(domain: Domain, caplog: pytest.LogCaptureFixture) -> None:
     list(domain.directory.search(mqdssm.Queue))
     list(domain.directory.search(mqdssm.Site))
+    old, site = uuid4(), domain.site()
+    computer, _ = domain.queue_manager(site_identifier_list=[site])
+    domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=old))
+    domain.directory.read(mqdssm.Queue, by_identifier(old))
+    with pytest.raises(mqdssm.ObjectNotFound):
+        domain.directory.read(mqdssm.Queue, by_identifier(uuid4()))
     assert not [record for record in caplog.records if "not followed" in record.message]
 
 

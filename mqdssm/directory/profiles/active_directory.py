@@ -57,6 +57,10 @@ class ActiveDirectory(Profile):
     change_counter: ClassVar[str | None] = "uSNChanged"
     computes_rights: ClassVar[bool] = True
     hidden_hint: ClassVar[str] = rights.HIDDEN
+    twins_hint: ClassVar[str] = (
+        "each had this GUID before (mSMQOwnerID): name the object by its objectGUID, "
+        "and clear mSMQOwnerID of the others"
+    )
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return CAPABILITY_OID in root_dse.all("supportedCapabilities")
