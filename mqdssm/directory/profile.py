@@ -142,6 +142,7 @@ class Profile(ABC):
         operational_attributes: needed by the mapping, and returned only when asked for by name.
         schema_hint: what to do when the schema is missing.
         translates_security: descriptors are not stored as the abstract model has them (decision M31).
+        computer_account: the attribute with the name of a computer's account, which counts more than its cn.
         original_guid: the attribute that keeps a GUID that could not become the objectGUID (decision M37).
         original_guid_classes: the classes that have it.
         change_counter: an attribute that differs after every change of an object; None: there is none.
@@ -159,6 +160,7 @@ class Profile(ABC):
     operational_attributes: ClassVar[tuple[str, ...]]
     schema_hint: ClassVar[str]
     translates_security: ClassVar[bool] = False
+    computer_account: ClassVar[str | None] = None
     original_guid: ClassVar[str | None] = None
     original_guid_classes: ClassVar[frozenset[str]] = frozenset()
     change_counter: ClassVar[str | None] = None
@@ -219,6 +221,10 @@ class Profile(ABC):
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> "tuple[Control, ...]":
         """What makes a page bring along the objects that its entries refer to; none if it cannot."""
+
+    def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[Control, ...]":  # noqa: ARG002  a hook
+        """What makes a search of one object one of those that its attribute names; none if it cannot be."""
+        return ()
 
     def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
         """A security descriptor as this server has to hold it.
@@ -319,18 +325,25 @@ def choose(root_dse: "Entry", wanted: str, profiles: Mapping[str, Profile]) -> P
     """The profile of a server.
 
     Raises:
-        ConfigError: no profile of that name.
+        ConfigError: no profile of that name, or the server is of another known kind.
         GenericDirectoryError: the root DSE fits none.
     """
+    recognised = next((profile for profile in profiles.values() if profile.recognises(root_dse)), None)
     if wanted != AUTO:
         try:
-            return profiles[wanted.lower()]
+            chosen = profiles[wanted.lower()]
         except KeyError:
             known = ", ".join(repr(name) for name in (AUTO, *profiles))
             raise ConfigError(f"profile={wanted!r} is unknown: use one of {known}") from None
-    for profile in profiles.values():
-        if profile.recognises(root_dse):
-            return profile
+        if recognised is not None and not chosen.recognises(root_dse):
+            # with the names of another kind of server every list would be empty
+            raise ConfigError(
+                f"profile={wanted!r}, but the server is {recognised.title}: "
+                f"leave it out, or use {recognised.name!r}"
+            )
+        return chosen
+    if recognised is not None:
+        return recognised
     raise GenericDirectoryError(
         f"this kind of directory server is not known: {describe(root_dse)}",
         hint=f"if it behaves like one of {', '.join(profiles)}, say so with profile=",

@@ -223,6 +223,17 @@ class Session:
         begin = self._paging(base, search_filter, scope, page_size)
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
+    def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
+        """The objects that an attribute of an object names, as `find`; None where the server cannot (M76).
+
+        Those that the server in use does not hold may be left out.
+        """
+        controls = self.profile.named_controls(self.root_dse, attribute)
+        if not controls:
+            return None
+        begin = self._paging(dn, TRUE, Scope.BASE, None, controls=controls)
+        return streams.entries(begin, attributes, lambda: self._reading.ranges)
+
     def rows(
         self,
         base: str | DN,

@@ -84,6 +84,11 @@ def test_a_queue_manager_that_exists_has_its_own(cli: Any, domain: Domain) -> No
     )
 
 
+def test_a_profile_of_another_server_is_refused(cli: Any) -> None:
+    said = cli.error("list", "queue", "--profile", "openldap", code=2)
+    assert "the server is Active Directory: leave it out, or use 'activedirectory'" in said
+
+
 def test_a_guid_that_another_object_has(cli: Any, domain: Domain) -> None:
     computer, _ = domain.queue_manager()
     old = OLD.format(4)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,8 +12,13 @@ from ad_world import Domain
 from samba_tools import SambaTools
 
 import mqdssm
+from mqdssm.directory.ber import integer, octet_string, sequence
 from mqdssm.directory.filters import TRUE, Equal
+from mqdssm.directory.profiles.active_directory import ActiveDirectory
+from mqdssm.directory.requests import Control
+from mqdssm.directory.session import Session
 from mqdssm.events.facade import Directory
+from mqdssm.model.names import PublicFormatName
 from mqdssm.testing import SambaDomainController
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid, allow
 from mqdssm.wire.masks import MachineAccess, QueueAccess
@@ -126,6 +132,55 @@ class TestPlaces:
             mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", computer)
         ).identifier == (guid)
 
+    def computer_at(self, domain: Domain, dn: str, account: str) -> None:
+        attributes = {"sAMAccountName": [account.encode()], "userAccountControl": [b"4096"]}
+        domain.directory.session.add(dn, {"objectClass": [b"computer"], **attributes})
+
+    def unit(self, domain: Domain) -> str:
+        unit = f"OU={domain.name('ou')},{domain.root}"
+        domain.directory.session.add(unit, {"objectClass": [b"organizationalUnit"]})
+        return unit
+
+    def manager_of(self, domain: Domain, computer: str) -> str:
+        """Where the queue manager comes to be that is made for a computer."""
+        guid = domain.directory.create(
+            mqdssm.QueueManager(computer_name=computer, site_identifier_list=[domain.site()])
+        )
+        return domain.directory.read(mqdssm.QueueManager, by_identifier(guid)).full_path or ""
+
+    def test_the_account_says_which_of_two_computers(self, domain: Domain) -> None:
+        name, unit = domain.name("dup"), self.unit(domain)
+        self.computer_at(domain, f"CN={name},CN=Computers,{domain.root}", domain.name("o") + "$")
+        self.computer_at(domain, f"CN={name},{unit}", f"{name}$")
+        assert self.manager_of(domain, name.upper()) == f"CN=msmq,CN={name},{unit}"
+
+    def test_without_such_an_account_it_is_the_one_at_its_place(self, domain: Domain) -> None:
+        name, unit = domain.name("dup"), self.unit(domain)
+        self.computer_at(domain, f"CN={name},CN=Computers,{domain.root}", domain.name("o") + "$")
+        self.computer_at(domain, f"CN={name},{unit}", domain.name("o") + "$")
+        assert self.manager_of(domain, name) == f"CN=msmq,CN={name},CN=Computers,{domain.root}"
+
+    def test_two_of_which_nothing_says_which(self, domain: Domain) -> None:
+        name = domain.name("dup")
+        for unit in (self.unit(domain), self.unit(domain)):
+            self.computer_at(domain, f"CN={name},{unit}", domain.name("o") + "$")
+        with pytest.raises(mqdssm.GenericDirectoryError, match="2 computers are named"):
+            self.manager_of(domain, name)
+
+    @pytest.mark.parametrize("at_its_place", [True, False])
+    def test_a_name_that_is_longer_than_its_account(self, domain: Domain, at_its_place: bool) -> None:
+        name = domain.name("L") + "averylongname"
+        above = f"CN=Computers,{domain.root}" if at_its_place else self.unit(domain)
+        self.computer_at(domain, f"CN={name},{above}", f"{name[:15]}$")
+        assert self.manager_of(domain, name) == f"CN=msmq,CN={name},{above}"
+        session = domain.directory.session
+        with domain.as_user(domain.server.user, domain.server.password) as directory:
+            before = directory.session.round_trips
+            directory.create(mqdssm.Queue(pathname=rf"{name}\q"))
+            # the root DSE; the computer; a search where it is elsewhere; the queue; its GUID
+            assert directory.session.round_trips - before == (3 if at_its_place else 4)
+        assert session.get(f"CN=q,CN=msmq,CN={name},{above}", ["cn"])
+
     def test_names_that_no_windows_would_take(self, domain: Domain) -> None:
         with pytest.raises(ValueError, match="allows 64"):
             domain.directory.session.add(
@@ -174,6 +229,53 @@ class TestReferences:
         listed = list(domain.directory.search(mqdssm.RoutingLink, attributes=["SiteGateIdentifierList"]))
         assert session.round_trips == before + 1
         assert (gate,) in [link.site_gate_identifier_list for link in listed]
+
+
+class TestDistributionLists:
+    @pytest.fixture
+    def group(self, domain: Domain) -> tuple[str, set[str]]:
+        """A list of 120 queues, as the format name of the list and those of the queues."""
+        computer, _ = domain.queue_manager()
+        session, place = domain.directory.session, f"CN=msmq,CN={computer},CN=Computers,{domain.root}"
+        dns = [f"CN=q{number},{place}" for number in range(120)]
+        for dn in dns:
+            session.add(dn, {"objectClass": [b"mSMQQueue"]})
+        name = domain.name("g")
+        group = f"CN={name},CN=Users,{domain.root}"
+        members = [dn.encode() for dn in dns]
+        session.add(group, {"objectClass": [b"group"], "sAMAccountName": [name.encode()], "member": members})
+        guids = {dn: session.get(dn, ["objectGUID"]).first("objectGUID") or b"" for dn in [group, *dns]}
+        queues = {str(PublicFormatName(UUID(bytes_le=guids[dn]))) for dn in dns}
+        return f"DL={UUID(bytes_le=guids[group])}", queues
+
+    def test_members_come_in_one_search(self, domain: Domain, group: tuple[str, set[str]]) -> None:
+        session = domain.directory.session
+        before = session.round_trips
+        found = domain.directory.resolve_distribution_list(group[0])
+        assert session.round_trips - before == 2  # the list, and its members
+        assert (len(found), set(found)) == (120, group[1])
+
+    def test_a_server_that_refuses_that(
+        self, domain: Domain, group: tuple[str, set[str]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # it does refuse DirSync here: that is for the head of a naming context alone
+        value = sequence(integer(0), integer(0), octet_string(b""))
+        refused = (Control("1.2.840.113556.1.4.841", critical=True, value=value),)
+        monkeypatch.setattr(ActiveDirectory, "named_controls", lambda *_: refused)
+        session = domain.directory.session
+        before = session.round_trips
+        assert set(domain.directory.resolve_distribution_list(group[0])) == group[1]
+        assert session.round_trips - before == 2 + 2 * 2  # by name: two batches in two naming contexts
+
+    def test_members_that_are_not_told(
+        self, domain: Domain, group: tuple[str, set[str]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session = domain.directory.session
+        told = Session.named_by
+        monkeypatch.setattr(Session, "named_by", lambda *of: islice(told(*of) or (), 7))
+        before = session.round_trips
+        assert set(domain.directory.resolve_distribution_list(group[0])) == group[1]
+        assert session.round_trips - before == 2 + 2 * 2
 
 
 class TestIdentifiers:

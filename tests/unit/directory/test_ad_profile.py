@@ -14,6 +14,7 @@ from mqdssm.directory.profiles.active_directory import ActiveDirectory
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import (
+    ConfigError,
     DecodeError,
     DirectoryError,
     GenericDirectoryError,
@@ -48,7 +49,14 @@ def dn(text: str) -> DN:
 class TestNaming:
     def test_recognised_by_its_capability(self) -> None:
         assert choose(root_dse(), "auto", PROFILES).name == "activedirectory"
+        assert choose(root_dse(), "ActiveDirectory", PROFILES).name == "activedirectory"
         assert not AD.recognises(root_dse(supportedCapabilities=[b"1.2.840.113556.1.4.1851"]))
+
+    def test_not_as_another_kind_of_server(self) -> None:
+        with pytest.raises(ConfigError, match=r"the server is Active Directory.*use 'activedirectory'"):
+            choose(root_dse(), "openldap", PROFILES)
+        # a kind that nobody knows may be called what it behaves like
+        assert choose(root_dse(supportedCapabilities=[]), "openldap", PROFILES).name == "openldap"
 
     def test_contexts_are_apart_though_their_names_are_not(self) -> None:
         naming = AD.naming(root_dse(), None)
@@ -99,7 +107,7 @@ class TestSearching:
 
     def test_names(self) -> None:
         assert to_text(AD.computer_filter("web(01)")) == (
-            "(&(objectCategory=computer)(sAMAccountName=web\\2801\\29$))"
+            "(&(objectCategory=computer)(|(sAMAccountName=web\\2801\\29$)(cn=web\\2801\\29)))"
         )
         assert to_text(AD.dn_filter("CN=a,DC=r")) == "(distinguishedName=CN=a,DC=r)"
 
