@@ -223,6 +223,14 @@ class TestIdentity:
         assert AD.identity("site", guid, keeps_guids=True) == {"objectGUID": (guid.bytes_le,)}
         assert AD.identity("mSMQQueue", guid, keeps_guids=False) == {"mSMQOwnerID": (guid.bytes_le,)}
         assert AD.identity("site", guid, keeps_guids=False) == {}
+        for ldap_class in ("mSMQConfiguration", "mSMQSettings"):
+            assert AD.identity(ldap_class, guid, keeps_guids=False) == {"mSMQOwnerID": (guid.bytes_le,)}
+
+    @pytest.mark.parametrize(
+        ("code", "refuses"), [(19, True), (50, True), (53, True), (32, False), (68, False)]
+    )
+    def test_which_refusals_may_be_of_the_guid(self, code: int, refuses: bool) -> None:
+        assert AD.refuses_guid(GenericDirectoryError("refused", ldap_code=code)) is refuses
 
     def test_whether_a_change_was_made(self) -> None:
         def image(*granted: Ace, owner: Sid | None = None) -> bytes:
@@ -240,6 +248,13 @@ class TestIdentity:
         assert not AD.holds(found, {"nTSecurityDescriptor": [image(allow(USER, 0x10))]})
         assert not AD.holds(found, {"nTSecurityDescriptor": [image(allow(USER, 0x20), owner=USER)]})
         assert not AD.holds({}, sent)  # hidden, or gone
+        twice = {"ntsecuritydescriptor": found["ntsecuritydescriptor"] * 2}
+        assert not AD.holds(twice, sent)
+        assert not AD.holds(twice, {"nTSecurityDescriptor": sent["nTSecurityDescriptor"] * 2})
+        both = found | {"ntsecuritydescriptor": [bytes(SecurityDescriptor.build(owner=GROUP, group=USER))]}
+        for group, same in ((USER, True), (GROUP, False)):
+            wanted = {"nTSecurityDescriptor": [bytes(SecurityDescriptor.build(group=group))]}
+            assert AD.holds(both, wanted) is same
 
 
 class TestExplanations:
