@@ -103,9 +103,11 @@ def test_modify(directory: Directory, samba_directory: Directory, proxy: Proxy, 
     dn, claims = f"CN=m,{parent}", []
     samba_directory.session.add(dn, queue(b"old"))
     before = holds(samba_directory.session, dn)
+    assert before == (b"old", 0x94)
     for number, where in enumerate(CUTS):
-        label, mask = f"v{number}".encode(), int(QueueAccess.DELETE_MESSAGE) << number
-        wanted = {"mSMQLabelEx": [label], "nTSecurityDescriptor": [descriptor(mask)]}
+        label, mask = b"new" if number % 2 else before[0], 1 << (number + 4)
+        wanted = {"nTSecurityDescriptor": [descriptor(mask)]}  # alone, it decides whether the change is there
+        wanted |= {"mSMQLabelEx": [label]} if number % 2 else {}
         directory.session.get(parent, [])
         proxy.arm(**where)
         claims.append(outcome(lambda wanted=wanted: directory.session.modify(dn, wanted)))
