@@ -191,7 +191,7 @@ class Session:
             raise GenericDirectoryError(
                 f"{len(found)} objects are found by one GUID",
                 dn=name,
-                hint=f"{self.profile.twins_hint}: " + "; ".join(one.dn for one in found[:5]),
+                hint=f"{self.profile.twins_hint} " + "; ".join(one.dn for one in found[:5]),
             )
         return self._reading.ranges.complete(found[0])
 

@@ -62,7 +62,7 @@ class ActiveDirectory(Profile):
     hidden_hint: ClassVar[str] = rights.HIDDEN
     twins_hint: ClassVar[str] = (
         "each had this GUID before (mSMQOwnerID): name the object by its objectGUID, "
-        "and clear mSMQOwnerID of the others"
+        "and clear mSMQOwnerID of the others:"
     )
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
