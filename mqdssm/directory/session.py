@@ -216,9 +216,9 @@ class Session:
             raise ObjectNotFound("there is no such object", dn=name, hint=self.profile.hidden_hint)
         if len(found) > 1:
             raise GenericDirectoryError(
-                f"{len(found)} objects have the same objectGUID",
+                f"{len(found)} objects are found by one GUID",
                 dn=name,
-                hint="is the unique overlay on objectGUID missing? " + "; ".join(one.dn for one in found[:5]),
+                hint=f"{self.profile.twins_hint} " + "; ".join(one.dn for one in found[:5]),
             )
         return self._reading.ranges.complete(found[0])
 
@@ -248,6 +248,17 @@ class Session:
             DirectoryError: while iterating; ObjectNotFound when the base does not exist.
         """
         begin = self._paging(base, search_filter, scope, page_size)
+        return streams.entries(begin, attributes, lambda: self._reading.ranges)
+
+    def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
+        """The objects that an attribute of an object names, as `find`; None where the server cannot (M76).
+
+        Those that the server in use does not hold may be left out.
+        """
+        controls = self.profile.named_controls(self.root_dse, attribute)
+        if not controls:
+            return None
+        begin = self._paging(dn, TRUE, Scope.BASE, None, controls=controls)
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def rows(
