@@ -16,6 +16,7 @@ from mqdssm.directory.identities import Identities
 from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
+from mqdssm.directory.presence import check_msmq
 from mqdssm.directory.profile import Naming, Profile
 from mqdssm.directory.reading import Reading, target_name
 from mqdssm.directory.recovery import ReadBack
@@ -33,7 +34,6 @@ from mqdssm.directory.requests import (
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
-from mqdssm.tables import places
 
 WHO_AM_I_OID: Final = "1.3.6.1.4.1.4203.1.11.3"
 
@@ -440,29 +440,7 @@ class Session:
         Raises:
             GenericDirectoryError: the schema is not loaded, or ``CN=MsmqServices`` does not exist.
         """
-        services = places.enterprise_dn(self.naming.forest, self.naming.configuration)
-        try:
-            self.get(services, ["objectClass"])
-        except ObjectNotFound as error:
-            raise self._no_msmq(services) from error
-
-    def _no_msmq(self, services: DN) -> GenericDirectoryError:
-        subschema = self.root_dse.first("subschemaSubentry")
-        classes: list[bytes] = []
-        if subschema is not None:
-            try:
-                classes = self.get(subschema.decode(), ["objectClasses"]).all("objectClasses")
-            except ObjectNotFound:
-                classes = []
-        if classes and not any(b"'mSMQEnterpriseSettings'" in one for one in classes):
-            return GenericDirectoryError(
-                "the MSMQ schema is not loaded on this server", hint=self.profile.schema_hint
-            )
-        return GenericDirectoryError(
-            "this is no MSMQ directory: its enterprise object is missing, or this user may not see it",
-            dn=str(services),
-            hint="is it the right server and naming context?",
-        )
+        check_msmq(self)
 
     def _known(self) -> Knowledge:
         """Connect if no server has been seen yet: the first connection to a server is welcomed."""
