@@ -1,6 +1,7 @@
 """Attribute values as people read them: SDDL, names, times in UTC; JSON has its own forms."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 SHOWN_BYTES_MAX: Final = 48
 """Bytes without a form for people that are shown whole, in base64."""
+ORIGINAL: Final = "OriginalIdentifier"
+"""What the GUID is called that an object had elsewhere: no attribute of the specification."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 LIST_COLUMNS: Final = {
@@ -39,10 +42,26 @@ def cells(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
     return [text_of(row, getattr(obj, row.field)) if row.field in populated else "" for row in rows]
 
 
-def pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterable[tuple[str, str]]:
+def pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterator[tuple[str, str]]:
     """Names and values of what is populated, in the table's order."""
     rows = [row for row in table.rows if row.field in obj.model_fields_set]
-    return zip((row.adm for row in rows), cells(obj, rows), strict=True)
+    for name, cell in zip((row.adm for row in rows), cells(obj, rows), strict=True):
+        yield name, cell
+        if name == "Identifier" and obj.original_identifier is not None:
+            yield ORIGINAL, str(obj.original_identifier)
+
+
+def json_of(obj: "DirectoryObject") -> str:
+    """The JSON form of an object, with the GUID that it had elsewhere if it is known (decision M37)."""
+    text = obj.to_json()
+    if obj.original_identifier is None:
+        return text
+    return json.dumps(json.loads(text) | {ORIGINAL: str(obj.original_identifier)}, ensure_ascii=False)
+
+
+def cells_with_original(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
+    """The values of some attributes, and at the end the GUID that the object had elsewhere."""
+    return [*cells(obj, rows), str(obj.original_identifier or "")]
 
 
 def text_of(row: "Row", value: Any) -> str:

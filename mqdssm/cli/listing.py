@@ -65,10 +65,14 @@ def listing(
         found = directory.search(kind.element, wanted, attributes=names, sort=keys)
         objects = _counted(itertools.islice(found, limit), done)
         if run.output.is_json:
-            run.output.json_array(obj.to_json() for obj in objects)
+            run.output.json_array(human.json_of(obj) for obj in objects)
             return
         rows = kind.table.rows_for(names or ())
-        count = run.output.rows([row.adm for row in rows], (human.cells(obj, rows) for obj in objects))
+        columns, cells_of = [row.adm for row in rows], human.cells
+        remembers = kind.table.ldap_class in directory.session.profile.original_guid_classes
+        if remembers and "Identifier" in columns:
+            columns, cells_of = [*columns, human.ORIGINAL], human.cells_with_original
+        count = run.output.rows(columns, (cells_of(obj, rows) for obj in objects))
     run.output.note(f"{count} {kind.value}{'' if count == 1 else 's'}")
 
 

@@ -140,16 +140,30 @@ def names_of(kind: ObjectType, text: str | None) -> tuple[str, ...] | None:
     Raises:
         UsageProblem: an empty name.
         GenericDirectoryError: a name that the directory does not keep ([MS-MQDSSM] 3.1.6.20).
+        ValueError: the type has no such attribute.
     """
-    from mqdssm.events.attributes import check_names
-
     if text is None:
         return None
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageProblem(f"{text!r} is no list of attributes: separate their names by commas")
-    check_names(kind.table, names)
+    _check_typed(kind, names)
     return names
+
+
+def _check_typed(kind: ObjectType, names: Sequence[str]) -> None:
+    """Refuse names that nobody has as mistakes of typing, others that no directory keeps.
+
+    Raises:
+        GenericDirectoryError: a name that the directory does not keep ([MS-MQDSSM] 3.1.6.20).
+        ValueError: the type has no such attribute.
+    """
+    from mqdssm.events.attributes import check_names
+
+    for name in names:
+        if name not in kind.table.unsupported:
+            kind.element.field_name(name)
+    check_names(kind.table, names)
 
 
 # -- values -----------------------------------------------------------------------------------------
@@ -163,17 +177,13 @@ def assignments_of(kind: ObjectType, texts: Iterable[str] | None) -> dict[str, t
         GenericDirectoryError: an attribute that no directory keeps.
         ValueError: the type has no such attribute.
     """
-    from mqdssm.events.attributes import check_names
-
     found: dict[str, tuple[str, ...]] = {}
     for text in texts or ():
         match = _ASSIGNMENT.fullmatch(text)
         if match is None or not match["name"].strip():
             raise UsageProblem(f"{text!r} is no Attribute=Value")
         name = match["name"].strip()
-        if name not in kind.table.unsupported:
-            kind.element.field_name(name)
-        check_names(kind.table, [name])
+        _check_typed(kind, [name])
         found[name] = (*found.get(name, ()), match["value"])
     return found
 
@@ -266,8 +276,8 @@ def filter_of(kind: ObjectType, text: str) -> "Filter":
 
     Raises:
         UsageProblem: it is none.
-        GenericDirectoryError: an attribute that cannot be filtered by.
-        ValueError: a value that the attribute cannot have.
+        GenericDirectoryError: an attribute that no directory keeps.
+        ValueError: the type has no such attribute, or it cannot have the value.
     """
     match = _FILTER.fullmatch(text)
     if match is None:
@@ -282,11 +292,10 @@ def equal_filters(kind: ObjectType, given: Mapping[str, tuple[str, ...]]) -> lis
 
 
 def _filter(kind: ObjectType, name: str, operator: str, text: str) -> "Filter":
-    from mqdssm.events.attributes import check_names
     from mqdssm.events.criteria import checked_value
     from mqdssm.model.filters import Filter
 
-    check_names(kind.table, [name])
+    _check_typed(kind, [name])
     row = kind.table.row(name)
     value: Any = _item(row, text)
     if row.multi and ("," in text or not text):
@@ -301,6 +310,7 @@ def sort_of(kind: ObjectType, text: str | None) -> tuple["SortKey", ...]:
     Raises:
         UsageProblem: an empty name.
         GenericDirectoryError: an attribute that cannot be asked for.
+        ValueError: the type has no such attribute.
     """
     from mqdssm.model.filters import SortKey
 

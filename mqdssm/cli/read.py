@@ -34,7 +34,7 @@ def read(
     with run.connect() as directory:
         obj = directory.read(kind.element, filters, attributes=names)
     if run.output.is_json:
-        run.output.document(json.loads(obj.to_json()))
+        run.output.document(json.loads(human.json_of(obj)))
     else:
         run.output.pairs(human.pairs(obj, kind.table))
 

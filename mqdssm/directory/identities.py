@@ -1,13 +1,17 @@
 """New objects and their GUIDs: ours, one that the object had before, or the server's (decision M37)."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from mqdssm.directory.filters import any_of
 from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
+
+log = logging.getLogger(__name__)
 
 
 class Identities:
@@ -48,12 +52,18 @@ class Identities:
             Its objectGUID, None where the server made it.
 
         Raises:
+            ObjectAlreadyExists: an object of that name, or one that is found by that GUID, exists.
             DirectoryError: as `Session.add`.
+            ValueError: the null GUID.
         """
+        if identifier is not None and not identifier.int:
+            raise ValueError(f"{dn}: the null GUID identifies nothing")
         profile = self._session.profile
         asks = identifier is not None or profile.makes_guid
         keeps = asks and self.keeps_guids
         identity = profile.identity(ldap_class, identifier, keeps_guids=keeps)
+        if identifier is not None and identity:
+            self._refuse_taken(dn, identifier)
         complete = {**attributes, "objectClass": (ldap_class.encode(),)}
         try:
             self._session.add(dn, complete | identity)
@@ -66,5 +76,27 @@ class Identities:
             identity = profile.identity(ldap_class, identifier, keeps_guids=False)
             self._session.add(dn, complete | identity)
             self._keeps = False
+        if identifier is not None and not identity:
+            log.warning(
+                "%s: this server makes GUIDs itself, and the object has no place for the one it brought: "
+                "nothing will find it by %s, so refer to it by its new one",
+                dn,
+                identifier,
+            )
         sent = identity.get("objectGUID")
         return UUID(bytes_le=sent[0]) if sent else None
+
+    def _refuse_taken(self, dn: str, identifier: UUID) -> None:
+        """Refuse a GUID that finds an object already; where only objectGUID is searched the server does."""
+        session = self._session
+        own = session.profile.guid_target(session.naming, identifier)
+        if own.otherwise is None:
+            return
+        wanted = any_of(own.filter, own.otherwise.filter)
+        for base in own.otherwise.bases:
+            for entry in session.find(base, wanted, ["1.1"]):
+                raise ObjectAlreadyExists(
+                    f"add failed: another object has, or had, the GUID {identifier}",
+                    dn=dn,
+                    hint=f"it is {entry.dn}; leave the Identifier out, and the server makes a new one",
+                )

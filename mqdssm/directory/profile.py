@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
-from mqdssm.directory.filters import And, Equal
+from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
@@ -162,6 +162,7 @@ class Profile(ABC):
         operational_attributes: needed by the mapping, and returned only when asked for by name.
         schema_hint: what to do when the schema is missing.
         translates_security: descriptors are not stored as the abstract model has them (decision M31).
+        computer_account: the attribute with the name of a computer's account, which counts more than its cn.
         original_guid: the attribute that keeps a GUID that could not become the objectGUID (decision M37).
         original_guid_classes: the classes that have it.
         change_counter: an attribute that differs after every change of an object; None: there is none.
@@ -171,6 +172,7 @@ class Profile(ABC):
         has_catalog: there are global catalogs, for searches of several domains (decision M73).
         hidden_hint: what to say of an object that is not found because this user may not read it.
         holds_large_integers: integers above 2^31 - 1 may be stored, and compared with (decision M11).
+        twins_hint: what to say of several objects that are found by one GUID.
     """
 
     name: ClassVar[str]
@@ -182,6 +184,7 @@ class Profile(ABC):
     operational_attributes: ClassVar[tuple[str, ...]]
     schema_hint: ClassVar[str]
     translates_security: ClassVar[bool] = False
+    computer_account: ClassVar[str | None] = None
     original_guid: ClassVar[str | None] = None
     original_guid_classes: ClassVar[frozenset[str]] = frozenset()
     change_counter: ClassVar[str | None] = None
@@ -190,6 +193,7 @@ class Profile(ABC):
     has_catalog: ClassVar[bool] = False
     hidden_hint: ClassVar[str] = ""
     holds_large_integers: ClassVar[bool] = False
+    twins_hint: ClassVar[str] = "is the unique overlay on objectGUID missing?"
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:
@@ -207,6 +211,13 @@ class Profile(ABC):
     @abstractmethod
     def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:
         """How to look an object up by its objectGUID."""
+
+    def identifier_filter(self, ldap_class: str, guid: UUID) -> "LdapFilter":
+        """A filter for the object of a class that has a GUID, or had it elsewhere (decision M37)."""
+        own = Equal("objectGUID", guid.bytes_le)
+        if self.original_guid is None or ldap_class not in self.original_guid_classes:
+            return own
+        return any_of(own, Equal(self.original_guid, guid.bytes_le))
 
     @abstractmethod
     def dn_filter(self, dn: str) -> "LdapFilter":
@@ -237,6 +248,10 @@ class Profile(ABC):
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> "tuple[Control, ...]":
         """What makes a page bring along the objects that its entries refer to; none if it cannot."""
+
+    def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[Control, ...]":  # noqa: ARG002  a hook
+        """What makes a search of one object one of those that its attribute names; none if it cannot be."""
+        return ()
 
     def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
         """A security descriptor as this server has to hold it.
@@ -337,18 +352,25 @@ def choose(root_dse: "Entry", wanted: str, profiles: Mapping[str, Profile]) -> P
     """The profile of a server.
 
     Raises:
-        ConfigError: no profile of that name.
+        ConfigError: no profile of that name, or the server is of another known kind.
         GenericDirectoryError: the root DSE fits none.
     """
+    recognised = next((profile for profile in profiles.values() if profile.recognises(root_dse)), None)
     if wanted != AUTO:
         try:
-            return profiles[wanted.lower()]
+            chosen = profiles[wanted.lower()]
         except KeyError:
             known = ", ".join(repr(name) for name in (AUTO, *profiles))
             raise ConfigError(f"profile={wanted!r} is unknown: use one of {known}") from None
-    for profile in profiles.values():
-        if profile.recognises(root_dse):
-            return profile
+        if recognised is not None and not chosen.recognises(root_dse):
+            # with the names of another kind of server every list would be empty
+            raise ConfigError(
+                f"profile={wanted!r}, but the server is {recognised.title}: "
+                f"leave it out, or use {recognised.name!r}"
+            )
+        return chosen
+    if recognised is not None:
+        return recognised
     raise GenericDirectoryError(
         f"this kind of directory server is not known: {describe(root_dse)}",
         hint=f"if it behaves like one of {', '.join(profiles)}, say so with profile=",

@@ -96,16 +96,18 @@ class Reading:
             ObjectNotFound: the DN does not exist. An objectGUID that does not is an empty list.
             DirectoryError: anything else.
         """
-        controls = self._knowledge.profile.read_controls(attributes)
+        profile = self._knowledge.profile
+        controls = profile.read_controls(attributes)
         limit = self.new_deadline() if deadline is None else deadline
 
         def read(base: str, scope: Scope, wanted: LdapFilter) -> list[Entry]:
-            search = Search(base, scope, encode(wanted), tuple(attributes), controls)
+            below = () if scope is Scope.BASE else profile.search_controls()
+            search = Search(base, scope, encode(wanted), tuple(attributes), (*controls, *below))
             return self._search_once(search, target_name(target), limit, url)
 
         if not isinstance(target, UUID):
             return read(str(target), Scope.BASE, object_filter)
-        place: GuidTarget | None = self._knowledge.profile.guid_target(self._knowledge.naming, target)
+        place: GuidTarget | None = profile.guid_target(self._knowledge.naming, target)
         found: list[Entry] = []
         while place is not None and not found:
             wanted = place.filter if object_filter == TRUE else all_of(place.filter, object_filter)

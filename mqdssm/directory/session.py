@@ -16,6 +16,7 @@ from mqdssm.directory.identities import Identities
 from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
+from mqdssm.directory.presence import check_msmq
 from mqdssm.directory.profile import Naming, Profile
 from mqdssm.directory.reading import Reading, target_name
 from mqdssm.directory.recovery import ReadBack
@@ -34,7 +35,6 @@ from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.directory.spelt import Spelt, spelt_entries
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
-from mqdssm.tables import places
 
 WHO_AM_I_OID: Final = "1.3.6.1.4.1.4203.1.11.3"
 
@@ -217,9 +217,9 @@ class Session:
             raise ObjectNotFound("there is no such object", dn=name, hint=self.profile.hidden_hint)
         if len(found) > 1:
             raise GenericDirectoryError(
-                f"{len(found)} objects have the same objectGUID",
+                f"{len(found)} objects are found by one GUID",
                 dn=name,
-                hint="is the unique overlay on objectGUID missing? " + "; ".join(one.dn for one in found[:5]),
+                hint=f"{self.profile.twins_hint} " + "; ".join(one.dn for one in found[:5]),
             )
         return self._reading.ranges.complete(found[0])
 
@@ -249,6 +249,17 @@ class Session:
             DirectoryError: while iterating; ObjectNotFound when the base does not exist.
         """
         begin = self._paging(base, search_filter, scope, page_size)
+        return streams.entries(begin, attributes, lambda: self._reading.ranges)
+
+    def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
+        """The objects that an attribute of an object names, as `find`; None where the server cannot (M76).
+
+        Those that the server in use does not hold may be left out.
+        """
+        controls = self.profile.named_controls(self.root_dse, attribute)
+        if not controls:
+            return None
+        begin = self._paging(dn, TRUE, Scope.BASE, None, controls=controls)
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def rows(
@@ -435,29 +446,7 @@ class Session:
         Raises:
             GenericDirectoryError: the schema is not loaded, or ``CN=MsmqServices`` does not exist.
         """
-        services = places.enterprise_dn(self.naming.forest, self.naming.configuration)
-        try:
-            self.get(services, ["objectClass"])
-        except ObjectNotFound as error:
-            raise self._no_msmq(services) from error
-
-    def _no_msmq(self, services: DN) -> GenericDirectoryError:
-        subschema = self.root_dse.first("subschemaSubentry")
-        classes: list[bytes] = []
-        if subschema is not None:
-            try:
-                classes = self.get(subschema.decode(), ["objectClasses"]).all("objectClasses")
-            except ObjectNotFound:
-                classes = []
-        if classes and not any(b"'mSMQEnterpriseSettings'" in one for one in classes):
-            return GenericDirectoryError(
-                "the MSMQ schema is not loaded on this server", hint=self.profile.schema_hint
-            )
-        return GenericDirectoryError(
-            "this is no MSMQ directory: its enterprise object is missing, or this user may not see it",
-            dn=str(services),
-            hint="is it the right server and naming context?",
-        )
+        check_msmq(self)
 
     def _known(self) -> Knowledge:
         """Connect if no server has been seen yet: the first connection to a server is welcomed."""

@@ -87,19 +87,41 @@ def _list_identifier(format_name: str) -> UUID:
 
 
 def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
-    """The members of a group in its order, looked up in batches; those that are gone are left out."""
+    """The members of a group in its order; those that are gone are left out.
+
+    All together where the server can (decision M76), what is missing then in batches by name.
+    """
     names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
+    told = _told(ctx, group) if names else {}
     for batch in batched(names, BATCH_TERMS):
-        entries = _entries(ctx, batch)
+        others = _entries(ctx, [name for name in batch if normalize(name) not in told])
         for name in batch:
-            entry = entries.get(normalize(name))
+            key = normalize(name)
+            entry = told.get(key) or others.get(key)
             if entry is None:
                 log.warning("%s: member %s does not exist any more", group.dn, name)
             else:
                 yield entry
 
 
+def _told(ctx: Context, group: Entry) -> dict[str, Entry]:
+    """The members that the server tells in one search."""
+    told: dict[str, Entry] = {}
+    try:
+        for entry in ctx.session.named_by(group.dn, GROUP_MEMBER, _MEMBER_ATTRIBUTES) or ():
+            if not forest.is_elsewhere(ctx, entry.dn):
+                told[normalize(entry.dn)] = entry
+    except GenericDirectoryError as error:
+        if error.ldap_code is None:
+            raise
+        # as some of another domain make it do: they are found by name
+        log.info("%s: its members are looked up by name: %s", group.dn, error)
+    return told
+
+
 def _entries(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
+    if not names:
+        return {}
     found: dict[str, Entry] = {}
     elsewhere = [name for name in names if forest.is_elsewhere(ctx, name)]
     here = [name for name in names if name not in elsewhere]

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from mqdssm.directory.entries import Entry
 from mqdssm.errors import (
     DirectoryNotConnected,
     GenericDirectoryError,
@@ -191,7 +192,9 @@ def _create_queue_manager(
             identifier = _add(ctx, dn, table.ldap_class, sent, _identity(manager, names))
         except ObjectAlreadyExists:
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
-            there = ctx.session.get(dn, settings.ATTRIBUTES)
+            there = _existing(ctx, dn)
+            if there is None:  # another object has the GUID that this one brings
+                raise
             ctx.session.modify(machine.dn, keys)
             settings.reconcile(ctx, Served.of(there))
             return guid_of(there), names & {KEYS_NAME}
@@ -202,6 +205,13 @@ def _create_queue_manager(
         return identifier, names
 
     return with_machine(ctx, manager.computer_name or "", below)
+
+
+def _existing(ctx: Context, dn: DN) -> Entry | None:
+    try:
+        return ctx.session.get(dn, settings.ATTRIBUTES)
+    except ObjectNotFound:
+        return None
 
 
 def _machine_security(ctx: Context, machine: Machine, manager: QueueManager, names: frozenset[str]) -> Values:

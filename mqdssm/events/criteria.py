@@ -136,7 +136,11 @@ def to_ldap(
     if expression.operator in {"==", "!="}:
         if expression.operator == "!=" and (_is_one_of_several(row) or _is_whole_list(row, expression)):
             return None
-        return _equality(row, expression.operator, list(row.encode(value)), session, value=value)
+        known = (
+            session.profile.identifier_filter(table.ldap_class, value) if row.adm == "Identifier" else None
+        )
+        raws = list(row.encode(value))
+        return _equality(row, expression.operator, raws, session, value=value, matches=known)
     if row.syntax is INT32:
         return _ordered(row, expression.operator, row.encode(value)[0], value)
     return None
@@ -200,12 +204,16 @@ def _text_key(value: str) -> str:
 
 
 def _equality(
-    row: Row, sign: str, raws: Sequence[bytes], session: Session, *, value: Any = None
+    row: Row,
+    sign: str,
+    raws: Sequence[bytes],
+    session: Session,
+    *,
+    value: Any = None,
+    matches: LdapFilter | None = None,
 ) -> LdapFilter:
     attribute = row.ldap[0]
-    if row.adm == "Identifier":
-        matches: LdapFilter = session.profile.guid_target(session.naming, value).filter
-    else:
+    if matches is None:
         matches = (
             all_of(*(_equal(row, raw, value, session) for raw in raws)) if raws else Not(Present(attribute))
         )

@@ -1,8 +1,9 @@
 """Finding computer objects ([MS-MQDSSM] 2.2.1; decision M16)."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import LdapFilter
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
@@ -14,6 +15,8 @@ from mqdssm.wire.sid import Sid
 T = TypeVar("T")
 
 COMPUTER_CLASS = "computer"
+ACCOUNT_CHARACTERS_MAX: Final = 15
+"""Of a computer's name that its account has: what NetBIOS allows."""
 
 
 def find_machine(ctx: Context, name: str) -> Machine:
@@ -29,7 +32,10 @@ def find_machine(ctx: Context, name: str) -> Machine:
     known = ctx.machines.get(name)
     if known is not None:
         return known
-    machine = _at_its_place(ctx, name) or _by_search(ctx, name)
+    place = _at_its_place(ctx, name)
+    entry = place if place is not None and _has_account(ctx, place, name) else _by_search(ctx, name, place)
+    sid = entry.first("objectSid")
+    machine = Machine(DN.parse(entry.dn), None if sid is None else Sid.from_bytes(sid))
     ctx.machines.put(name, machine)
     return machine
 
@@ -50,22 +56,21 @@ def with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> T:
     return work(find_machine(ctx, name))
 
 
-def _at_its_place(ctx: Context, name: str) -> Machine | None:
+def _at_its_place(ctx: Context, name: str) -> Entry | None:
     place = computer_dn(ctx.root, name)
     try:
-        entry = forest.get(ctx, place, ["objectSid"], _class(ctx))
+        return forest.get(ctx, place, _attributes(ctx), _class(ctx))
     except ObjectNotFound:
         return None
-    return _machine(entry.dn, entry.first("objectSid"))
 
 
-def _by_search(ctx: Context, name: str) -> Machine:
+def _by_search(ctx: Context, name: str, place: Entry | None) -> Entry:
+    """The computer with the account of that name; else the one at its place; else the only one of that cn."""
     session = forest.searched(ctx, COMPUTER_CLASS)
     wanted = session.profile.computer_filter(name)
-    found = [
-        _machine(entry.dn, entry.first("objectSid"))
-        for entry in session.find(session.naming.root, wanted, ["objectSid"])
-    ]
+    found = list(session.find(session.naming.root, wanted, _attributes(ctx)))
+    accounts = [entry for entry in found if _has_account(ctx, entry, name)]
+    found = accounts or ([place] if place is not None else found)
     if not found:
         raise ObjectNotFound(
             f"there is no computer named {name!r}",
@@ -73,14 +78,24 @@ def _by_search(ctx: Context, name: str) -> Machine:
             hint="create the computer object first; it belongs to the domain, not to MSMQ",
         )
     if len(found) > 1:
-        places = "; ".join(str(machine.dn) for machine in found)
+        places = "; ".join(entry.dn for entry in found)
         raise GenericDirectoryError(f"{len(found)} computers are named {name!r}: {places}")
     return found[0]
 
 
+def _has_account(ctx: Context, entry: Entry, name: str) -> bool:
+    """Whether the computer's account has that name, where accounts say which computer is meant."""
+    attribute = ctx.session.profile.computer_account
+    if attribute is None:
+        return True
+    account = (entry.first(attribute) or b"").decode(errors="replace").lower()
+    return account in {f"{name}$".lower(), f"{name[:ACCOUNT_CHARACTERS_MAX]}$".lower()}
+
+
+def _attributes(ctx: Context) -> list[str]:
+    account = ctx.session.profile.computer_account
+    return ["objectSid"] if account is None else ["objectSid", account]
+
+
 def _class(ctx: Context) -> LdapFilter:
     return ctx.session.profile.class_filter(COMPUTER_CLASS)
-
-
-def _machine(dn: str, sid: bytes | None) -> Machine:
-    return Machine(DN.parse(dn), None if sid is None else Sid.from_bytes(sid))

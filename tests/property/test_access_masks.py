@@ -106,6 +106,15 @@ def test_rights_that_an_administrator_of_windows_grants() -> None:
     assert ace_from_directory(allow(EVERYONE, masks.GENERIC_ALL), queue) == allow(EVERYONE, 0xF003F)
     assert ace_from_directory(allow(EVERYONE, masks.GENERIC_READ), queue) == allow(EVERYONE, 0x20020)
     assert ace_from_directory(deny(EVERYONE, 0x10), queue) == deny(EVERYONE, 0x20)
+    journal = queue.carriers[3].object_type
+    assert ace_from_directory(allow_object(EVERYONE, 0x100, journal), queue) == allow(EVERYONE, 0xA)
+    machine = KINDS["mSMQConfiguration"]
+    for carrier, rights in ((machine.carriers[0], 0x3), (machine.carriers[3], 0xC0)):
+        granted_there = allow_object(EVERYONE, 0x100, carrier.object_type)
+        assert ace_from_directory(granted_there, machine) == allow(EVERYONE, rights)
+    # the same object, another right: no extended right, but a property set that happens to be called so
+    other = allow_object(EVERYONE, int(AdRight.READ_PROPERTY), receive)
+    assert ace_from_directory(other, queue) == other
     # refusing to receive refuses no peeking
     refused = Ace(AceType.ACCESS_DENIED_OBJECT, 0, 0x100, EVERYONE, receive)
     assert ace_from_directory(refused, queue) == deny(EVERYONE, 0x1)
@@ -160,6 +169,17 @@ def test_several_entries(kind: AccessKind, entries: list[tuple[Sid, int]]) -> No
     found = from_directory(stored, kind).descriptor
     assert {ace.sid: ace.mask for ace in found.explicit_aces()} == wanted
     assert [ace.sid for ace in found.explicit_aces()] == list(wanted)
+
+
+@pytest.mark.parametrize("protected", [0, Control.DACL_PROTECTED, Control.SACL_PROTECTED])
+def test_what_keeps_inherited_entries_away_stays(protected: int) -> None:
+    listed = [allow(EVERYONE, 0x20)]
+    control = Control.DACL_PRESENT | Control.SACL_PRESENT | protected
+    descriptor = SecurityDescriptor.build(dacl=listed, sacl=[], control=control)
+    stored = to_directory(descriptor, KINDS["mSMQQueue"])
+    found = from_directory(stored, KINDS["mSMQQueue"]).descriptor
+    both = Control.DACL_PROTECTED | Control.SACL_PROTECTED
+    assert (stored.control & both, found.control & both) == (protected, protected)
 
 
 def test_grants_and_refusals_keep_their_order() -> None:

@@ -1,7 +1,6 @@
 """The events on a real domain controller: what is different there."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -127,6 +126,55 @@ class TestPlaces:
             mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", computer)
         ).identifier == (guid)
 
+    def computer_at(self, domain: Domain, dn: str, account: str) -> None:
+        attributes = {"sAMAccountName": [account.encode()], "userAccountControl": [b"4096"]}
+        domain.directory.session.add(dn, {"objectClass": [b"computer"], **attributes})
+
+    def unit(self, domain: Domain) -> str:
+        unit = f"OU={domain.name('ou')},{domain.root}"
+        domain.directory.session.add(unit, {"objectClass": [b"organizationalUnit"]})
+        return unit
+
+    def manager_of(self, domain: Domain, computer: str) -> str:
+        """Where the queue manager comes to be that is made for a computer."""
+        guid = domain.directory.create(
+            mqdssm.QueueManager(computer_name=computer, site_identifier_list=[domain.site()])
+        )
+        return domain.directory.read(mqdssm.QueueManager, by_identifier(guid)).full_path or ""
+
+    def test_the_account_says_which_of_two_computers(self, domain: Domain) -> None:
+        name, unit = domain.name("dup"), self.unit(domain)
+        self.computer_at(domain, f"CN={name},CN=Computers,{domain.root}", domain.name("o") + "$")
+        self.computer_at(domain, f"CN={name},{unit}", f"{name}$")
+        assert self.manager_of(domain, name.upper()) == f"CN=msmq,CN={name},{unit}"
+
+    def test_without_such_an_account_it_is_the_one_at_its_place(self, domain: Domain) -> None:
+        name, unit = domain.name("dup"), self.unit(domain)
+        self.computer_at(domain, f"CN={name},CN=Computers,{domain.root}", domain.name("o") + "$")
+        self.computer_at(domain, f"CN={name},{unit}", domain.name("o") + "$")
+        assert self.manager_of(domain, name) == f"CN=msmq,CN={name},CN=Computers,{domain.root}"
+
+    def test_two_of_which_nothing_says_which(self, domain: Domain) -> None:
+        name = domain.name("dup")
+        for unit in (self.unit(domain), self.unit(domain)):
+            self.computer_at(domain, f"CN={name},{unit}", domain.name("o") + "$")
+        with pytest.raises(mqdssm.GenericDirectoryError, match="2 computers are named"):
+            self.manager_of(domain, name)
+
+    @pytest.mark.parametrize("at_its_place", [True, False])
+    def test_a_name_that_is_longer_than_its_account(self, domain: Domain, at_its_place: bool) -> None:
+        name = domain.name("L") + "averylongname"
+        above = f"CN=Computers,{domain.root}" if at_its_place else self.unit(domain)
+        self.computer_at(domain, f"CN={name},{above}", f"{name[:15]}$")
+        assert self.manager_of(domain, name) == f"CN=msmq,CN={name},{above}"
+        session = domain.directory.session
+        with domain.as_user(domain.server.user, domain.server.password) as directory:
+            before = directory.session.round_trips
+            directory.create(mqdssm.Queue(pathname=rf"{name}\q"))
+            # the root DSE; the computer; a search where it is elsewhere; the queue; its GUID
+            assert directory.session.round_trips - before == (3 if at_its_place else 4)
+        assert session.get(f"CN=q,CN=msmq,CN={name},{above}", ["cn"])
+
     def test_names_that_no_windows_would_take(self, domain: Domain) -> None:
         with pytest.raises(ValueError, match="allows 64"):
             domain.directory.session.add(
@@ -175,57 +223,6 @@ class TestReferences:
         listed = list(domain.directory.search(mqdssm.RoutingLink, attributes=["SiteGateIdentifierList"]))
         assert session.round_trips == before + 1
         assert (gate,) in [link.site_gate_identifier_list for link in listed]
-
-
-class TestIdentifiers:
-    def test_a_foreign_guid_is_remembered(self, domain: Domain) -> None:
-        computer, _ = domain.queue_manager()
-        old = uuid4()
-        assert not domain.directory.session.keeps_guids
-        guid = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=old))
-        assert guid != old
-        read = domain.directory.read(mqdssm.Queue, by_identifier(guid))
-        assert (read.identifier, read.original_identifier) == (guid, old)
-        assert domain.directory.read(mqdssm.Queue, by_identifier(old)) == read
-        domain.directory.delete(mqdssm.Queue(identifier=old))
-        with pytest.raises(mqdssm.ObjectNotFound):
-            domain.directory.read(mqdssm.Queue, by_identifier(guid))
-
-    def test_sites_have_no_room_for_it(self, domain: Domain) -> None:
-        old = uuid4()
-        guid = domain.directory.create(mqdssm.Site(name=domain.name("S"), identifier=old))
-        assert domain.directory.read(mqdssm.Site, by_identifier(guid)).original_identifier is None
-        with pytest.raises(mqdssm.ObjectNotFound):
-            domain.directory.read(mqdssm.Site, by_identifier(old))
-
-    @pytest.fixture
-    def promises_guids(self, domain: Domain) -> Iterator[None]:
-        """FSpecifyGUIDOnAdd: Samba takes the setting, and adds with objectGUID all the same not."""
-        session = domain.directory.session
-        place = f"CN=Directory Service,CN=Windows NT,CN=Services,{session.naming.configuration}"
-        session.modify(place, {"dSHeuristics": [b"00000000011"]})
-        yield
-        session.modify(place, {"dSHeuristics": []})
-
-    def test_a_promise_that_is_not_kept(self, domain: Domain, promises_guids: None) -> None:
-        computer, _ = domain.queue_manager()
-        old = uuid4()
-        with domain.as_user(domain.server.user, domain.server.password) as directory:
-            assert directory.session.keeps_guids
-            guid = directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=old))
-            assert guid != old
-            assert not directory.session.keeps_guids  # it has been found out
-            assert directory.read(mqdssm.Queue, by_identifier(guid)).original_identifier == old
-
-    def test_where_guids_are_kept(self, domain: Domain, promises_guids: None, tmp_path: Path) -> None:
-        computer, _ = domain.queue_manager()
-        queue, site = uuid4(), uuid4()
-        with domain.behind_limits(tmp_path, guid_on_add=True) as (directory, _):
-            assert directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=queue)) == queue
-            assert directory.create(mqdssm.Site(name=domain.name("S"), identifier=site)) == site
-            assert directory.session.keeps_guids
-        read = domain.directory.read(mqdssm.Queue, by_identifier(queue))
-        assert (read.identifier, read.original_identifier) == (queue, None)
 
 
 class TestSecurity:
@@ -359,6 +356,12 @@ class TestSecurity:
 def test_an_ordinary_search_warns_of_nothing(domain: Domain, caplog: pytest.LogCaptureFixture) -> None:
     list(domain.directory.search(mqdssm.Queue))
     list(domain.directory.search(mqdssm.Site))
+    old, site = uuid4(), domain.site()
+    computer, _ = domain.queue_manager(site_identifier_list=[site])
+    domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\q", identifier=old))
+    domain.directory.read(mqdssm.Queue, by_identifier(old))
+    with pytest.raises(mqdssm.ObjectNotFound):
+        domain.directory.read(mqdssm.Queue, by_identifier(uuid4()))
     assert not [record for record in caplog.records if "not followed" in record.message]
 
 

@@ -1,5 +1,6 @@
 """Logging in with Kerberos; needs the extra ``kerberos`` (gssapi), which is compiled for each system."""
 
+import contextlib
 import hashlib
 import socket
 import ssl
@@ -83,6 +84,8 @@ class Acceptor:
         else:
             self.accepted.append(context.complete)
             connection.sendall(result(number[0], BIND_RESPONSE, more=answer))
+        with contextlib.suppress(OSError):
+            connection.recv(1)  # hanging up sooner could take the answer along
 
 
 def is_administrator(directory: Directory) -> bool:

@@ -18,6 +18,8 @@ from mqdssm.errors import GenericDirectoryError
 LEGAL = sorted(set(map(chr, range(0x21, 0x80))) - set('"+,;\\'))
 SPECIAL = "/#><="
 HEAD, WHOLE, NEW_MAX, STORED_MAX, EXTENSION_MAX = 55, 63, 124, 147, 92
+CASED = (54, 55, 56, 62, 63, 64, 124)
+"""Lengths of names of which letters of both cases are tried."""
 ALPHABET = string.ascii_lowercase + string.digits
 
 
@@ -64,6 +66,12 @@ def filler(length: int, seed: int = 0) -> str:
 
 def of_length(length: int) -> str:
     return filler(length, length) if length > 3 else "xyzw"[:length] if length > 1 else "v"
+
+
+def of_both_cases(length: int) -> str:
+    """Every second character is upper case, those around the cuts too."""
+    text = filler(length, length)
+    return "".join(one.upper() if place % 2 else one for place, one in enumerate(text))
 
 
 def around_the_cuts() -> list[str]:
@@ -148,6 +156,16 @@ def mqdssm_hash(name: str) -> str:
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.2.5")
 def test_lengths_where_something_changes(domain: Domain, computer: str) -> None:
     check(domain, computer, [of_length(n) for n in (1, 2, 54, 55, 56, 62, 63, 64, 65, 123, 124)])
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.2.5")
+def test_letters_of_both_cases(domain: Domain, computer: str) -> None:
+    check(domain, computer, [string.ascii_uppercase, "MixedCase/Name#1", *(of_both_cases(n) for n in CASED)])
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.2.1")
+def test_letters_of_both_cases_that_others_stored(domain: Domain, computer: str) -> None:
+    read_made_by_others(domain, computer, [string.ascii_uppercase, *(of_both_cases(n) for n in CASED)])
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.2.5")

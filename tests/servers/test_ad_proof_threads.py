@@ -1,4 +1,4 @@
-"""Twenty threads over sealed connections (GSS-SPNEGO) while the controller goes away and comes back."""
+"""Twenty threads over sealed connections (GSS-SPNEGO), or one of them, while the controller restarts."""
 
 import time
 
@@ -6,6 +6,7 @@ import pytest
 from busy_threads import work_through
 
 import mqdssm
+from mqdssm.directory.pool import CHANNELS_MAX
 from mqdssm.testing import SambaDomainController
 
 
@@ -27,7 +28,11 @@ def run_threads(restarts: int) -> None:
         work_through(directory, server, disturb)
 
 
-def test_twenty_sealed_threads_and_a_controller_that_restarts() -> None:
+@pytest.mark.parametrize("channels", [CHANNELS_MAX, 1])
+def test_twenty_sealed_threads_and_a_controller_that_restarts(
+    channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqdssm.directory.pool.CHANNELS_MAX", channels)
     run_threads(2)
 
 

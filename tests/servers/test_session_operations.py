@@ -219,7 +219,7 @@ class TestFindByGuid:
             guid = uuid4()
             for name in "ab":
                 session.add(f"CN={name},CN=Computers,{server.base_dn}", container(guid))
-            with pytest.raises(GenericDirectoryError, match="2 objects have the same objectGUID"):
+            with pytest.raises(GenericDirectoryError, match="2 objects are found by one GUID"):
                 session.get(guid, [])
 
 

@@ -18,6 +18,9 @@ COMMAND_S: Final = 110  # longest time that one command of an example may take
 ELLIPSIS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
+_GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
 def commands_of(session: str) -> list[tuple[str, str]]:
     """The commands of a shell session, each with the output that is shown below it."""
     commands: list[tuple[str, str]] = []
@@ -33,8 +36,13 @@ def commands_of(session: str) -> list[tuple[str, str]]:
 
 
 def run_session(session: str, environment: Mapping[str, str], folder: Path) -> None:
-    """Run the `mqdssm` commands of a session; each must succeed and print what is shown."""
-    for command, shown in commands_of(session):
+    """Run the `mqdssm` commands of a session; each must succeed and print what is shown.
+
+    A GUID that is shown first in an answer stands for the one that was printed, from there on.
+    """
+    guids: dict[str, str] = {}
+    for written, answer in commands_of(session):
+        command = _with_guids(written, guids)
         words = shlex.split(command, comments=True)
         assert words[0] == "mqdssm", f"not a command of ours, so not in a console block: {command}"
         ran = subprocess.run(
@@ -48,8 +56,16 @@ def run_session(session: str, environment: Mapping[str, str], folder: Path) -> N
             check=False,
         )
         assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
+        for one, printed in zip(_GUID.findall(answer), _GUID.findall(ran.stdout), strict=False):
+            if one not in written:
+                guids.setdefault(one, printed)
+        shown = _with_guids(answer, guids)
         same = doctest.OutputChecker().check_output(shown, ran.stdout, ELLIPSIS)
         assert not shown.strip() or same, f"$ {command}\nshown:\n{shown}\nprinted:\n{ran.stdout}"
+
+
+def _with_guids(text: str, guids: Mapping[str, str]) -> str:
+    return _GUID.sub(lambda match: guids.get(match[0], match[0]), text)
 
 
 def run_document(page: Path, namespace: dict[str, Any], stand_ins: Mapping[str, str], folder: Path) -> int:

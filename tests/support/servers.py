@@ -264,7 +264,7 @@ _OPENLDAP_ALONE: Final[Mapping[str, Mapping[str, str]]] = {
     "test_create_queue.py": {
         "test_a_queue_without_descriptor_gets_one_that_lets_nobody_else_receive": "M41 is of OpenLDAP alone: "
         "Active Directory gives every object a descriptor itself",
-        # test_ad_events has what becomes of GUIDs there
+        # test_ad_identifiers has what becomes of GUIDs there
         "test_a_guid_that_the_object_brings_is_kept_once": "a domain controller makes GUIDs itself (M37)",
         "test_two_computers_of_one_name_are_an_error": "account names are unique in a domain",
     },

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
-from mqdssm.directory.ber import integer, sequence
+from mqdssm.directory.ber import integer, octet_string, sequence
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
 from mqdssm.directory.profiles import ad_errors, extended_dn
@@ -25,6 +25,8 @@ CAPABILITY_OID: Final = b"1.2.840.113556.1.4.800"
 SD_FLAGS_OID: Final = "1.2.840.113556.1.4.801"
 DOMAIN_SCOPE_OID: Final = "1.2.840.113556.1.4.1339"
 """LDAP_SERVER_DOMAIN_SCOPE_OID: no references to other naming contexts."""
+ASQ_OID: Final = "1.2.840.113556.1.4.1504"
+"""LDAP_SERVER_ASQ_OID, attribute scoped query ([MS-ADTS] 3.1.1.3.4.1.18)."""
 OWNER_GROUP_DACL: Final = 7
 """What everybody with READ_CONTROL may read of a descriptor; the SACL needs a privilege."""
 RDN_UNITS_MAX: Final = 64
@@ -50,6 +52,7 @@ class ActiveDirectory(Profile):
         "2000 or later, or by Samba's provisioning?"
     )
     translates_security: ClassVar[bool] = True
+    computer_account: ClassVar[str | None] = "sAMAccountName"
     original_guid: ClassVar[str | None] = "mSMQOwnerID"
     original_guid_classes: ClassVar[frozenset[str]] = frozenset(
         {"mSMQQueue", "mSMQConfiguration", "mSMQSettings"}
@@ -59,6 +62,10 @@ class ActiveDirectory(Profile):
     computes_rights: ClassVar[bool] = True
     has_catalog: ClassVar[bool] = True
     hidden_hint: ClassVar[str] = rights.HIDDEN
+    twins_hint: ClassVar[str] = (
+        "each had this GUID before (mSMQOwnerID): name the object by its objectGUID, "
+        "and clear mSMQOwnerID of the others:"
+    )
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return CAPABILITY_OID in root_dse.all("supportedCapabilities")
@@ -102,7 +109,9 @@ class ActiveDirectory(Profile):
                 return Equal("objectClass", ldap_class.encode())
 
     def computer_filter(self, name: str) -> LdapFilter:  # noqa: D102  see Profile
-        return And((self.class_filter("computer"), Equal("sAMAccountName", f"{name}$".encode())))
+        # the account's name is the computer's, but has 15 characters: of longer names only cn has all
+        named = any_of(Equal("sAMAccountName", f"{name}$".encode()), Equal("cn", name.encode()))
+        return And((self.class_filter("computer"), named))
 
     def read_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: D102  see Profile
         if any(name.lower() == _DESCRIPTOR for name in attributes):
@@ -126,6 +135,11 @@ class ActiveDirectory(Profile):
         if not references or extended_dn.CONTROL_OID.encode() not in root_dse.all("supportedControl"):
             return ()
         return (extended_dn.control(),)
+
+    def named_controls(self, root_dse: "Entry", attribute: str) -> tuple[Control, ...]:  # noqa: D102  see Profile
+        if ASQ_OID.encode() not in root_dse.all("supportedControl"):
+            return ()
+        return (Control(ASQ_OID, critical=True, value=sequence(octet_string(attribute))),)
 
     def brought(  # noqa: D102  see Profile
         self,

@@ -149,7 +149,7 @@ def test_sort_orders():
         SortKey("Label", priority=1, ascending=False),
     )
     assert sort_of(ObjectType.QUEUE, " -Quota ") == (SortKey("Quota", priority=1, ascending=False),)
-    with pytest.raises(GenericDirectoryError):
+    with pytest.raises(ValueError, match="no attribute"):
         sort_of(ObjectType.QUEUE, "Colour")
     with pytest.raises(UsageProblem):
         sort_of(ObjectType.QUEUE, "Quota,-")

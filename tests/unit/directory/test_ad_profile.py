@@ -14,6 +14,7 @@ from mqdssm.directory.profiles.active_directory import ActiveDirectory
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import (
+    ConfigError,
     DecodeError,
     DirectoryError,
     GenericDirectoryError,
@@ -48,7 +49,14 @@ def dn(text: str) -> DN:
 class TestNaming:
     def test_recognised_by_its_capability(self) -> None:
         assert choose(root_dse(), "auto", PROFILES).name == "activedirectory"
+        assert choose(root_dse(), "ActiveDirectory", PROFILES).name == "activedirectory"
         assert not AD.recognises(root_dse(supportedCapabilities=[b"1.2.840.113556.1.4.1851"]))
+
+    def test_not_as_another_kind_of_server(self) -> None:
+        with pytest.raises(ConfigError, match=r"the server is Active Directory.*use 'activedirectory'"):
+            choose(root_dse(), "openldap", PROFILES)
+        # a kind that nobody knows may be called what it behaves like
+        assert choose(root_dse(supportedCapabilities=[]), "openldap", PROFILES).name == "openldap"
 
     def test_contexts_are_apart_though_their_names_are_not(self) -> None:
         naming = AD.naming(root_dse(), None)
@@ -99,7 +107,7 @@ class TestSearching:
 
     def test_names(self) -> None:
         assert to_text(AD.computer_filter("web(01)")) == (
-            "(&(objectCategory=computer)(sAMAccountName=web\\2801\\29$))"
+            "(&(objectCategory=computer)(|(sAMAccountName=web\\2801\\29$)(cn=web\\2801\\29)))"
         )
         assert to_text(AD.dn_filter("CN=a,DC=r")) == "(distinguishedName=CN=a,DC=r)"
 
@@ -215,6 +223,14 @@ class TestIdentity:
         assert AD.identity("site", guid, keeps_guids=True) == {"objectGUID": (guid.bytes_le,)}
         assert AD.identity("mSMQQueue", guid, keeps_guids=False) == {"mSMQOwnerID": (guid.bytes_le,)}
         assert AD.identity("site", guid, keeps_guids=False) == {}
+        for ldap_class in ("mSMQConfiguration", "mSMQSettings"):
+            assert AD.identity(ldap_class, guid, keeps_guids=False) == {"mSMQOwnerID": (guid.bytes_le,)}
+
+    @pytest.mark.parametrize(
+        ("code", "refuses"), [(19, True), (50, True), (53, True), (32, False), (68, False)]
+    )
+    def test_which_refusals_may_be_of_the_guid(self, code: int, refuses: bool) -> None:
+        assert AD.refuses_guid(GenericDirectoryError("refused", ldap_code=code)) is refuses
 
     def test_whether_a_change_was_made(self) -> None:
         def image(*granted: Ace, owner: Sid | None = None) -> bytes:
@@ -232,6 +248,13 @@ class TestIdentity:
         assert not AD.holds(found, {"nTSecurityDescriptor": [image(allow(USER, 0x10))]})
         assert not AD.holds(found, {"nTSecurityDescriptor": [image(allow(USER, 0x20), owner=USER)]})
         assert not AD.holds({}, sent)  # hidden, or gone
+        twice = {"ntsecuritydescriptor": found["ntsecuritydescriptor"] * 2}
+        assert not AD.holds(twice, sent)
+        assert not AD.holds(twice, {"nTSecurityDescriptor": sent["nTSecurityDescriptor"] * 2})
+        both = found | {"ntsecuritydescriptor": [bytes(SecurityDescriptor.build(owner=GROUP, group=USER))]}
+        for group, same in ((USER, True), (GROUP, False)):
+            wanted = {"nTSecurityDescriptor": [bytes(SecurityDescriptor.build(group=group))]}
+            assert AD.holds(both, wanted) is same
 
 
 class TestExplanations:

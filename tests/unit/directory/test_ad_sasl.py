@@ -1,12 +1,16 @@
 """Logging in by GSS-SPNEGO and what is sealed afterwards, without a server."""
 
+import contextlib
 import socket
 import struct
 import sys
+import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 import pytest
 from cryptography import x509
@@ -22,6 +26,15 @@ from mqdssm.directory.sasl import PLAIN_BYTES_MAX, SEALED_BYTES_MAX, LogIn, Seal
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 
 PASSWORD = "s3cr3t-words"
+SIGNED_WITH_SHA1: Final = b64decode(
+    "MIIBcTCCARigAwIBAgIUMQD2ZK2aTxPRwCTXCg56FyMlcNQwCQYHKoZIzj0EATAOMQwwCgYDVQQDDANvbGQwIBcNMjYxMTIx"
+    "MDUzMTA3WhgPMjEyNjEwMjgwNTMxMDdaMA4xDDAKBgNVBAMMA29sZDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABKaLJySR"
+    "r+KbefdU1nt/kG0IE7reO9j3FdK37afDU6yF0jq29ui+NITNcRo1FlxuA61c56GKkJ9Tli2m56rq4j+jUzBRMB0GA1UdDgQW"
+    "BBS4QA/QUGrrSaI5iqZVo0A9uez+cjAfBgNVHSMEGDAWgBS4QA/QUGrrSaI5iqZVo0A9uez+cjAPBgNVHRMBAf8EBTADAQH/"
+    "MAkGByqGSM49BAEDSAAwRQIgPx0a1B5toYwHoBSRfhuaNuBfemZXPQoHTBH9qVc/VzkCIQDb1NahVRSJlLE8ICUNrEFwYsew"
+    "7e5Z/FhccsSFS/DnWQ=="
+)
+"""A certificate as DER; today's libraries do not make such any more."""
 
 
 class Reversing:
@@ -107,6 +120,26 @@ class TestSealedTransport:
         with pytest.raises(TimeoutError):
             transport.recv(10)  # the same limit, which is over
         assert time.monotonic() - since < 2
+
+    def test_a_buffer_that_comes_in_drops(self, pair: tuple[SealedTransport, socket.socket]) -> None:
+        transport, theirs = pair
+        buffer = framed(b"x" * 60)  # each drop comes well within the limit, all of them do not
+
+        def drip() -> None:
+            with contextlib.suppress(OSError):
+                for octet in buffer:
+                    theirs.sendall(bytes([octet]))
+                    time.sleep(0.05)
+
+        dripping = threading.Thread(target=drip)
+        transport.settimeout(0.4)
+        since = time.monotonic()
+        dripping.start()
+        with pytest.raises(TimeoutError):
+            transport.recv(10)
+        assert time.monotonic() - since < 1.5
+        theirs.shutdown(socket.SHUT_RDWR)
+        dripping.join()
 
     def test_an_idle_channel_is_looked_at_without_waiting(
         self, pair: tuple[SealedTransport, socket.socket]
@@ -355,6 +388,13 @@ def test_channel_binding(algorithm: Any, digest: Any) -> None:
     expected = hashes.Hash(digest)
     expected.update(made)
     assert channel_binding(made).application_data == b"tls-server-end-point:" + expected.finalize()
+
+
+def test_channel_binding_of_old_certificates() -> None:
+    """[RFC5929] 4.1: SHA-256 takes the place of SHA-1."""
+    expected = sha256(SIGNED_WITH_SHA1).digest()
+    found = channel_binding(SIGNED_WITH_SHA1)
+    assert found.application_data == b"tls-server-end-point:" + expected
 
 
 class TestOptions:
