@@ -44,9 +44,7 @@ def spelt_entry(buffer: bytes, start: int, end: int) -> Spelt:
     return decode_dn(name, start), {name: values for name, values in attributes.items() if values}
 
 
-def spelt_entries(
-    begin: Begin, attributes: Sequence[str], ranges: Callable[[], Ranges]
-) -> Iterator[Spelt]:
+def spelt_entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], Ranges]) -> Iterator[Spelt]:
     """Read a search to its end, each object once (decision M72).
 
     Args:

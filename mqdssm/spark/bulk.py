@@ -82,8 +82,8 @@ def _refuse_catalogs(session: Session) -> None:
     """
     if session.options.forest or session.is_part_only:
         raise ConfigError(
-            "a global catalog does not hold whole objects: read each domain from a domain controller of its own, "
-            "without forest and not at port 3268 or 3269"
+            "a global catalog does not hold whole objects: read each domain from a domain controller "
+            "of its own, without forest and not at port 3268 or 3269"
         )
 
 

@@ -39,7 +39,7 @@ def entry(**attributes: st.SearchStrategy[list[bytes]]) -> st.SearchStrategy[Val
     return drawn.map(lambda values: {name: raws for name, raws in values.items() if raws})
 
 
-QUEUES = entry(
+QUEUES: st.SearchStrategy[Values] = entry(
     whenCreated=of(*TIMES),
     mSMQLabelEx=of(*TEXTS),
     mSMQQueueType=GUID,
@@ -52,7 +52,7 @@ QUEUES = entry(
     mSMQBasePriority=of("-32768", "-1", "0", "3", "32767"),
     nTSecurityDescriptor=of(*BLOBS),
 ) | st.just({})
-MACHINES = entry(
+MACHINES: st.SearchStrategy[Values] = entry(
     mSMQComputerTypeEx=of(*TEXTS),
     mSMQOSType=of("0", "256", "512", "768", "1024", "1280"),
     mSMQQuota=of(*NUMBERS),
@@ -71,7 +71,7 @@ COMPUTERS = entry(
     servicePrincipalName=of("HOST/a", "MSClusterVirtualServer/a"),
     mSMQSignCertificates=of(*BLOBS),
 )
-SITES = entry(
+SITES: st.SearchStrategy[Values] = entry(
     mSMQInterval1=of(*NUMBERS),
     mSMQInterval2=of(*NUMBERS),
     mSMQSiteForeign=BOOLEANS,

@@ -1,5 +1,6 @@
 """Queues as ldapsearch shows them, read by hand: what a frame must hold of each, value by value."""
 
+from typing import Any
 from uuid import UUID
 
 PRIVACY = {0: "None", 1: "Optional", 2: "Body"}
@@ -34,7 +35,9 @@ def expected_queue(entry: dict[str, list[bytes]]) -> dict[str, object]:
     }
 
 
-def compare(raw: list[dict], found: list[dict], shown: dict, queues: int) -> None:
+def compare(
+    raw: list[dict[str, Any]], found: list[dict[str, Any]], shown: dict[Any, Any], queues: int
+) -> None:
     """Compare entries and queues with what ldapsearch showed."""
     held = {}
     for row in raw:
