@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from mqdssm.directory.responses import LdapResult
     from mqdssm.directory.session import Session
 
-LOAD_SCHEMA: Final = "load it: mqdssm schema ldif | ldapadd -Y EXTERNAL -H ldapi:///"
 SHOWN_MAX: Final = 5
 """Differences or names that one line tells."""
 NO_SUCH_ATTRIBUTE: Final = 16
@@ -33,8 +32,8 @@ def profile(patient: Patient) -> Iterator[Finding]:
     if published:
         yield ok("naming contexts", said)
     else:
-        advice = "olcRootDSE can publish them: mqdssm schema ldif --format root-dse"
-        yield warning("naming contexts", f"{said}, guessed: the root DSE does not name them", advice)
+        words = f"{said}, guessed: the root DSE does not name them"
+        yield warning("naming contexts", words, session.profile.facts.naming_hint)
 
 
 def schema(patient: Patient) -> Iterator[Finding]:
@@ -53,7 +52,7 @@ def schema(patient: Patient) -> Iterator[Finding]:
     elif any("no equality rule" in one.problem for one in serious):
         yield problem("schema", f"{shown}{more}", "take msuser.schema out and load ours instead")
     else:
-        yield problem("schema", f"{shown}{more}", LOAD_SCHEMA)
+        yield problem("schema", f"{shown}{more}", patient.session.profile.facts.schema_hint)
 
 
 def tree(patient: Patient) -> Iterator[Finding]:
@@ -70,8 +69,8 @@ def tree(patient: Patient) -> Iterator[Finding]:
     )
     missing = [str(dn) for dn in needed if not _exists(session, str(dn))]
     if missing:
-        advice = f"add them: mqdssm schema ldif --format base-tree --root {forest}"
-        yield warning(name, f"missing, or not shown to this user: {'; '.join(missing)}", advice)
+        words = f"missing, or not shown to this user: {'; '.join(missing)}"
+        yield warning(name, words, _tree_hint(session))
     else:
         yield ok(name, "Computers, Users, Sites and Services are there")
     yield from _enterprise(session)
@@ -80,22 +79,26 @@ def tree(patient: Patient) -> Iterator[Finding]:
 def _enterprise(session: "Session") -> Iterator[Finding]:
     from mqdssm.tables import places
 
-    name, dn = "enterprise", places.enterprise_dn(session.naming.forest)
+    naming, facts, name = session.naming, session.profile.facts, "enterprise"
+    dn = places.enterprise_dn(naming.forest, naming.configuration)
     try:
         entry = session.get(dn, ["objectGUID", "nTSecurityDescriptor"])
     except ObjectNotFound:
         words = f"{dn} is missing: this is no MSMQ directory, or this user may not see it"
-        advice = "is it the right server? else add the base tree: mqdssm schema ldif --format base-tree"
-        yield problem(name, words, advice)
+        yield problem(name, words, f"is it the right server? {_tree_hint(session)}")
         return
     if entry.first("objectGUID") is None:
         words = f"{dn} has no objectGUID that this user may read"
         yield problem(name, words, "give the user the right to read")
     elif entry.first("nTSecurityDescriptor") is None:
-        advice = "mqdssm write enterprise Security=SDDL, if programs look at it"
-        yield warning(name, f"{dn} has no security descriptor that this user may read", advice)
+        words = f"{dn} has no security descriptor that this user may read"
+        yield warning(name, words, facts.descriptor_hint)
     else:
         yield ok(name, f"{dn} is there")
+
+
+def _tree_hint(session: "Session") -> str:
+    return session.profile.facts.tree_hint.replace("{root}", str(session.naming.forest))
 
 
 def _exists(session: "Session", dn: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
+from mqdssm.directory.facts import ServerFacts
 from mqdssm.directory.filters import And, Equal
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
@@ -147,6 +148,7 @@ class Profile(ABC):
         change_counter: an attribute that differs after every change of an object; None: there is none.
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
         hidden_hint: what to say of an object that is not found because this user may not read it.
+        facts: what such servers are expected to be like.
     """
 
     name: ClassVar[str]
@@ -163,6 +165,7 @@ class Profile(ABC):
     change_counter: ClassVar[str | None] = None
     computes_rights: ClassVar[bool] = False
     hidden_hint: ClassVar[str] = ""
+    facts: ClassVar[ServerFacts]
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:
