@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.cli import checks_rights
 from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, Patient, ok, problem, warning
 from mqdssm.cli.checks_connection import bound
+from mqdssm.cli.rights_samples import Samples
 from mqdssm.errors import ObjectNotFound
 
 if TYPE_CHECKING:
@@ -123,32 +124,18 @@ def rights(patient: Patient) -> Iterator[Finding]:
     if patient.options.read_only:
         yield ok(name, "read only: nothing is ever written, so the right to was not tried")
         return
+    samples = Samples(session, patient.at)
     for what, ldap_class, attribute in (
         ("the enterprise", "mSMQEnterpriseSettings", "mSMQLongLived"),
         ("queue managers", "mSMQConfiguration", "mSMQQuota"),
         ("queues", "mSMQQueue", "mSMQQueueQuota"),
     ):
-        target = first_of(session, ldap_class, attribute)
-        if target is not None:
-            yield _may_write(patient, what, attribute, *target)
+        target = samples.of_class(ldap_class)
+        if target is not None and _exists(session, str(target)):
+            values = session.get(target, [attribute]).all(attribute)
+            yield _may_write(patient, what, attribute, str(target), values)
         elif ldap_class != "mSMQEnterpriseSettings":
             yield ok(name, f"no {what} to be seen yet: whether they may be changed was not tried")
-
-
-def first_of(session: "Session", ldap_class: str, attribute: str) -> tuple[str, list[bytes]] | None:
-    """Some object of a class, and the values of an attribute of it."""
-    from mqdssm.directory.filters import Equal
-    from mqdssm.tables.places import search_base
-
-    base = search_base(ldap_class, session.naming.root, session.naming.configuration)
-    found = session.find(base, Equal("objectClass", ldap_class.encode()), [attribute], page_size=1)
-    try:
-        entry = next(found, None)
-    except ObjectNotFound:
-        return None
-    finally:
-        getattr(found, "close", lambda: None)()
-    return None if entry is None else (entry.dn, entry.all(attribute))
 
 
 def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: list[bytes]) -> Finding:
