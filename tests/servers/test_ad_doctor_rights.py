@@ -1,5 +1,7 @@
 """Doctor on a domain controller: what the user who is logged in may do, before it is tried."""
 
+from uuid import UUID
+
 import pytest
 from ad_world import Domain
 from samba_tools import SambaTools
@@ -7,18 +9,25 @@ from samba_tools import SambaTools
 import mqdssm
 from mqdssm.cli.checks import Finding, Patient, State
 from mqdssm.cli.checks_directory import rights as check
-from mqdssm.cli.rights_judge import token_of
+from mqdssm.cli.rights_judge import Judge, token_of
+from mqdssm.cli.rights_samples import Samples
 from mqdssm.cli.settings import Loaded, Settings
 from mqdssm.events.facade import Directory
-from mqdssm.tables import rights
+from mqdssm.model.dn import DN
+from mqdssm.tables import rights, schema_compare
 from mqdssm.testing import SambaDomainController
 from mqdssm.wire.acl import Ace, allow, allow_object, deny
 from mqdssm.wire.control import Control
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
-from mqdssm.wire.masks import WRITE_OWNER
+from mqdssm.wire.masks import READ_CONTROL, WRITE_OWNER
 
 DESCRIPTOR = "nTSecurityDescriptor"
 LIST_CHILDREN = 0x4
+PRINCIPAL_SELF = Sid("S-1-5-10")
+PROPERTY_SETS = (
+    UUID("77b5b886-944a-11d1-aebd-0000f80367c1"),  # personal information: certificates and digests
+    UUID("59ba2f42-79a2-11d0-9020-00c04fc2d3cf"),  # general information: objectSid
+)
 
 
 @pytest.fixture
@@ -135,6 +144,46 @@ def test_who_may_only_take_ownership_may_not_change_the_list(domain: Domain) -> 
         found = examined(directory, rf"{name}\q")
     expected = f"may write; missing: if Security is given: RIGHT_WRITE_DAC on {dn}"
     assert (State.WARNING, expected) in texts(found, "Queue")
+
+
+def test_a_right_on_a_set_of_properties_counts_for_each_of_it(domain: Domain) -> None:
+    """As domains grant it on accounts, to the account itself."""
+    name, session = domain.name("u"), domain.directory.session
+    login = domain.server.add_user(name)
+    dn = f"CN={name},CN=Users,{domain.root}"
+    with domain.as_user(*login) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        before = SecurityDescriptor.from_bytes(session.get(dn, [DESCRIPTOR]).all(DESCRIPTOR)[0])
+        own = SecurityDescriptor.build(
+            dacl=[
+                allow(Sid("S-1-5-32-544"), 0xF01FF),
+                allow(sid, READ_CONTROL),
+                *(allow_object(PRINCIPAL_SELF, rights.READ.decides, one) for one in PROPERTY_SETS),
+            ],
+            control=Control.DACL_PROTECTED,
+        )
+        session.modify(dn, {DESCRIPTOR: [bytes(own)]})
+        chosen = {"user": DN.parse(dn)}
+        (verdict,) = Judge(directory.session, Samples(directory.session, chosen=chosen)).verdicts(
+            "User", rights.Event.READ
+        )
+        session.modify(dn, {DESCRIPTOR: [again(before)]})
+    needed = schema_compare.needed_attributes()["user"]
+    assert needed == {"mSMQDigests", "mSMQSignCertificates", "objectSid", "objectGUID"}
+    assert verdict.missing == f"RIGHT_GENERIC_READ (for objectGUID) on {dn}"
+
+
+def test_without_its_descriptor_nobody_can_tell_of_deleting(domain: Domain) -> None:
+    name, _ = domain.queue_manager()
+    domain.directory.create(mqdssm.Queue(pathname=rf"{name}\q"))
+    dn, session = f"CN=q,CN=msmq,CN={name},CN=Computers,{domain.root}", domain.directory.session
+    with domain.as_user(*domain.server.add_user(domain.name("u"))) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        shown = [allow(Sid("S-1-5-32-544"), 0xF01FF), allow(sid, rights.READ.decides)]
+        hidden = SecurityDescriptor.build(dacl=shown, control=Control.DACL_PROTECTED)
+        session.modify(dn, {DESCRIPTOR: [bytes(hidden)]})
+        found = examined(directory, rf"{name}\q")
+    assert texts(found, "Queue")[-1] == (State.OK, "no descriptor to be seen: cannot tell of delete")
 
 
 def test_the_token_has_what_every_token_has() -> None:
