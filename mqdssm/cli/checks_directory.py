@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.cli import checks_rights
 from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, Patient, ok, problem, warning
 from mqdssm.cli.checks_connection import bound
 from mqdssm.cli.rights_samples import Samples
@@ -119,6 +118,8 @@ def rights(patient: Patient) -> Iterator[Finding]:
         who = patient.options.user or "the user of this process"
     yield ok(name, f"logged in as {who or 'nobody (anonymous)'}{f', SID {sid}' if sid else ''}")
     if session.profile.computes_rights:
+        from mqdssm.cli import checks_rights  # it brings the tables along, which --help need not wait for
+
         yield from checks_rights.events(patient)
         return
     if patient.options.read_only:

@@ -231,12 +231,6 @@ def test_a_server_without_the_schema(cli):
     )
 
 
-def test_schema_of_the_private_server_is_ours(cli, openldap_server):
-    shown = cli("schema", "check")
-    assert shown.stdout == f"{openldap_server.ldapi_url}: the schema is as it must be\n"
-    assert cli.json("schema", "check") == {"server": openldap_server.ldapi_url, "differences": []}
-
-
 def test_no_msmq_directory(cli):
     with OpenLdapServer(durable=False) as server:
         plain = PlainLdap(server)
