@@ -167,3 +167,12 @@ def test_an_administrator_who_only_reads_is_told_the_same(cli, server, machine):
     both = [cli.json("doctor", "--at", machine.name, *more) for more in ((), ("--read-only",))]
     texts = [[text for _, name, text in outcome(one) if name == "event rights"] for one in both]
     assert texts[0] == texts[1]
+
+
+def test_controllers_do_not_tell_whether_they_are_in_the_same_state(cli, server):
+    """Change numbers are each controller's own."""
+    found = cli.json("doctor", "--url", server.ldaps_url, "--url", server.url)
+    (said,) = [text for _, name, text in outcome(found) if name == "servers"]
+    assert said == (
+        "2 servers of the same directory; they do not tell this user whether they are in the same state"
+    )

@@ -9,6 +9,7 @@ from samba_tools import SambaTools
 import mqdssm
 from mqdssm.cli.checks import Finding, Patient, State
 from mqdssm.cli.checks_directory import rights as check
+from mqdssm.cli.checks_directory import tree
 from mqdssm.cli.rights_judge import Judge, token_of
 from mqdssm.cli.rights_samples import Samples
 from mqdssm.cli.settings import Loaded, Settings
@@ -35,10 +36,13 @@ def domain(samba_server: SambaDomainController, samba_directory: Directory) -> D
     return Domain(samba_directory, samba_server, SambaTools(samba_server))
 
 
-def examined(directory: Directory, at: str | None = None) -> list[Finding]:
+def patient(directory: Directory, at: str | None = None) -> Patient:
     session = directory.session
-    loaded = Loaded(Settings(), {})
-    return list(check(Patient(loaded, session.options, session, session.options.endpoints, at)))
+    return Patient(Loaded(Settings(), {}), session.options, session, session.options.endpoints, at)
+
+
+def examined(directory: Directory, at: str | None = None) -> list[Finding]:
+    return list(check(patient(directory, at)))
 
 
 def again(descriptor: SecurityDescriptor, *more: Ace) -> bytes:
@@ -240,10 +244,23 @@ def test_an_object_that_is_hidden(domain: Domain, *, shown: bool) -> None:
                     control=before[services].control & Control.DACL_PROTECTED,
                 )
                 session.modify(services, {DESCRIPTOR: [bytes(closed)]})
-            found = examined(directory)
+            found, (_, base) = examined(directory), list(tree(patient(directory)))
         finally:
             for dn, descriptor in before.items():
                 session.modify(dn, {DESCRIPTOR: [again(descriptor)]})
+    # nothing of OpenLDAP's: no base tree to load, no descriptor to write
+    assert (base.name, base.state) == ("enterprise", State.PROBLEM)
+    if shown:
+        assert (base.text, base.advice) == (
+            f"{enterprise} has no objectGUID that this user may read",
+            "give the user the right to read",
+        )
+    else:
+        assert base.text.startswith(f"{enterprise} is missing: this is no MSMQ directory, or this user may")
+        assert base.advice == (
+            "is it the right server? may this user see it? "
+            "else restore it: every forest has it from the beginning"
+        )
     attributes = "mSMQNameStyle, mSMQCSPName, mSMQLongLived, mSMQVersion"
     read, write, security = (
         (
