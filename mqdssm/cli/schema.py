@@ -133,14 +133,14 @@ def check(run: Run) -> int:
     """Compare a server's schema with what is needed; exit code 1 if it differs."""
     with run.session() as session:
         differences = differences_of(session)
-        url = session.server_url or ""
+        url, hint = session.server_url or "", session.profile.facts.schema_hint
     if run.output.is_json:
         run.output.document({"server": url, "differences": [asdict(one) for one in differences]})
     elif not differences:
         run.output.line(f"{url}: the schema is as it must be")
     else:
         run.output.rows(("", "what", "problem"), _difference_rows(differences))
-        run.output.note(f"{len(differences)} differences; 'mqdssm schema ldif' prints what is needed")
+        run.output.note(f"{len(differences)} differences; {hint}")
     return ExitCode.FINDINGS if differences else ExitCode.FINE
 
 
