@@ -85,12 +85,14 @@ class Patient:
         options: how to connect, with the limits of a check.
         session: a session with the servers that let us in.
         endpoints: these servers.
+        at: pathname of the computer or queue that rights are looked up on; None: any.
     """
 
     loaded: "Loaded"
     options: "ConnectionOptions"
     session: "Session"
     endpoints: "tuple[Endpoint, ...]"
+    at: str | None = None
 
 
 def failed(name: str, error: BaseException) -> Finding:

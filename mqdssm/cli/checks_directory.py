@@ -4,16 +4,15 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.cli import checks_rights
 from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, Patient, ok, problem, warning
 from mqdssm.cli.checks_connection import bound
+from mqdssm.cli.rights_samples import Samples
 from mqdssm.errors import ObjectNotFound
 
 if TYPE_CHECKING:
     from mqdssm.directory.responses import LdapResult
     from mqdssm.directory.session import Session
 
-LOAD_SCHEMA: Final = "load it: mqdssm schema ldif | ldapadd -Y EXTERNAL -H ldapi:///"
 SHOWN_MAX: Final = 5
 """Differences or names that one line tells."""
 NO_SUCH_ATTRIBUTE: Final = 16
@@ -33,8 +32,8 @@ def profile(patient: Patient) -> Iterator[Finding]:
     if published:
         yield ok("naming contexts", said)
     else:
-        advice = "olcRootDSE can publish them: mqdssm schema ldif --format root-dse"
-        yield warning("naming contexts", f"{said}, guessed: the root DSE does not name them", advice)
+        words = f"{said}, guessed: the root DSE does not name them"
+        yield warning("naming contexts", words, session.profile.facts.naming_hint)
 
 
 def schema(patient: Patient) -> Iterator[Finding]:
@@ -53,7 +52,7 @@ def schema(patient: Patient) -> Iterator[Finding]:
     elif any("no equality rule" in one.problem for one in serious):
         yield problem("schema", f"{shown}{more}", "take msuser.schema out and load ours instead")
     else:
-        yield problem("schema", f"{shown}{more}", LOAD_SCHEMA)
+        yield problem("schema", f"{shown}{more}", patient.session.profile.facts.schema_hint)
 
 
 def tree(patient: Patient) -> Iterator[Finding]:
@@ -70,8 +69,8 @@ def tree(patient: Patient) -> Iterator[Finding]:
     )
     missing = [str(dn) for dn in needed if not _exists(session, str(dn))]
     if missing:
-        advice = f"add them: mqdssm schema ldif --format base-tree --root {forest}"
-        yield warning(name, f"missing, or not shown to this user: {'; '.join(missing)}", advice)
+        words = f"missing, or not shown to this user: {'; '.join(missing)}"
+        yield warning(name, words, _tree_hint(session))
     else:
         yield ok(name, "Computers, Users, Sites and Services are there")
     yield from _enterprise(session)
@@ -80,22 +79,26 @@ def tree(patient: Patient) -> Iterator[Finding]:
 def _enterprise(session: "Session") -> Iterator[Finding]:
     from mqdssm.tables import places
 
-    name, dn = "enterprise", places.enterprise_dn(session.naming.forest)
+    naming, facts, name = session.naming, session.profile.facts, "enterprise"
+    dn = places.enterprise_dn(naming.forest, naming.configuration)
     try:
         entry = session.get(dn, ["objectGUID", "nTSecurityDescriptor"])
     except ObjectNotFound:
         words = f"{dn} is missing: this is no MSMQ directory, or this user may not see it"
-        advice = "is it the right server? else add the base tree: mqdssm schema ldif --format base-tree"
-        yield problem(name, words, advice)
+        yield problem(name, words, f"is it the right server? {_tree_hint(session)}")
         return
     if entry.first("objectGUID") is None:
         words = f"{dn} has no objectGUID that this user may read"
         yield problem(name, words, "give the user the right to read")
     elif entry.first("nTSecurityDescriptor") is None:
-        advice = "mqdssm write enterprise Security=SDDL, if programs look at it"
-        yield warning(name, f"{dn} has no security descriptor that this user may read", advice)
+        words = f"{dn} has no security descriptor that this user may read"
+        yield warning(name, words, facts.descriptor_hint)
     else:
         yield ok(name, f"{dn} is there")
+
+
+def _tree_hint(session: "Session") -> str:
+    return session.profile.facts.tree_hint.replace("{root}", str(session.naming.forest))
 
 
 def _exists(session: "Session", dn: str) -> bool:
@@ -115,37 +118,25 @@ def rights(patient: Patient) -> Iterator[Finding]:
         who = patient.options.user or "the user of this process"
     yield ok(name, f"logged in as {who or 'nobody (anonymous)'}{f', SID {sid}' if sid else ''}")
     if session.profile.computes_rights:
+        from mqdssm.cli import checks_rights  # it brings the tables along, which --help need not wait for
+
         yield from checks_rights.events(patient)
         return
     if patient.options.read_only:
         yield ok(name, "read only: nothing is ever written, so the right to was not tried")
         return
+    samples = Samples(session, patient.at)
     for what, ldap_class, attribute in (
         ("the enterprise", "mSMQEnterpriseSettings", "mSMQLongLived"),
         ("queue managers", "mSMQConfiguration", "mSMQQuota"),
         ("queues", "mSMQQueue", "mSMQQueueQuota"),
     ):
-        target = first_of(session, ldap_class, attribute)
-        if target is not None:
-            yield _may_write(patient, what, attribute, *target)
+        target = samples.of_class(ldap_class)
+        if target is not None and _exists(session, str(target)):
+            values = session.get(target, [attribute]).all(attribute)
+            yield _may_write(patient, what, attribute, str(target), values)
         elif ldap_class != "mSMQEnterpriseSettings":
             yield ok(name, f"no {what} to be seen yet: whether they may be changed was not tried")
-
-
-def first_of(session: "Session", ldap_class: str, attribute: str) -> tuple[str, list[bytes]] | None:
-    """Some object of a class, and the values of an attribute of it."""
-    from mqdssm.directory.filters import Equal
-    from mqdssm.tables.places import search_base
-
-    base = search_base(ldap_class, session.naming.root, session.naming.configuration)
-    found = session.find(base, Equal("objectClass", ldap_class.encode()), [attribute], page_size=1)
-    try:
-        entry = next(found, None)
-    except ObjectNotFound:
-        return None
-    finally:
-        getattr(found, "close", lambda: None)()
-    return None if entry is None else (entry.dn, entry.all(attribute))
 
 
 def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: list[bytes]) -> Finding:

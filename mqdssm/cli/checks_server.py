@@ -18,14 +18,11 @@ if TYPE_CHECKING:
 MORE_RIGHTS: Final = "log in (--user), or let the server's administrator grant the right to read"
 COUNTING_LIMIT_S: Final = 3.0
 """Time for reading along to see whether the server cuts a long search short."""
-SIZE_LIMIT_USUAL: Final = 500
-"""Entries that slapd returns when nobody configured it: fewer objects prove nothing."""
 LOOKUPS: Final = 5
 SLOW_LOOKUP_S: Final = 0.05
 CLOCK_DIFFERENCE_MAX_S: Final = 300
 """Five minutes: what Kerberos allows, too."""
 EXTENSIONS: Final = {"1.3.6.1.4.1.1466.20037": "StartTLS", "1.3.6.1.4.1.4203.1.11.3": "who am I"}
-SYNC_OID: Final = "1.3.6.1.4.1.4203.1.9.1.1"
 
 
 def limits(patient: Patient) -> Iterator[Finding]:
@@ -57,47 +54,48 @@ def limits(patient: Patient) -> Iterator[Finding]:
         getattr(rows, "close", lambda: None)()
     pages = f"pages of {patient.options.page_size}"
     said = f"read {'all' if whole else 'the first'} {count} objects in {pages}: no size limit met"
-    if whole and count < SIZE_LIMIT_USUAL:
-        said += f" (a limit of {SIZE_LIMIT_USUAL}, which is usual, would not show yet)"
+    usual = session.profile.facts.size_limit
+    if whole and count < usual:
+        said += f" (a limit of {usual}, which is usual, would not show yet)"
     yield ok(name, said)
 
 
 def controls(patient: Patient) -> Iterator[Finding]:
     """Whether the server has what is needed, and what makes things quicker."""
-    from mqdssm.directory.requests import DEREF_OID, PAGED_RESULTS_OID
+    from mqdssm.directory.requests import PAGED_RESULTS_OID
 
-    name, root_dse = "controls", patient.session.root_dse
+    name, root_dse, facts = "controls", patient.session.root_dse, patient.session.profile.facts
     known = {value.decode() for value in root_dse.all("supportedControl")}
     if PAGED_RESULTS_OID not in known:
         yield problem(name, "no paged results (RFC 2696): long searches will fail", "use another server")
         return
-    if DEREF_OID in known:
-        yield ok(name, "paged results, dereference")
+    if patient.session.brings_references:
+        yield ok(name, f"paged results, {facts.references}")
     else:
-        advice = "on OpenLDAP: load the overlay deref"
-        words = "paged results, but no dereference: references cost a round trip more a page"
-        yield warning(name, words, advice)
+        words = f"paged results, but no {facts.references}: references cost a round trip more a page"
+        yield warning(name, words, facts.references_hint)
     extensions = {value.decode() for value in root_dse.all("supportedExtension")}
-    has = [word for oid, word in EXTENSIONS.items() if oid in extensions] or ["nothing"]
-    watch = "can be watched (syncrepl)" if SYNC_OID in known else "cannot be watched (no syncprov)"
+    has = [word for oid, word in EXTENSIONS.items() if oid in extensions] or ["none named"]
+    ways = [word for oid, word in facts.watched_by.items() if oid in known]
+    watch = f"can be watched ({', '.join(ways)})" if ways else f"cannot be watched ({facts.watch_hint})"
     yield ok(name, f"extended operations: {', '.join(has)}; changes {watch}")
 
 
 def indexes(patient: Patient) -> Iterator[Finding]:
     """Whether look-ups by GUID are quick: every event begins with one."""
     session, name = patient.session, "indexes"
-    seen = _configured_indexes(session)
+    facts = session.profile.facts
+    seen = None if facts.index_place is None else _configured_indexes(session, *facts.index_place)
     if seen is not None and "objectguid" not in seen:
-        advice = "olcDbIndex: objectGUID eq (and objectSid, mSMQLabelEx, mSMQQueueType, cn, objectClass)"
-        yield problem(name, "objectGUID has no index", advice)
+        yield problem(name, "objectGUID has no index", facts.index_hint)
         return
     times = [_lookup_s(session) for _ in range(LOOKUPS)]
     took = statistics.median(times)
     said = f"a look-up by GUID takes {took * 1000:.1f} ms"
-    if seen is None:
+    if seen is None and facts.index_place is not None:
         said += "; the configuration is not shown to this user"
     if took > SLOW_LOOKUP_S:
-        yield warning(name, f"{said}, which is slow", "is there an index? olcDbIndex: objectGUID eq")
+        yield warning(name, f"{said}, which is slow", facts.index_hint)
     else:
         yield ok(name, said)
 
@@ -109,15 +107,15 @@ def _lookup_s(session: "Session") -> float:
     return time.monotonic() - started
 
 
-def _configured_indexes(session: "Session") -> set[str] | None:
-    """Attributes with an index, in lower case; None if cn=config does not show itself."""
+def _configured_indexes(session: "Session", place: str, attribute: str) -> set[str] | None:
+    """Attributes with an index, in lower case; None if the configuration does not show itself."""
     from mqdssm.directory.filters import Present
 
     try:
-        found = list(session.find("cn=config", Present("olcDbIndex"), ["olcDbIndex"]))
+        found = list(session.find(place, Present(attribute), [attribute]))
     except DirectoryError:
         return None
-    values = [value.decode(errors="replace") for entry in found for value in entry.all("olcDbIndex")]
+    values = [value.decode(errors="replace") for entry in found for value in entry.all(attribute)]
     if not values:
         return None
     return {name.strip().lower() for value in values for name in value.partition(" ")[0].split(",")}
@@ -164,8 +162,11 @@ def _last_change(session: "Session") -> datetime | None:
 
 
 def _change_numbers(session: "Session") -> list[bytes]:
+    attribute = session.profile.facts.change_number
+    if attribute is None:
+        return []
     try:
-        return session.get(session.naming.forest, ["contextCSN"]).all("contextCSN")
+        return session.get(session.naming.forest, [attribute]).all(attribute)
     except DirectoryError:
         return []
 
@@ -200,8 +201,11 @@ def others(patient: Patient) -> Iterator[Finding]:
         yield problem(name, f"they hold different directories: {words}", advice)
     elif len({state[2] for state in seen.values()}) > 1:
         yield warning(name, f"{len(seen)} servers, not (yet) in the same state", "is replication running?")
-    else:
+    elif all(state[2] for state in seen.values()):
         yield ok(name, f"{len(seen)} servers of the same directory, in the same state")
+    else:
+        said = f"{len(seen)} servers of the same directory"
+        yield ok(name, f"{said}; they do not tell this user whether they are in the same state")
 
 
 def catalog(patient: Patient) -> Iterator[Finding]:

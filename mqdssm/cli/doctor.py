@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -39,8 +39,9 @@ class Examination:
         connected: whether a server let us in.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, at: str | None = None) -> None:
         self._run = run
+        self._at = at
         self.connected = False
 
     def findings(self) -> Iterator[Finding]:
@@ -72,7 +73,7 @@ class Examination:
             yield from found
             if found:
                 return
-            patient = Patient(self._run.loaded, options, session, options.endpoints)
+            patient = Patient(self._run.loaded, options, session, options.endpoints, self._at)
             for name, check in CHECKS:
                 yield from limited(name, lambda check=check: check(patient))  # type: ignore[misc]  # bound at once
         finally:
@@ -100,13 +101,24 @@ def examine(run: Run) -> tuple[list[Finding], bool]:
     return list(examination.findings()), examination.connected
 
 
-def doctor(run: Run) -> int:
+def doctor(
+    run: Run,
+    *,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="PATHNAME",
+            help="Computer, or computer\\queue, that rights are looked up on; else the first of each kind.",
+        ),
+    ] = None,
+) -> int:
     """Examine the connection and the directory: what is wrong, and what to do next.
 
     Nothing is changed. Each check ends within 5 seconds. Exit code 1 if there is a problem, 3 if no server
     could be reached.
     """
-    examination = Examination(run)
+    examination = Examination(run, at)
     found: list[Finding] = []
     with run.output.progress("examining") as done:
         for finding in examination.findings():
@@ -137,6 +149,7 @@ add_command(
     doctor,
     examples=(
         "mqdssm doctor --url ldap://ldap.example.com --user cn=ann,dc=example,dc=com",
+        r"mqdssm doctor --at web01\orders",
         "mqdssm doctor -o json",
     ),
 )

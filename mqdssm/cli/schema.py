@@ -134,14 +134,14 @@ def check(run: Run) -> int:
 
     with run.session() as session, usage_problems():
         differences = differences_of(session)
-        url = session.server_url or ""
+        url, hint = session.server_url or "", session.profile.facts.schema_hint
     if run.output.is_json:
         run.output.document({"server": url, "differences": [asdict(one) for one in differences]})
     elif not differences:
         run.output.line(f"{url}: the schema is as it must be")
     else:
         run.output.rows(("", "what", "problem"), _difference_rows(differences))
-        run.output.note(f"{len(differences)} differences; 'mqdssm schema ldif' prints what is needed")
+        run.output.note(f"{len(differences)} differences; {hint}")
     return ExitCode.FINDINGS if differences else ExitCode.FINE
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
+from mqdssm.directory.facts import ServerFacts
 from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
@@ -173,6 +174,7 @@ class Profile(ABC):
         hidden_hint: what to say of an object that is not found because this user may not read it.
         holds_large_integers: integers above 2^31 - 1 may be stored, and compared with (decision M11).
         twins_hint: what to say of several objects that are found by one GUID.
+        facts: what such servers are expected to be like.
     """
 
     name: ClassVar[str]
@@ -194,6 +196,7 @@ class Profile(ABC):
     hidden_hint: ClassVar[str] = ""
     holds_large_integers: ClassVar[bool] = False
     twins_hint: ClassVar[str] = "is the unique overlay on objectGUID missing?"
+    facts: ClassVar[ServerFacts]
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:

@@ -175,9 +175,12 @@ class ElementDecoder:
     def _missing(self, row: Row, dn: str) -> Any:
         must = row.missing is Missing.ERROR and self._strict
         if must or (row.missing is Missing.ERROR_IF_ASKED and row.adm in self._asked and self._strict):
-            holder = "its computer" if row.holder is Holder.COMPUTER else "the object"
+            on_computer = row.holder is Holder.COMPUTER
+            holder = "its computer" if on_computer else "the object"
             raise GenericDirectoryError(
-                f"{self._table.name}.{row.adm} cannot be read: {holder} has no {' or '.join(row.ldap)}", dn=dn
+                f"{self._table.name}.{row.adm} cannot be read: {holder} has no {' or '.join(row.ldap)}",
+                dn=str(computer_of(dn, self._above)) if on_computer else dn,
+                hint=self._session.profile.hidden_hint,
             )
         if row.missing is Missing.ERROR:
             log.warning("%s: no %s, so %s.%s is left out", dn, row.ldap[0], self._table.name, row.adm)

@@ -15,7 +15,7 @@ _DENIED: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT}
 
 
 def grants(
-    descriptor: SecurityDescriptor, sids: Collection[Sid], right: int, object_type: UUID | None = None
+    descriptor: SecurityDescriptor, sids: Collection[Sid], right: int, object_types: Collection[UUID] = ()
 ) -> bool:
     """Whether somebody has a right on the object of a descriptor.
 
@@ -25,7 +25,8 @@ def grants(
         descriptor: as Active Directory holds it.
         sids: of the user and all groups (tokenGroups of the root DSE).
         right: bits of the mask, all of which are wanted.
-        object_type: the class of child, property or extended right that it is wanted for.
+        object_types: the class of child, the property and its set, or the extended right that it is
+            wanted for: an entry for one of them counts, and one for none of all.
     """
     if descriptor.dacl is None:
         return True  # absent or NULL: everything is allowed
@@ -35,7 +36,7 @@ def grants(
     for ace in descriptor.dacl.aces:
         if not left:
             break
-        if not _applies(ace, sids, object_type):
+        if not _applies(ace, sids, object_types):
             continue
         mask = map_generic(ace.mask, AdRight) if ace.mask & GENERIC_BITS else ace.mask
         if ace.type in _ALLOWED:
@@ -45,10 +46,10 @@ def grants(
     return not left
 
 
-def _applies(ace: Ace, sids: Collection[Sid], object_type: UUID | None) -> bool:
+def _applies(ace: Ace, sids: Collection[Sid], object_types: Collection[UUID]) -> bool:
     return (
         ace.type in _ALLOWED | _DENIED
         and not ace.flags & AceFlags.INHERIT_ONLY
         and ace.sid in sids
-        and ace.object_type in {None, object_type}
+        and (ace.object_type is None or ace.object_type in object_types)
     )

@@ -218,7 +218,7 @@ _BUILTIN: Final = (  # defined by slapd or core.schema; single or multi as in Mi
     _define("2.5.4.20",                   "telephoneNumber",   ad.UNICODE, "builtin gc", (1, 64)),
     _define("2.5.4.35",                   "userPassword",      ad.OCTET_STRING, "builtin multi", (1, 128)),
     _define("2.5.4.34",                   "seeAlso",           ad.DN,      "builtin multi"),
-    _define("2.5.4.5",                    "serialNumber",      ad.UNICODE, "builtin multi", (1, 64)),
+    _define("2.5.4.5",                    "serialNumber",      ad.PRINTABLE, "builtin multi", (1, 64)),
 )
 ROOT_DSE: Final = (  # [MS-ADTS] 3.1.1.3.2 gives them no OID
     _define("1.1", "rootDomainNamingContext",    ad.DN, "own"),

@@ -22,6 +22,7 @@ class ObjectClass:
         name: the lDAPDisplayName, in Microsoft's spelling.
         oid: its governsID.
         superior: the class it is derived from.
+        ad_superior: the class it is derived from in Active Directory.
         kind: structural, or abstract.
         must: attributes that the writer has to give.
         filled_in: attributes that Active Directory demands and fills in itself.
@@ -34,6 +35,7 @@ class ObjectClass:
     name: str
     oid: str
     superior: str = TOP
+    ad_superior: str = "top"
     kind: Kind = "STRUCTURAL"
     must: tuple[str, ...] = ("cn",)
     filled_in: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ _TREE: Final = (
     ObjectClass(
         name="domainDNS",
         oid=f"{MICROSOFT_ARC}.5.67",
+        ad_superior="domain",
         must=("dc",),
         may=("objectSid",),
         parents=("domainDNS",),
@@ -98,6 +101,7 @@ _PRINCIPALS: Final = (
     ObjectClass(  # not below core.schema's person, which demands sn
         name="user",
         oid=f"{MICROSOFT_ARC}.5.9",
+        ad_superior="organizationalPerson",
         filled_in=_PRINCIPAL_FILLED_IN,
         may=(
             *_CERTIFICATES,
@@ -112,6 +116,7 @@ _PRINCIPALS: Final = (
         name="computer",
         oid=f"{MICROSOFT_ARC}.3.30",
         superior="user",
+        ad_superior="user",
         may=_words("dNSHostName operatingSystem operatingSystemVersion operatingSystemServicePack location"),
         parents=_words("container organizationalUnit domainDNS"),
     ),

@@ -9,13 +9,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqdssm.tables import TABLES, alias, schema, settings
-from mqdssm.tables.row import Holder
+from mqdssm.tables.row import Access, Holder
 from mqdssm.tables.schema_attributes import ROOT_DSE, AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
 
 _TOKEN: Final = re.compile(r"'(?:[^'\\]|\\[0-9A-Fa-f]{2})*'|[()$]|[^\s()$']+")
 _DESCRIPTION_CHARS_MAX: Final = 1_000_000  # AD's class user has some 30,000
 _DN: Final = "distinguishedName"
+_CLASS_KINDS: Final = ("STRUCTURAL", "ABSTRACT", "AUXILIARY")
+_ALWAYS_FILLED_IN: Final = frozenset(
+    {"objectclass", "objectcategory", "instancetype", "ntsecuritydescriptor"}
+)
+"""What top demands on Active Directory; the server gives it."""
+_TEXT: Final = frozenset(
+    f"1.3.6.1.4.1.1466.115.121.1.{number}" for number in (15, 26, 44, 50)
+)  # any text, IA5, printable, telephone numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +144,7 @@ def _by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
 def _attribute_differences(
     server: Mapping[str, Description], wanted: frozenset[str], *, matching_rules: bool
 ) -> Iterator[Difference]:
+    writable = written_attributes()
     for attribute in schema.ATTRIBUTES.values():
         serious = attribute.name in wanted
         subject = f"attribute {attribute.name}"
@@ -143,20 +152,57 @@ def _attribute_differences(
         if theirs is None:
             if attribute not in ROOT_DSE:  # other servers publish these without a definition
                 yield Difference(subject, "is missing", serious)
-        elif not attribute.builtin:
-            for problem in _definition_problems(attribute, theirs, matching_rules=matching_rules):
+        else:
+            for problem in _definition_problems(attribute, theirs, server, matching_rules=matching_rules):
                 yield Difference(subject, problem, serious)
+            if attribute.name in writable and "NO-USER-MODIFICATION" in theirs.fields:
+                yield Difference(subject, "may not be written (NO-USER-MODIFICATION)")
 
 
 def _definition_problems(
-    attribute: AttributeType, theirs: Description, *, matching_rules: bool
+    attribute: AttributeType, theirs: Description, server: Mapping[str, Description], *, matching_rules: bool
 ) -> Iterator[str]:
     if theirs.oid != attribute.oid:
         yield f"has OID {theirs.oid}, not {attribute.oid}"
-    if theirs.single is not attribute.single:
+    # core.schema lets attributes of its own hold more values than Active Directory does
+    if theirs.single is not attribute.single and (theirs.single or not attribute.builtin):
         yield f"holds {'one value' if theirs.single else 'many values'}, not as in Microsoft's schema"
-    if matching_rules and "EQUALITY" not in theirs.fields:
+    syntax = _syntax(theirs, server)
+    if syntax is not None and syntax not in _syntaxes(attribute):
+        yield f"has syntax {syntax}, not {attribute.syntax.ldap_oid} ({attribute.syntax.name})"
+    if matching_rules and not attribute.builtin and "EQUALITY" not in theirs.fields:
         yield "has no equality rule, so searches for its values find nothing (is msuser.schema loaded?)"
+
+
+def _syntax(theirs: Description, server: Mapping[str, Description]) -> str | None:
+    """The OID of a syntax, the attribute's own or that of one above it; None: it is nowhere said."""
+    seen: set[str] = set()
+    current: Description | None = theirs
+    while current is not None and current.oid not in seen:
+        seen.add(current.oid)
+        if said := current.fields.get("SYNTAX"):
+            return said[0].partition("{")[0].strip("'")
+        above = current.fields.get("SUP", ())
+        current = server.get(above[0].lower()) if above else None
+    return None
+
+
+def _syntaxes(attribute: AttributeType) -> frozenset[str]:
+    """The OIDs of syntaxes that carry the attribute's values."""
+    found = {attribute.syntax.ldap_oid, attribute.syntax.ad_oid or attribute.syntax.ldap_oid}
+    if attribute.builtin and attribute.syntax.ldap_oid in _TEXT:  # core.schema is stricter with some texts
+        found |= _TEXT
+    return frozenset(found)
+
+
+def written_attributes() -> frozenset[str]:
+    """The LDAP attributes that creates and writes send."""
+    sent = {copied.settings for copied in settings.COPIED}
+    for table in TABLES.values():
+        for row in table.rows:
+            if (Access.CREATE | Access.WRITE) & row.access:
+                sent.update(row.written or row.ldap)
+    return frozenset(sent - {_DN})
 
 
 def _class_differences(
@@ -171,13 +217,34 @@ def _class_differences(
             continue
         if theirs.oid != cls.oid:
             yield Difference(subject, f"has OID {theirs.oid}, not {cls.oid}", cls.name in needed)
+        for problem in _class_problems(cls, theirs, server):
+            yield Difference(subject, problem, cls.name in needed)
         yield from _membership_differences(cls, server, needed.get(cls.name, frozenset()))
+
+
+def _class_problems(
+    cls: ObjectClass, theirs: Description, server: Mapping[str, Description]
+) -> Iterator[str]:
+    kind = next((word for word in _CLASS_KINDS if word in theirs.fields), _CLASS_KINDS[0])
+    if kind != cls.kind:
+        yield f"is {kind}, not {cls.kind}"
+    superior = " and ".join(theirs.fields.get("SUP", ("top",)))
+    if superior.lower() not in {cls.superior.lower(), cls.ad_superior.lower()}:
+        yield f"is derived from {superior}, not from {cls.ad_superior}"
+    given = {
+        *schema.required_attributes(cls.name),
+        *(a for c in schema.superiors(cls.name) for a in c.filled_in),
+    }
+    known = {name.lower() for name in given} | _ALWAYS_FILLED_IN
+    for name in sorted(_named(cls.name, server, "MUST")):
+        if name not in known:
+            yield f"demands {name}, which nobody gives"
 
 
 def _membership_differences(
     cls: ObjectClass, server: Mapping[str, Description], needed: frozenset[str]
 ) -> Iterator[Difference]:
-    allowed = _allowed(cls.name, server)
+    allowed = _named(cls.name, server, "MUST", "MAY")
     # Active Directory gives these to principals through auxiliary classes, which it publishes elsewhere
     filled_in = {a.lower() for c in schema.superiors(cls.name) for a in c.filled_in}
     for name in sorted(needed):
@@ -185,8 +252,8 @@ def _membership_differences(
             yield Difference(f"class {cls.name}", f"does not allow {name}")
 
 
-def _allowed(name: str, server: Mapping[str, Description]) -> frozenset[str]:
-    """Lower-case names of the attributes that a server's class and those above it allow."""
+def _named(name: str, server: Mapping[str, Description], *words: str) -> frozenset[str]:
+    """Lower-case names of the attributes that a server's class and those above it name in MUST or MAY."""
     allowed: set[str] = set()
     seen: set[str] = set()
     waiting = [name.lower()]
@@ -196,6 +263,6 @@ def _allowed(name: str, server: Mapping[str, Description]) -> frozenset[str]:
         if current in seen or description is None:
             continue
         seen.add(current)
-        allowed.update(a.lower() for word in ("MUST", "MAY") for a in description.fields.get(word, ()))
+        allowed.update(a.lower() for word in words for a in description.fields.get(word, ()))
         waiting += [superior.lower() for superior in description.fields.get("SUP", ())]
     return frozenset(allowed)

@@ -5,14 +5,16 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import pytest
 from plain_ldap import PlainLdap
+from servers import KINDS, Kind, parameters
 from typer.testing import CliRunner, Result
 
-from mqdssm.testing.openldap import OpenLdapServer
+COMMAND_LINE_KINDS: Final = frozenset({"openldap", "samba"})
+"""Those of `KINDS` that the commands are tried on: what differs else is no business of theirs."""
 
 
 @pytest.fixture(autouse=True)
@@ -63,23 +65,44 @@ def alone() -> CommandLine:
     return CommandLine()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What a command does to a directory is tested on every kind of server, all else on OpenLDAP."""
+    if "kind" in metafunc.fixturenames:
+        file, test = metafunc.definition.path.name, metafunc.definition.originalname
+        if file == "test_cli_objects.py":
+            kinds = [one for one in parameters(file, test) if one.id in COMMAND_LINE_KINDS]
+            metafunc.parametrize("kind", kinds, indirect=True)
+
+
 @pytest.fixture
-def cli(openldap_server: OpenLdapServer) -> CommandLine:
-    """The command line with the administrator's settings in the environment, over the local socket: quick."""
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """The kind of server."""
+    return KINDS[getattr(request, "param", "openldap")]
+
+
+@pytest.fixture
+def server(kind: Kind, request: pytest.FixtureRequest) -> Any:
+    """The server; what a test adds has names of its own."""
+    return request.getfixturevalue(f"{kind.name}_server")
+
+
+@pytest.fixture
+def cli(kind: Kind, server: Any) -> CommandLine:
+    """The command line with the administrator's settings in the environment, the quickest way."""
     return CommandLine(
         {
-            "MQDSSM_URL": openldap_server.ldapi_url,
-            "MQDSSM_USER": openldap_server.user,
-            "MQDSSM_PASSWORD": openldap_server.password,
-            "MQDSSM_CA_FILE": openldap_server.ca_file,
+            "MQDSSM_URL": server.ldapi_url if kind.name == "openldap" else server.ldaps_url,
+            "MQDSSM_USER": server.user,
+            "MQDSSM_PASSWORD": server.password,
+            "MQDSSM_CA_FILE": server.ca_file,
         }
     )
 
 
 @pytest.fixture
-def plain(openldap_server: OpenLdapServer) -> PlainLdap:
+def plain(kind: Kind, server: Any) -> PlainLdap:
     """The directory as OpenLDAP's own tools see it."""
-    return PlainLdap(openldap_server)
+    return kind.plain(server)
 
 
 @dataclass(frozen=True)
@@ -98,10 +121,10 @@ class Machine:
 
 
 @pytest.fixture
-def machine(openldap_server: OpenLdapServer, cli: CommandLine) -> Iterator[Machine]:
+def machine(server: Any, cli: CommandLine) -> Iterator[Machine]:
     unique = uuid4().hex[:8]
     name, site = f"m{unique}", f"S{unique}"
-    computer = openldap_server.add_computer(name)
+    computer = server.add_computer(name)
     identifier = cli.json("create", "site", f"Name={site}")["Identifier"]
     cli("create", "queue-manager", f"ComputerName={name}", f"SiteIdentifierList={identifier}")
     yield Machine(name, site, f"cn=msmq,{computer}")

@@ -1,8 +1,9 @@
 """The table of rights, row by row: an account with exactly these succeeds, with one less it is told which."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,10 @@ from certificates_for_tests import registered
 from samba_tools import SambaTools
 
 import mqdssm
+from mqdssm.cli.rights_judge import Judge
+from mqdssm.cli.rights_samples import Samples
 from mqdssm.events.facade import Directory
+from mqdssm.model.dn import DN
 from mqdssm.tables import rights
 from mqdssm.tables.rights import Event, Need, Where
 from mqdssm.testing import SambaDomainController
@@ -106,6 +110,18 @@ def exists(domain: Domain, dn: str) -> bool:
     except mqdssm.ObjectNotFound:
         return False
     return True
+
+
+def lacking(
+    domain: Domain, directory: Directory, scenario: Scenario, element: str, event: Event
+) -> list[str]:
+    """What ``mqdssm doctor`` says is missing, on these very objects."""
+    chosen = {}
+    for need in rights.needs_of(element, event):
+        dn = scenario.places[need.where][0]
+        chosen[need.holder] = DN.parse(dn) if exists(domain, dn) else None
+    judge = Judge(directory.session, Samples(directory.session, chosen=chosen))
+    return [one.missing for one in judge.verdicts(element, event) if one.missing]
 
 
 # -- scenarios
@@ -315,6 +331,11 @@ LESS = [
 ]
 
 
+def only(need: Need, bits: int) -> Need:
+    """The row with other bits of the same right."""
+    return replace(need, right=need.right._replace(mask=bits))
+
+
 @pytest.fixture(scope="module")
 def account(samba_server: SambaDomainController) -> tuple[str, str]:
     return samba_server.add_user("delegated")
@@ -328,6 +349,7 @@ def test_with_exactly_these_rights(
     with domain.as_user(*account) as directory:
         sid = Sid.parse(directory.session.bound_sid() or "")
         with granted(domain, scenario, needs, sid):
+            assert lacking(domain, directory, scenario, element, event) == []
             scenario.act(directory)
 
 
@@ -339,15 +361,116 @@ def test_with_one_right_less(
     with domain.as_user(*account) as directory:
         sid = Sid.parse(directory.session.bound_sid() or "")
         rest = [need for need in needs if need is not left_out]
-        with granted(domain, scenario, rest, sid), pytest.raises(mqdssm.DirectoryError) as caught:
-            scenario.act(directory)
+        if event is Event.READ:
+            rest.append(only(left_out, left_out.right.mask & ~left_out.right.decides))
+        with granted(domain, scenario, rest, sid):
+            place = scenario.places[left_out.where][0]
+            foretold = lacking(domain, directory, scenario, element, event)
+            expected = f"{left_out.right.name}.*{left_out.object_class}"
+            assert len(foretold) == exists(domain, place)
+            assert all(re.search(f"{expected}.* on {re.escape(place)}", one) for one in foretold)
+            with pytest.raises(mqdssm.DirectoryError) as caught:
+                scenario.act(directory)
     error = caught.value
     assert left_out.right.name in error.hint
+    if event is Event.READ and left_out.where is Where.PARENT:
+        assert "its computer has no dNSHostName" in error.message
+        assert (error.dn or "").lower() == place.lower()
+    elif event is Event.READ and element != "Queue alias":
+        assert isinstance(error, mqdssm.ObjectNotFound)
     if event is not Event.READ:
         assert isinstance(error, mqdssm.GenericDirectoryError)
         assert error.ldap_code == 50
         assert left_out.object_class in error.hint
         assert f"{left_out.right.mask:#x}" in error.hint
+
+
+# -- what docs/tables/rights.md says of single bits
+
+LIST_CHILDREN = 0x4
+DECISIVE = [
+    case(element, event, needs, need, label=f" {need.where.name}")
+    for element, event in EVENTS
+    for needs in list(choices(element, event))[:1]
+    for need in needs
+    if need.right.decides != need.right.mask
+]
+
+
+@pytest.mark.parametrize(("element", "event", "needs", "need"), DECISIVE)
+def test_one_bit_decides(
+    domain: Domain, account: tuple[str, str], element: str, event: Event, needs: list[Need], need: Need
+) -> None:
+    """What `Right.decides` says is enough; all else of the right is not."""
+    scenario = MAKERS[element](Maker(domain), event)
+    found_below = LIST_CHILDREN if event is Event.READ and need.where is Where.PARENT else 0
+    rest = [one for one in needs if one is not need]
+    with domain.as_user(*account) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        without = only(need, need.right.mask & ~need.right.decides)
+        with granted(domain, scenario, [*rest, without], sid), pytest.raises(mqdssm.DirectoryError):
+            scenario.act(directory)
+        enough = only(need, need.right.decides | found_below)
+        with granted(domain, scenario, [*rest, enough], sid):
+            scenario.act(directory)
+
+
+@pytest.mark.parametrize(
+    ("bits", "found"), [(LIST_CHILDREN, True), (rights.READ.mask & ~LIST_CHILDREN, False)]
+)
+def test_the_parent_decides_whether_an_object_is_found(
+    domain: Domain, account: tuple[str, str], bits: int, *, found: bool
+) -> None:
+    scenario = MAKERS["Queue"](Maker(domain), Event.READ)
+    (need,) = rights.needs_of("Queue", Event.READ)
+    parent = Need("Queue", Event.READ, Where.PARENT, "mSMQConfiguration", rights.READ, "")
+    scenario.hidden = (*scenario.hidden, *scenario.places[Where.PARENT])
+    with domain.as_user(*account) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        with granted(domain, scenario, [need, only(parent, bits)], sid):
+            if found:
+                scenario.act(directory)
+            else:
+                with pytest.raises(mqdssm.ObjectNotFound, match="that needs RIGHT_GENERIC_READ"):
+                    scenario.act(directory)
+
+
+def test_writing_may_be_granted_for_single_attributes(domain: Domain, account: tuple[str, str]) -> None:
+    name, _ = domain.queue_manager()
+    guid = domain.directory.create(mqdssm.Queue(pathname=rf"{name}\q", label="a"))
+    dn = domain.directory.session.get(guid, ["1.1"]).dn
+    schema = str(domain.directory.session.naming.schema)
+    (found,) = domain.tools.search("(lDAPDisplayName=mSMQLabelEx)", "schemaIDGUID", base=schema).values()
+    label = UUID(found["schemaIDGUID"][0].decode())
+    before = dacl(domain, dn)
+    with domain.as_user(*account) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        one = allow_object(sid, rights.WRITE.decides, label)
+        set_dacl(domain, dn, (*before.explicit_aces(), one), before.control)
+        directory.write(mqdssm.Queue(identifier=guid, label="b"))
+        with pytest.raises(mqdssm.GenericDirectoryError) as caught:
+            directory.write(mqdssm.Queue(identifier=guid, quota=5))
+        assert caught.value.ldap_code == 50
+        judge = Judge(directory.session, Samples(directory.session, chosen={"mSMQQueue": DN.parse(dn)}))
+        missing = next(judge.verdicts("Queue", Event.WRITE)).missing or ""
+    assert missing.startswith("RIGHT_GENERIC_WRITE (for ")
+    assert "mSMQLabelEx" not in missing
+    # counted, not listed: no more than four are named
+    assert re.search(r"\(for [^,]+(, [^,]+){3} and \d+ more\) on ", missing)
+
+
+def test_who_makes_server_objects_gets_no_right_below_them(domain: Domain, account: tuple[str, str]) -> None:
+    """Rights on the site alone, not inherited, end at the first object that is made there."""
+    scenario = MAKERS["QueueManager"](Maker(domain), Event.CREATE)
+    needs = rights.needs_of("QueueManager", Event.CREATE)
+    (site,) = scenario.places[Where.SITE]
+    flat = replace(scenario, places={**scenario.places, Where.SERVER: (site,), Where.SERVERS: (site,)})
+    with domain.as_user(*account) as directory:
+        sid = Sid.parse(directory.session.bound_sid() or "")
+        with granted(domain, flat, list(needs), sid), pytest.raises(mqdssm.GenericDirectoryError) as caught:
+            scenario.act(directory)
+    assert "RIGHT_DS_CREATE_CHILD" in caught.value.hint
+    assert "for server " in caught.value.hint
 
 
 def test_identifiers_are_those_of_the_schema(domain: Domain) -> None:

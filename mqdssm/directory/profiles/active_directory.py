@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from mqdssm.directory.ber import integer, octet_string, sequence
+from mqdssm.directory.facts import ServerFacts
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
 from mqdssm.directory.profiles import ad_errors, extended_dn
@@ -65,6 +66,18 @@ class ActiveDirectory(Profile):
     twins_hint: ClassVar[str] = (
         "each had this GUID before (mSMQOwnerID): name the object by its objectGUID, "
         "and clear mSMQOwnerID of the others:"
+    )
+    facts: ClassVar[ServerFacts] = ServerFacts(
+        size_limit=1000,
+        references="extended names",
+        references_hint=f"a domain controller has the control {extended_dn.CONTROL_OID}: is this one?",
+        watched_by={"1.2.840.113556.1.4.841": "DirSync", "1.2.840.113556.1.4.528": "change notification"},
+        watch_hint="no DirSync, no change notification",
+        index_hint="is the domain controller busy, or far away? its index of objectGUID is always there",
+        schema_hint="an administrator of the schema has to mend it, or let it replicate",
+        tree_hint="may this user see it? else restore it: every forest has it from the beginning",
+        naming_hint="may this user read the root DSE?",
+        descriptor_hint=f"grant {rights.READ.name} on it: every object has a descriptor",
     )
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile

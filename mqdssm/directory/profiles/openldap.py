@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import UUID
 
+from mqdssm.directory.facts import ServerFacts
 from mqdssm.directory.failures import SCHEMA_HINT
 from mqdssm.directory.filters import And, Equal, LdapFilter, Not
 from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context, context_dn
@@ -44,6 +45,20 @@ class OpenLdap(Profile):
     split_key: ClassVar[str] = "entryUUID"
     schema_hint: ClassVar[str] = SCHEMA_HINT
     holds_large_integers: ClassVar[bool] = True
+    facts: ClassVar[ServerFacts] = ServerFacts(
+        size_limit=500,
+        references="dereference",
+        references_hint="on OpenLDAP: load the overlay deref",
+        watched_by={"1.3.6.1.4.1.4203.1.9.1.1": "syncrepl"},
+        watch_hint="no syncprov",
+        index_place=("cn=config", "olcDbIndex"),
+        index_hint="olcDbIndex: objectGUID eq (and objectSid, mSMQLabelEx, mSMQQueueType, cn, objectClass)",
+        change_number="contextCSN",
+        schema_hint="load it: mqdssm schema ldif | ldapadd -Y EXTERNAL -H ldapi:///",
+        tree_hint="add the base tree: mqdssm schema ldif --format base-tree --root {root}",
+        naming_hint="olcRootDSE can publish them: mqdssm schema ldif --format root-dse",
+        descriptor_hint="mqdssm write enterprise Security=SDDL, if programs look at it",
+    )
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return any(value.lower() == b"openldaprootdse" for value in root_dse.all("objectClass"))

@@ -182,6 +182,13 @@ def changed(definitions, name, old, new):
         ("mSMQSites", " )", " SINGLE-VALUE )", "attribute mSMQSites: holds one value", True),
         ("objectGUID", "EQUALITY octetStringMatch ", "", "attribute objectGUID: has no equality rule", True),
         ("mSMQLabel", "EQUALITY caseIgnoreMatch ", "", "attribute mSMQLabel: has no equality rule", False),
+        ("mSMQQueueQuota", "121.1.27", "121.1.15", "attribute mSMQQueueQuota: has syntax 1.3.6.1.4", True),
+        ("mSMQLabel", "121.1.15", "121.1.26", "attribute mSMQLabel: has syntax 1.3.6.1.4", False),
+        ("mSMQQueueQuota", " )", " NO-USER-MODIFICATION )", "mSMQQueueQuota: may not be written", True),
+        ("mSMQServices", " )", " NO-USER-MODIFICATION )", "mSMQServices: may not be written", True),
+        ("member", " )", " SINGLE-VALUE )", "attribute member: holds one value", True),
+        ("member", "121.1.12", "121.1.15", "attribute member: has syntax 1.3.6.1.4", True),
+        ("cn", "2.5.4.3 ", "2.5.4.33 ", "attribute cn: has OID 2.5.4.33", True),
     ],
 )
 def test_a_different_attribute_is_reported(name, old, new, message, serious):
@@ -205,12 +212,54 @@ def test_a_server_without_matching_rules_is_not_blamed_for_them():
         ("mSMQQueue", "1.5.161", "1.5.1610", "class mSMQQueue: has OID", True),
         ("mSMQQueue", " $ mSMQJournal ", " ", "class mSMQQueue: does not allow mSMQJournal", True),
         ("user", "mSMQDigests $ ", "", "class user: does not allow mSMQDigests", True),
+        ("mSMQQueue", "STRUCTURAL", "ABSTRACT", "class mSMQQueue: is ABSTRACT, not STRUCTURAL", True),
+        ("mSMQQueue", "STRUCTURAL", "AUXILIARY", "class mSMQQueue: is AUXILIARY, not STRUCTURAL", True),
+        ("mSMQQueue", "SUP msmqADTop", "SUP device", "mSMQQueue: is derived from device, not from top", True),
+        ("computer", "SUP user", "SUP top", "class computer: is derived from top, not from user", True),
+        ("msMQ-Group", "SUP msmqADTop", "SUP group", "msMQ-Group: is derived from group", False),
+        ("mSMQQueue", "MUST ( cn )", "MUST ( cn $ ou )", "class mSMQQueue: demands ou, which nobody", True),
+        ("user", "MUST ( cn )", "MUST ( cn $ sn )", "class computer: demands sn, which nobody gives", True),
     ],
 )
 def test_a_different_class_is_reported(name, old, new, message, serious):
     found = compare(ATTRIBUTES, changed(CLASSES, name, old, new))
-    assert message in str(found[0])
-    assert found[0].serious is serious
+    (told,) = [one for one in found if message in str(one)]
+    assert told.serious is serious
+
+
+def test_what_active_directory_publishes_otherwise_is_the_same():
+    """Syntaxes of its own, classes between ours and top, what only the system may write."""
+    attributes = ATTRIBUTES
+    for name, theirs in (("mSMQLabel", "905"), ("uSNChanged", "906"), ("nTSecurityDescriptor", "907")):
+        ours = schema.attribute(name).syntax.ldap_oid
+        attributes = changed(attributes, name, ours, f"1.2.840.113556.1.4.{theirs}")
+    attributes = changed(attributes, "objectGUID", " )", " NO-USER-MODIFICATION )")
+    attributes = changed(attributes, "whenCreated", " )", " NO-USER-MODIFICATION )")
+    classes = changed(CLASSES, "user", "SUP msmqADTop", "SUP organizationalPerson")
+    classes = changed(classes, "domainDNS", "SUP msmqADTop", "SUP domain")
+    classes = changed(classes, "mSMQQueue", "SUP msmqADTop STRUCTURAL", "SUP top")
+    demanded = "objectClass $ instanceType $ nTSecurityDescriptor $ objectCategory"
+    optional = "cn $ objectGUID $ whenCreated $ whenChanged $ nTSecurityDescriptor"
+    more = (
+        f"( 2.5.6.0 NAME 'top' ABSTRACT MUST ( {demanded} ) MAY ( {optional} ) )",
+        "( 2.5.6.7 NAME 'organizationalPerson' SUP top MUST cn MAY objectGUID )",
+        "( 1.2.3 NAME 'domain' SUP top MUST dc )",
+    )
+    assert compare(attributes, [*classes, *more]) == []
+
+
+def test_a_syntax_may_be_that_of_the_attribute_above():
+    definition = "( 2.5.4.3 NAME ( 'cn' 'commonName' ) SUP name SINGLE-VALUE )"
+    above = "( 2.5.4.41 NAME 'name' EQUALITY caseIgnoreMatch SYNTAX {}{{32768}} )"
+    rest = [one for one in ATTRIBUTES if "NAME 'cn'" not in one]
+    text, number = (f"1.3.6.1.4.1.1466.115.121.1.{one}" for one in (15, 27))
+    assert compare([*rest, definition, above.format(text)], CLASSES) == []
+    (found,) = compare([*rest, definition, above.format(number)], CLASSES)
+    assert str(found) == f"attribute cn: has syntax {number}, not {text} (String(Unicode))"
+    # one above itself, or above nothing that is there, says nothing
+    loop = definition.replace("SUP name", "SUP cn")
+    assert compare([*rest, loop], CLASSES) == []
+    assert compare([*rest, definition], CLASSES) == []
 
 
 def test_serious_differences_come_first():

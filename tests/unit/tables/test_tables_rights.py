@@ -119,4 +119,4 @@ def built(*aces: Ace, owner: Sid | None = None) -> SecurityDescriptor:
 def test_descriptors_grant(
     descriptor: SecurityDescriptor, right: int, object_type: UUID | None, *, expected: bool
 ) -> None:
-    assert grants(descriptor, {ME}, right, object_type) is expected
+    assert grants(descriptor, {ME}, right, {object_type} if object_type else ()) is expected

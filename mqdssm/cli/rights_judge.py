@@ -1,0 +1,236 @@
+"""Whether the user who is logged in has the rights that an event needs on Active Directory.
+
+Nothing is tried: domain controllers compute what a user may do (allowedChildClassesEffective,
+allowedAttributesEffective, sDRightsEffective; [MS-ADTS] 3.1.1.4.5). What they do not compute, reading,
+deleting and extended rights, is found out from the access control lists.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from mqdssm.errors import DecodeError, ObjectNotFound
+from mqdssm.tables import rights
+from mqdssm.tables.rights import Event, Need
+
+if TYPE_CHECKING:
+    from mqdssm.cli.rights_samples import Samples
+    from mqdssm.directory.entries import Entry
+    from mqdssm.directory.session import Session
+    from mqdssm.model.dn import DN
+    from mqdssm.wire.dtyp import SecurityDescriptor
+    from mqdssm.wire.sid import Sid
+
+CHILDREN: Final = "allowedChildClassesEffective"
+ATTRIBUTES: Final = "allowedAttributesEffective"
+PARTS: Final = "sDRightsEffective"
+_DESCRIPTOR: Final = "nTSecurityDescriptor"
+_DACL: Final = 4  # of sDRightsEffective
+_WIDELY_KNOWN: Final = ("S-1-1-0", "S-1-5-11")  # everyone, authenticated users: in every token
+_SELF: Final = "S-1-5-10"
+_NAMES_SHOWN_MAX: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of one right, or of several of which one is enough.
+
+    Attributes:
+        needs: the rows of the table.
+        missing: what would have to be granted, empty if nothing; None: it cannot be told.
+        looked_at: the objects it was looked up on.
+        unseen: classes of which no object is to be seen, though the right is needed on one.
+    """
+
+    needs: tuple[Need, ...]
+    missing: str | None
+    looked_at: "tuple[DN, ...]" = ()
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """What the right is needed for, as ``write if Security is given``."""
+        need = self.needs[0]
+        return f"{need.event.value} if {need.condition}" if need.condition else need.event.value
+
+
+class Judge:
+    """Looks rights up, each object read once."""
+
+    def __init__(self, session: "Session", samples: "Samples") -> None:
+        self._session = session
+        self._samples = samples
+        self._entries: dict[DN, Entry | None] = {}
+
+    def verdicts(self, element: str, event: Event) -> Iterator[Verdict]:
+        """What is known of each right that an event needs, in the order of the table."""
+        needs = rights.needs_of(element, event)
+        seen: set[str] = set()
+        for need in needs:
+            if not need.either:
+                yield self._verdict((need,))
+            elif need.either not in seen:
+                seen.add(need.either)
+                yield self._verdict(tuple(one for one in needs if one.either == need.either))
+
+    def _verdict(self, needs: tuple[Need, ...]) -> Verdict:
+        words, looked_at, unseen, unknown = [], [], [], False
+        for need in needs:
+            dn = self._samples.of_class(need.holder)
+            if dn is None:
+                unseen.append(need.holder)
+                continue
+            looked_at.append(dn)
+            missing = self._missing(need, dn)
+            if missing == "":
+                return Verdict(needs, "", (dn,))
+            unknown |= missing is None
+            words.append(f"{missing} on {dn}")
+        if unseen or unknown:
+            return Verdict(needs, None, tuple(looked_at), tuple(unseen))
+        return Verdict(needs, ", or ".join(words), tuple(looked_at))
+
+    def _missing(self, need: Need, dn: "DN") -> str | None:
+        """The right that a row asks for, if it is missing on an object; None: it cannot be told."""
+        entry = self._entry(dn)
+        if entry is None:  # hidden
+            return rights.READ.name
+        if need.right == rights.CREATE_CHILD:
+            there = need.object_class.lower() in _words(entry, CHILDREN)
+            return "" if there else f"{need.right.name} for {need.object_class}"
+        if need.right == rights.WRITE_DAC:
+            return "" if int(entry.first(PARTS) or b"0") & _DACL else need.right.name
+        if need.right == rights.WRITE:
+            allowed = _words(entry, ATTRIBUTES)
+            return _incomplete(need, [a for a in written_by(need) if a.lower() not in allowed])
+        descriptor = descriptor_of(entry)
+        if need.right == rights.READ:
+            return self._missing_to_read(need, entry, descriptor)
+        if descriptor is None:
+            return None
+        kinds = {need.object_type} if need.object_type else set[UUID]()
+        granted = self._grants(entry, descriptor, need.right.decides, kinds)
+        for_class = f" for {need.object_class}" if need.object_class else ""
+        return "" if granted else f"{need.right.name}{for_class}"
+
+    def _missing_to_read(
+        self, need: Need, entry: "Entry", descriptor: "SecurityDescriptor | None"
+    ) -> str | None:
+        if descriptor is None:
+            return f"{need.right.name} (its descriptor is not shown)"
+        absent = [
+            name
+            for name in read_by(need)
+            if not self._grants(
+                entry, descriptor, need.right.decides, self._property_guids.get(name.lower(), ())
+            )
+        ]
+        return _incomplete(need, absent)
+
+    def _grants(
+        self, entry: "Entry", descriptor: "SecurityDescriptor", right: int, kinds: Collection[UUID]
+    ) -> bool:
+        from mqdssm.tables.access_check import grants
+        from mqdssm.wire.sid import Sid
+
+        own = entry.first("objectSid")
+        is_self = own is not None and str(Sid.from_bytes(own)) == self._session.bound_sid()
+        return grants(descriptor, self.token | {Sid.parse(_SELF)} if is_self else self.token, right, kinds)
+
+    # -- the directory
+
+    @cached_property
+    def token(self) -> "frozenset[Sid]":
+        """The SIDs of the user and of all groups."""
+        return token_of(self._session.get("", ["tokenGroups"]).all("tokenGroups"))
+
+    def descriptor_at(self, dn: "DN") -> "SecurityDescriptor | None":
+        """The descriptor of an object, None if it is not shown."""
+        entry = self._entry(dn)
+        return None if entry is None else descriptor_of(entry)
+
+    def _entry(self, dn: "DN") -> "Entry | None":
+        if dn not in self._entries:
+            wanted = [CHILDREN, ATTRIBUTES, PARTS, _DESCRIPTOR, "objectSid"]
+            try:
+                self._entries[dn] = self._session.get(dn, wanted)
+            except ObjectNotFound:
+                self._entries[dn] = None
+        return self._entries[dn]
+
+    @cached_property
+    def _property_guids(self) -> Mapping[str, frozenset[UUID]]:
+        """Lower-case attribute -> what an entry of a list may name to mean it: itself, or its set."""
+        from mqdssm.directory.filters import Equal, any_of
+
+        names = sorted({name for need in rights.NEEDS for name in read_by(need)})
+        wanted = any_of(*(Equal("lDAPDisplayName", name.encode()) for name in names))
+        columns = ["lDAPDisplayName", "schemaIDGUID", "attributeSecurityGUID"]
+        found: dict[str, frozenset[UUID]] = {}
+        try:
+            for entry in self._session.find(self._session.naming.schema, wanted, columns):
+                guids = (entry.first(column) for column in columns[1:])
+                name = (entry.first(columns[0]) or b"").decode().lower()
+                found[name] = frozenset(UUID(bytes_le=guid) for guid in guids if guid)
+        except ObjectNotFound:
+            return {}  # hidden: only rights on all attributes count
+        return found
+
+
+def token_of(groups: Iterable[bytes]) -> "frozenset[Sid]":
+    """A user's token.
+
+    Args:
+        groups: tokenGroups of the root DSE, which may leave out what is in every token.
+    """
+    from mqdssm.wire.sid import Sid
+
+    return frozenset((*map(Sid.from_bytes, groups), *map(Sid.parse, _WIDELY_KNOWN)))
+
+
+def descriptor_of(entry: "Entry") -> "SecurityDescriptor | None":
+    """The descriptor of an entry, None if it is not shown or is none."""
+    from mqdssm.wire.dtyp import SecurityDescriptor
+
+    image = entry.first(_DESCRIPTOR)
+    try:
+        return None if image is None else SecurityDescriptor.from_bytes(image)
+    except DecodeError:
+        return None
+
+
+def read_by(need: Need) -> tuple[str, ...]:
+    """The attributes that events read of objects of a row's class; the descriptor is another right."""
+    from mqdssm.tables.schema_compare import needed_attributes
+
+    names = needed_attributes().get(need.holder, frozenset())
+    return tuple(sorted(name for name in names if name != _DESCRIPTOR))
+
+
+def written_by(need: Need) -> tuple[str, ...]:
+    """The attributes that a row's event writes to objects of its class, all that it can."""
+    from mqdssm.tables import TABLES, settings
+    from mqdssm.tables.row import Access, Holder
+
+    if need.holder == settings.LDAP_CLASS:
+        return tuple(copied.settings for copied in settings.COPIED if copied.configuration != "objectGUID")
+    event = Access.CREATE if need.event is Event.CREATE else Access.WRITE
+    table = next(table for table in TABLES.values() if table.name == need.element)
+    holder = Holder.OWN if need.holder == table.ldap_class else Holder.COMPUTER
+    rows = (row for row in table.rows if event in row.access and row.holder is holder)
+    names = dict.fromkeys(name for row in rows for name in row.written or row.ldap)
+    return tuple(name for name in names if name != _DESCRIPTOR)
+
+
+def _words(entry: "Entry", attribute: str) -> set[str]:
+    return {value.decode().lower() for value in entry.all(attribute)}
+
+
+def _incomplete(need: Need, absent: list[str]) -> str:
+    if not absent:
+        return ""
+    shown = ", ".join(absent[:_NAMES_SHOWN_MAX])
+    more = f" and {len(absent) - _NAMES_SHOWN_MAX} more" if len(absent) > _NAMES_SHOWN_MAX else ""
+    return f"{need.right.name} (for {shown}{more})"

@@ -1,0 +1,183 @@
+"""Which objects ``mqdssm doctor`` looks up rights on: one of each class, of one computer where it can."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.errors import ObjectNotFound
+
+if TYPE_CHECKING:
+    from mqdssm.directory.filters import LdapFilter
+    from mqdssm.directory.session import Session
+    from mqdssm.model.dn import DN
+
+QUEUE_SEPARATOR: Final = "\\"
+
+
+class Samples:
+    """Objects to judge rights on, each looked for when it is first wanted.
+
+    A queue leads to its queue manager, that to its computer and its objects in a site; a user is the one who
+    is logged in. What is not found so is the first of its class that the server names.
+    """
+
+    def __init__(
+        self, session: "Session", at: str | None = None, chosen: "Mapping[str, DN | None] | None" = None
+    ) -> None:
+        r"""Keep what is wanted; nothing is looked for yet.
+
+        Args:
+            session: with the directory.
+            at: a computer, or ``computer\queue``; None: any.
+            chosen: class -> the object to look at, None for none, whatever else there is.
+        """
+        self._session = session
+        self._at = at
+        self._found: dict[str, DN | None] = dict(chosen or {})
+        self._finders: Mapping[str, Callable[[], DN | None]] = {
+            "mSMQQueue": self._queue,
+            "mSMQConfiguration": self._manager,
+            "computer": self._computer,
+            "mSMQSettings": self._settings,
+            "server": self._server,
+            "serversContainer": self._servers,
+            "site": self._site,
+            "sitesContainer": lambda: session.naming.configuration.child("CN", "Sites"),
+            "mSMQEnterpriseSettings": self._enterprise,
+            "user": self._user,
+        }
+
+    def of_class(self, ldap_class: str) -> "DN | None":
+        """The object of a class that is looked at, None if there is none that this user may see.
+
+        Raises:
+            ObjectNotFound: the computer or queue that was asked for does not exist.
+            DirectoryError: the directory cannot be searched.
+        """
+        if ldap_class not in self._found:
+            find = self._finders.get(ldap_class, lambda: self._first(ldap_class))
+            self._found[ldap_class] = find()
+        return self._found[ldap_class]
+
+    # -- one finder for each class
+
+    def _queue(self) -> "DN | None":
+        if self._at is None:
+            return self._first("mSMQQueue")
+        if QUEUE_SEPARATOR in self._at:
+            return self._wanted_queue(self._at)
+        manager = self.of_class("mSMQConfiguration")
+        return None if manager is None else self._first("mSMQQueue", manager)
+
+    def _wanted_queue(self, path: str) -> "DN":
+        from mqdssm.events.facade import Directory
+        from mqdssm.model.dn import DN
+        from mqdssm.model.elements import Queue
+        from mqdssm.model.filters import Filter
+
+        found = Directory(self._session).read(
+            Queue, Filter("Pathname", "==", path), attributes=["Identifier", "FullPath"]
+        )
+        return DN.parse(found.full_path or "")
+
+    def _manager(self) -> "DN | None":
+        from mqdssm.tables.places import queue_manager_of
+
+        if self._at is not None and QUEUE_SEPARATOR not in self._at:
+            computer = self.of_class("computer")
+            return None if computer is None else self._if_there(queue_manager_of(computer))
+        queue = self.of_class("mSMQQueue")
+        return self._first("mSMQConfiguration") if queue is None else queue.parent
+
+    def _computer(self) -> "DN | None":
+        from mqdssm.events.context import Context
+        from mqdssm.events.machines import find_machine
+
+        if self._at is not None and QUEUE_SEPARATOR not in self._at:
+            return find_machine(Context(self._session), self._at).dn
+        manager = self.of_class("mSMQConfiguration")
+        return self._first("computer") if manager is None else manager.parent
+
+    def _settings(self) -> "DN | None":
+        from mqdssm.directory.filters import And, Equal
+
+        computer = self.of_class("computer")
+        if computer is None:
+            return None
+        sites = self._session.naming.configuration.child("CN", "Sites")
+        named = And((Equal("objectClass", b"server"), Equal("cn", computer.name.encode())))
+        for server in self._all(sites, named):
+            found = self._first("mSMQSettings", server)
+            if found is not None:
+                return found
+        return None
+
+    def _server(self) -> "DN | None":
+        from mqdssm.directory.filters import And, Equal
+
+        settings, computer = self.of_class("mSMQSettings"), self.of_class("computer")
+        if settings is not None:
+            return settings.parent
+        if computer is None:
+            return None
+        sites = self._session.naming.configuration.child("CN", "Sites")
+        named = And((Equal("objectClass", b"server"), Equal("cn", computer.name.encode())))
+        return next(iter(self._all(sites, named)), None)
+
+    def _servers(self) -> "DN | None":
+        site = self.of_class("site")
+        return None if site is None else self._if_there(site.child("CN", "Servers"))
+
+    def _site(self) -> "DN | None":
+        server = self.of_class("server")
+        return self._first("site") if server is None else server.parent.parent
+
+    def _enterprise(self) -> "DN":
+        from mqdssm.tables.places import enterprise_dn
+
+        naming = self._session.naming
+        return enterprise_dn(naming.forest, naming.configuration)
+
+    def _user(self) -> "DN | None":
+        from mqdssm.directory.filters import And, Equal
+        from mqdssm.wire.sid import Sid
+
+        sid, users = self._session.bound_sid(), self._session.profile.class_filter("user")
+        if sid is None:
+            return self._first("user")
+        own = And((users, Equal("objectSid", bytes(Sid.parse(sid)))))
+        found = self._all(self._session.naming.default, own)
+        return found[0] if found else self._first("user")
+
+    # -- the directory
+
+    def _first(self, ldap_class: str, base: "DN | None" = None) -> "DN | None":
+        from mqdssm.tables.places import search_base
+
+        naming = self._session.naming
+        if base is None and ldap_class in {"mSMQSiteLink", "site"}:
+            base = search_base(ldap_class, naming.forest, naming.configuration)
+        wanted = self._session.profile.class_filter(ldap_class)
+        return next(iter(self._all(base or naming.root, wanted, at_most=1)), None)
+
+    def _all(self, base: "DN", wanted: "LdapFilter", at_most: int = 100) -> "list[DN]":
+        from mqdssm.model.dn import DN
+
+        names: list[DN] = []
+        found = self._session.find(base, wanted, ["cn"], page_size=min(at_most, 100))
+        try:
+            for entry in found:
+                names.append(DN.parse(entry.dn))
+                if len(names) == at_most:
+                    break
+        except ObjectNotFound:  # the base is hidden, or missing
+            return []
+        finally:
+            getattr(found, "close", lambda: None)()
+        return names
+
+    def _if_there(self, dn: "DN") -> "DN | None":
+        try:
+            self._session.get(dn, ["objectClass"])
+        except ObjectNotFound:
+            return None
+        return dn
