@@ -2,7 +2,7 @@
 
 Nothing heavy is imported here: ``mqdssm --help`` does not pay for a JVM. The modules by need:
 
-* without Spark: `options`, `columns`, `manifest`, `rules`, `failures`
-* with pyarrow: `arrow`
+* without Spark: `options`, `columns`, `manifest`, `rules`, `failures`, `matching`
+* with pyarrow: `arrow`, `bulk` (objects of a directory as record batches), `partitions`, `pushdown`
 * with pyspark and Java: `session`, `source`, `export`, `validate`
 """

@@ -1,5 +1,6 @@
 """The data source on a real server: types, values, errors, and no secret anywhere."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from uuid import UUID
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import EqualTo, IsNull
+from pyspark.sql.datasource import EqualTo, InputPartition, IsNull
 from pyspark.sql.pandas.types import to_arrow_schema
 from source_tree import ROOT
 
@@ -26,6 +27,7 @@ from mqdssm.spark.source import (
     PUSHDOWN_CONF,
     FilteringReader,
     MqdssmDataSource,
+    MqdssmReader,
     read,
     register,
     spark_schema,
@@ -214,6 +216,16 @@ def test_a_few_rows_leave_no_search_behind(spark, enterprise) -> None:
     frame = read(spark, "ldap", **enterprise.options(pagesize="1"))
     assert len(frame.take(1)) == 1
     assert len(frame.limit(2).collect()) == 2
+
+
+def test_a_reader_that_is_closed_ends_its_search(enterprise) -> None:
+    options = SourceOptions.parse(enterprise.options(object="ldap", pagesize="1"))
+    found = MqdssmReader(options, options.columns).read(InputPartition(None))
+    assert next(found).num_rows > 0
+    found.close()
+    assert gc.isenabled()
+    with pytest.raises(StopIteration):
+        next(found)
 
 
 def test_a_session_beside_one_that_knows_the_format(spark, enterprise) -> None:
