@@ -25,7 +25,7 @@ Found: TypeAlias = tuple[str, Sequence[Value], Brought]
 
 
 class Table(Protocol):
-    """What rows belong to: an element's table, or that of settings or computers."""
+    """What rows belong to: the table of an element ([MS-MQDSSM] 3.1.6.20), or of settings or computers."""
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ class Table(Protocol):
 
 
 class Needs:
-    """The LDAP attributes that rows of a table need, on one kind of server.
+    """The LDAP attributes that rows of a table need, on one kind of server ([MS-MQDSSM] 3.1.6.10).
 
     Attributes:
         plain: the rows whose value is copied from one LDAP attribute, with its place among the columns.
@@ -136,7 +136,7 @@ class Needs:
 
 
 def as_list(value: Value) -> list[bytes]:
-    """All values of a column: none, one or several."""
+    """All values of an LDAP attribute ([MS-MQDSSM] 3.1.6.11): none, one or several."""
     if value is None:
         return []
     return [value] if isinstance(value, bytes) else value

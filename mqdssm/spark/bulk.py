@@ -1,7 +1,7 @@
 """Objects of a directory as Arrow record batches, from the octets of LDAP: what exports and the source read.
 
-What comes out equals `batches(directory.search(element))`, several times as fast: there is no Python object
-for an element and hardly one for a value. Memory is bounded: one batch and one page.
+What comes out equals `batches(directory.search(element))`, without a Python object for an element and hardly
+one for a value. Memory is bounded: one batch and one page.
 """
 
 import logging

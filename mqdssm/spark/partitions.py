@@ -79,7 +79,7 @@ def slices(
     whole = [Slice(server)]
     if count <= 1:
         return whole
-    sample = _Sample()
+    sample = Sample()
     wanted = wanted_of(session, frame, where)
     for start in bases_of(session, frame) if base is None else (base,):
         try:
@@ -94,8 +94,12 @@ def slices(
     return [Slice(server, key, low, high) for low, high in pairwise(ends)]
 
 
-class _Sample:
-    """Every n-th key, evenly over the scan, in bounded memory."""
+class Sample:
+    """Every n-th key, evenly over the scan, in bounded memory.
+
+    Attributes:
+        hidden: an object came without its key.
+    """
 
     def __init__(self) -> None:
         self.hidden = False
@@ -104,6 +108,7 @@ class _Sample:
         self._seen = 0
 
     def take(self, keys: Iterable[bytes | None]) -> None:
+        """Look at the keys of some objects."""
         for key in keys:
             if key is None:
                 self.hidden = True
@@ -116,7 +121,7 @@ class _Sample:
             self._seen += 1
 
     def bounds(self, count: int) -> list[bytes]:
-        """What divides the keys into parts of the same size: one less than parts."""
+        """Say what divides the keys into parts of the same size: one less than parts."""
         ordered = sorted(self._keys, key=lambda key: (len(key), key.lower()))
         places = [len(ordered) * part // count for part in range(1, count)]
         return list(dict.fromkeys(ordered[place] for place in places if 0 < place < len(ordered)))

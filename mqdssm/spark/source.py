@@ -9,6 +9,7 @@ slapd, Python and the JVM of a small machine busy; batches are bounded, so memor
 directory.
 """
 
+import contextlib
 import gc
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -183,5 +184,32 @@ def read(
     if columns is not None:
         given["columns"] = ",".join(columns)
     SourceOptions.parse(given)  # here, where the error keeps its class
-    spark.dataSource.register(MqdssmDataSource)
+    register(spark)
     return spark.read.format(FORMAT).options(**cast("dict[str, Any]", given)).load()
+
+
+def register(spark: "SparkSession") -> None:
+    """Make the format known to a session; `mqdssm.spark.registration` did it where a wheel is installed."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import SparkSession
+
+    try:
+        spark.dataSource.register(MqdssmDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        # Spark 4.3 looks in the active session, which is another one: this one does not know the name
+        active = SparkSession.getActiveSession()
+        with _active(spark, active):
+            spark.dataSource.register(MqdssmDataSource)
+
+
+@contextlib.contextmanager
+def _active(spark: "SparkSession", before: "SparkSession | None") -> Iterator[None]:
+    """Make a session the active one for a while: what makes a data frame does that."""
+    spark.createDataFrame([], "nothing string")
+    try:
+        yield
+    finally:
+        if before is not None:
+            before.createDataFrame([], "nothing string")

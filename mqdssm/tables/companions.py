@@ -14,7 +14,7 @@ from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, SID, UINT32, UNICODE, S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanionTable:
-    """How one kind of such objects is read.
+    """How one kind of such objects is read ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.11.1).
 
     Attributes:
         name: what messages call it.

@@ -1,25 +1,44 @@
 """The data source on a real server: types, values, errors, and no secret anywhere."""
 
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import EqualTo, InputPartition, IsNull
 from pyspark.sql.pandas.types import to_arrow_schema
+from source_tree import ROOT
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.spark.arrow import arrow_schema, batches
-from mqdssm.spark.columns import TYPES, columns_of
+from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
 from mqdssm.spark.failures import unpack
-from mqdssm.spark.source import MqdssmDataSource, read, spark_schema
+from mqdssm.spark.options import SourceOptions
+from mqdssm.spark.session import LOG_NAME
+from mqdssm.spark.source import (
+    PUSHDOWN_CONF,
+    FilteringReader,
+    MqdssmDataSource,
+    MqdssmReader,
+    read,
+    register,
+    spark_schema,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
 
 
-@pytest.mark.parametrize("element", TYPES.values())
-def test_arrow_schema_is_the_one_that_spark_expects(element) -> None:
-    columns = columns_of(element)
-    assert to_arrow_schema(spark_schema(columns), timezone="UTC").equals(arrow_schema(columns))
+@pytest.mark.parametrize("frame", FRAME_TYPES.values(), ids=FRAME_TYPES)
+def test_arrow_schema_is_the_one_that_spark_expects(frame) -> None:
+    assert to_arrow_schema(spark_schema(frame.columns), timezone="UTC").equals(arrow_schema(frame.columns))
 
 
 def test_values_are_those_of_the_directory(spark, enterprise) -> None:
@@ -27,9 +46,12 @@ def test_values_are_those_of_the_directory(spark, enterprise) -> None:
         columns = columns_of(element)
         with enterprise.connect() as directory:
             (expected,) = batches(directory.search(element), columns)
-        found = read(spark, name, **enterprise.options()).toArrow()
+        frame = read(spark, name, **enterprise.options())
+        assert frame.columns == [column.name for column in FRAME_TYPES[name].columns]
+        found = frame.select(*(column.name for column in columns)).toArrow()
         assert found.schema.remove_metadata() == expected.schema
         assert sorted(found.to_pylist(), key=identifier) == sorted(expected.to_pylist(), key=identifier)
+        assert frame.where("Unreadable is not null").count() == 0
 
 
 def identifier(row: dict) -> UUID:
@@ -108,14 +130,152 @@ def test_wrong_options_are_refused_by_the_format_itself(spark) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_no_secret_in_plans_logs_or_errors(spark, enterprise, event_log, tmp_path) -> None:
+PREDICATES = [
+    "Label = 'Größe 1'",
+    "Label = 'größe 1'",
+    "Label in ('Größe 0', 'Größe 2', null)",
+    "Label like 'Gr%'",
+    "Label like 'Größe 1%'",
+    "Label like '%1'",
+    "Label is null or Quota is null",
+    "Label is not null and Quota > 4294967293",
+    "Quota = 4294967295",
+    "Quota between 4294967293 and 4294967294",
+    "Quota <> 4294967294",
+    "not (Quota <=> 4294967294)",
+    "PrivacyLevel = 'Body' or PrivacyLevel = 'None'",
+    "PrivacyLevel = 'Optional'",
+    "Journaling",
+    "not Journaling and Pathname like 'web01%'",
+    "CreateTime > timestamp'2020-01-01 00:00:00.5Z'",
+    "CreateTime < timestamp'2020-01-01 00:00:00Z'",
+    "year(ModifyTime) > 2000 and ModifyTime <= current_timestamp() + interval 1 day",
+    "Type = '00000000-0000-0000-0000-000000000000'",
+    "Identifier = upper(Identifier)",
+    "FullPath = 'no DN at all'",
+    "size(array(Label)) = 1 and BasePriority >= 0",
+]
+
+
+def test_the_answer_is_the_same_with_and_without_push_down(spark, enterprise) -> None:
+    """Through Spark, which decides what it offers; 500 random filters are in tests/property."""
+    options = enterprise.options()
+    whole = read(spark, "queue", **options, pushdown="false").toArrow()
+    spark.createDataFrame(whole).createOrReplaceTempView("whole")
+    pushing = read(spark, "queue", **options)
+    identifier, full_path = whole.column("Identifier")[1].as_py(), whole.column("FullPath")[1].as_py()
+    found_some = 0
+    for predicate in [*PREDICATES, f"Identifier = '{identifier}'", f"FullPath = '{full_path}'"]:
+        expected = spark.sql(f"select Identifier from whole where {predicate} order by 1").collect()
+        found = pushing.where(predicate).select("Identifier").orderBy("Identifier").collect()
+        assert found == expected, predicate
+        found_some += 0 < len(found) < 3
+    assert found_some > 8
+
+
+def test_filters_reach_the_server(spark, enterprise) -> None:
+    """Not Spark, which drops other rows itself, but the reader alone: it got no others."""
+    reader = FilteringReader(
+        SourceOptions.parse(enterprise.options(object="queue")), FRAME_TYPES["queue"].columns
+    )
+    offered = [EqualTo(("Label",), "größe 1"), IsNull(("Quota",))]
+    assert list(reader.pushFilters(offered)) == offered  # Spark checks them all
+    (partition,) = reader.partitions()
+    rows = [row for batch in reader.read(partition) for row in batch.to_pylist()]
+    assert [row["Label"] for row in rows] == ["Größe 1"]
+
+
+def test_spark_without_its_switch_gets_a_reader_that_takes_no_filters(spark, enterprise) -> None:
+    session = spark.newSession()
+    session.conf.set(PUSHDOWN_CONF, "false")
+    assert read(session, "queue", **enterprise.options()).where("Label = 'Größe 1'").count() == 1
+
+
+def test_several_partitions_hold_every_object_once(spark, enterprise) -> None:
+    whole = sorted(read(spark, "ldap", **enterprise.options()).select("dn").collect())
+    for count in (2, 5):
+        frame = read(spark, "ldap", **enterprise.options(numpartitions=str(count))).select("dn")
+        assert frame.rdd.getNumPartitions() == count
+        assert sorted(frame.collect()) == whole
+
+
+def test_raw_entries_with_a_filter(spark, enterprise) -> None:
+    options = enterprise.options(filter="(&(objectClass=mSMQQueue)(mSMQLabelEx=*))", attributes="mSMQLabelEx")
+    frame = read(spark, "ldap", **options)
+    labels = frame.selectExpr("string(attributes['mSMQLabelEx'][0]) as label").orderBy("label").collect()
+    assert [row.label for row in labels] == ["Größe 0", "Größe 1", "Größe 2"]
+
+
+def test_settings_and_computers(spark, enterprise) -> None:
+    assert read(spark, "settings", **enterprise.options()).count() == 0
+    names = read(spark, "computer", columns=["Name"], **enterprise.options()).orderBy("Name").collect()
+    assert [row.Name for row in names] == ["web01", "web02"]
+
+
+def test_a_few_rows_leave_no_search_behind(spark, enterprise) -> None:
+    frame = read(spark, "ldap", **enterprise.options(pagesize="1"))
+    assert len(frame.take(1)) == 1
+    assert len(frame.limit(2).collect()) == 2
+
+
+def test_a_reader_that_is_closed_ends_its_search(enterprise) -> None:
+    options = SourceOptions.parse(enterprise.options(object="ldap", pagesize="1"))
+    found = MqdssmReader(options, options.columns).read(InputPartition(None))
+    assert next(found).num_rows > 0
+    found.close()
+    assert gc.isenabled()
+    with pytest.raises(StopIteration):
+        next(found)
+
+
+def test_a_session_beside_one_that_knows_the_format(spark, enterprise) -> None:
+    register(spark)
+    other = spark.newSession()
+    for _ in range(2):
+        assert read(other, "site", **enterprise.options()).count() == 2
+    assert SparkSession.getActiveSession() is spark
+
+
+REGISTERED = """
+from mqdssm.spark.session import spark_session
+with spark_session("registered", cores=1, memory="1g", brief=True) as spark:
+    try:
+        spark.read.format("MQDSSM").load()
+    except Exception as error:
+        print(error)
+"""
+
+
+def test_the_package_in_the_wheel_registers_the_format(tmp_path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    (source,) = [path for path, target in included.items() if target == "pyspark_mqdssm/__init__.py"]
+    (tmp_path / "pyspark_mqdssm").mkdir()
+    shutil.copy(ROOT / source, tmp_path / "pyspark_mqdssm" / "__init__.py")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    answer = subprocess.run(
+        [sys.executable, "-c", REGISTERED],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert "option object is missing" in answer.stdout, answer.stderr
+
+
+def test_no_secret_in_plans_logs_or_errors(spark, enterprise, event_log, tmp_path, capsys) -> None:
     secret = enterprise.server.password
     frame = read(spark, "queue", **enterprise.options())
     frame.createOrReplaceTempView("secretly")  # a command: its plan is logged with all options
     spark.sql("select count(*) from secretly").collect()
     frame.write.parquet((tmp_path / "out").as_uri())
     shown = frame._jdf.queryExecution().toString() + str(frame.schema) + repr(frame)
-    texts = [path.read_text() for path in event_log.rglob("*") if path.is_file()]
+    frame.where("Label = 'x'").explain("extended")
+    shown += capsys.readouterr().out
+    logs = [*event_log.rglob("*"), *Path(spark.conf.get("spark.local.dir")).rglob("*.log")]
+    texts = [path.read_text(errors="replace") for path in logs if path.is_file()]
+    assert any(path.name == LOG_NAME for path in logs)
     assert any("credentialsfile" in text for text in texts)  # the options are there
     assert not [text for text in [*texts, shown] if secret in text]
     conf = spark.sparkContext.getConf().getAll()

@@ -1,10 +1,12 @@
 """Columns follow from the mapping table; none is typed by hand."""
 
+import pickle
+
 import pytest
 
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
-from mqdssm.spark.columns import TYPES, Column, columns_of, element_of, enum_name
+from mqdssm.spark.columns import FRAME_TYPES, TYPES, UNREADABLE, Column, columns_of, enum_name, frame_type
 from mqdssm.tables import TABLES
 from mqdssm.tables.row import Access
 from mqdssm.tables.syntax import Kind
@@ -74,14 +76,83 @@ def test_unknown_and_repeated_columns_are_refused() -> None:
     ("name", "element"),
     [("queue", Queue), ("Queue", Queue), ("queue-manager", QueueManager), ("QUEUEMANAGER", QueueManager)],
 )
-def test_elements_by_both_names(name: str, element) -> None:
-    assert element_of(name) is element
+def test_types_by_both_names(name: str, element) -> None:
+    assert frame_type(name).element is element
 
 
-@pytest.mark.parametrize("name", ["", "machine", "ConnectedNetwork", "ldap"])
-def test_no_such_element(name: str) -> None:
-    with pytest.raises(ValueError, match="is no type: use one of enterprise, site"):
-        element_of(name)
+@pytest.mark.parametrize("name", ["", "machine", "ConnectedNetwork"])
+def test_no_such_type(name: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"is no type: use one of enterprise, site.*settings, computer, ldap"
+    ):
+        frame_type(name)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_frames_of_elements_have_its_attributes_first(name: str) -> None:
+    frame = FRAME_TYPES[name]
+    attributes = columns_of(TYPES[name])
+    assert frame.columns[: len(attributes)] == attributes
+    assert frame.ldap_class == TABLES[TYPES[name]].ldap_class
+    assert frame.columns[-1] == UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("name", "technical"),
+    [
+        ("queue", ["mSMQQueueNameExt", "OriginalIdentifier", "Unreadable"]),
+        ("queue-manager", ["OriginalIdentifier", "Unreadable"]),
+        ("site", ["Unreadable"]),
+        ("user", ["Unreadable"]),
+    ],
+)
+def test_technical_columns(name: str, technical: list[str]) -> None:
+    attributes = {row.adm for row in TABLES[TYPES[name]].rows}
+    names = [column.name for column in FRAME_TYPES[name].columns]
+    assert [name for name in names if name not in attributes] == technical
+
+
+def test_frames_of_what_is_no_element() -> None:
+    assert [column.name for column in FRAME_TYPES["settings"].columns] == [
+        "Identifier",
+        "FullPath",
+        "QueueManagerIdentifier",
+        "Services",
+        "RoutingServer",
+        "DirectoryServer",
+        "SupportingServer",
+        "OriginalIdentifier",
+        "Unreadable",
+    ]
+    assert [column.name for column in FRAME_TYPES["computer"].columns] == [
+        "Identifier",
+        "FullPath",
+        "Name",
+        "AccountName",
+        "DnsHostName",
+        "ServicePrincipalNames",
+        "Sid",
+        "OperatingSystemVersion",
+        "Unreadable",
+    ]
+    assert [column.name for column in FRAME_TYPES["ldap"].columns] == ["dn", "objectClass", "attributes"]
+
+
+def test_chosen_columns_of_a_frame() -> None:
+    frame = FRAME_TYPES["computer"]
+    assert [column.name for column in frame.select(["Sid", "Name"])] == ["Sid", "Name"]
+    assert frame.select() == frame.columns
+    with pytest.raises(ValueError, match="computer has no column 'Label'; it has Identifier"):
+        frame.select(["Label"])
+    with pytest.raises(ValueError, match="twice"):
+        frame.select(["Name", "Name"])
+    with pytest.raises(ValueError, match="cannot be read"):
+        FRAME_TYPES["queue-manager"].select(["ConnectedNetworkIdentifierList"])
+
+
+def test_frame_types_are_pickled_by_name() -> None:
+    for frame in FRAME_TYPES.values():
+        assert pickle.loads(pickle.dumps(frame)) is frame
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ import pickle
 
 import pytest
 
+from mqdssm.directory.filters import And, GreaterOrEqual, Substrings
 from mqdssm.errors import ConfigError
+from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.options import NAMES, SourceOptions
 
 SECRET = "s3cr3t-never-shown"
@@ -25,12 +27,22 @@ def test_everything_that_can_be_said_is_kept() -> None:
             tls="starttls",
             cafile="/etc/ca.pem",
             profile="openldap",
-            forest="true",
-            catalog="ldap://c ldaps://d",
+            filter=" (&(cn=a*)(mSMQQuota>=5)) ",
+            base="CN=Computers, DC=a",
+            numpartitions="4",
+            pagesize="500",
+            pushdown="True",
+            authentication="kerberos",
+            keytab="/etc/reader.keytab",
+            kerberoshost="dc1.contoso.test",
         )
     )
-    assert (parsed.forest, parsed.catalogs) == (True, ("ldap://c", "ldaps://d"))
-    assert parsed.object == "QueueManager"
+    assert parsed.object == "queue-manager"
+    assert parsed.filter == And((Substrings("cn", initial=b"a"), GreaterOrEqual("mSMQQuota", b"5")))
+    assert (parsed.base, parsed.numpartitions, parsed.pagesize) == ("CN=Computers,DC=a", 4, 500)
+    assert parsed.pushdown
+    assert (parsed.authentication, parsed.keytab) == ("kerberos", "/etc/reader.keytab")
+    assert parsed.kerberoshost == "dc1.contoso.test"
     assert [column.name for column in parsed.columns] == ["ComputerName", "Identifier"]
     assert parsed.urls == ("ldap://a", "ldaps://b")
     assert (parsed.user, parsed.credentialsfile, parsed.credentialsenv) == ("cn=reader", "/run/secret", None)
@@ -40,13 +52,21 @@ def test_everything_that_can_be_said_is_kept() -> None:
 def test_what_is_left_out_or_empty_has_a_default() -> None:
     parsed = SourceOptions.parse(options(user="", tls="", columns="", profile=""))
     assert (parsed.user, parsed.tls, parsed.cafile, parsed.profile) == (None, None, None, "auto")
-    assert (parsed.forest, parsed.catalogs) == (False, ())
     assert parsed.password() is None
+    assert (parsed.filter, parsed.base, parsed.numpartitions, parsed.pagesize) == (None, None, 1, 1000)
+    assert not parsed.pushdown
     assert "Pathname" in [column.name for column in parsed.columns]
 
 
+def test_raw_entries() -> None:
+    parsed = SourceOptions.parse(options(object="ldap", attributes="*, entryUUID;x-a"))
+    assert parsed.attributes == ("*", "entryUUID;x-a")
+    assert parsed.frame is FRAME_TYPES["ldap"]
+    assert SourceOptions.parse(options(object="LDAP")).attributes == ("*",)
+
+
 def test_names_in_any_case() -> None:
-    assert SourceOptions.parse({"URL": "ldap://a", "Object": "Site"}).object == "Site"
+    assert SourceOptions.parse({"URL": "ldap://a", "Object": "Site"}).object == "site"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +97,17 @@ def test_a_secret_in_the_url_is_refused_and_not_repeated() -> None:
         ({"tls": "maybe"}, "use one of ldaps, starttls, none"),
         ({"colums": "Label"}, "unknown option colums"),
         ({"credentialsfile": "a", "credentialsenv": "B"}, "exclude each other"),
+        ({"filter": "(cn=a"}, "'\\)' is missing"),
+        ({"filter": "cn=a"}, "'\\(' is missing"),
+        ({"base": "no DN"}, "no DN"),
+        ({"numpartitions": "0"}, "a number from 1 to 256"),
+        ({"numpartitions": "many"}, "a number from 1 to 256"),
+        ({"pagesize": "1000000"}, "a number from 1 to 100000"),
+        ({"pushdown": "yes"}, "use true or false"),
+        ({"authentication": "magic"}, "use one of simple, spnego"),
+        ({"attributes": "cn"}, "option attributes is for object ldap"),
+        ({"object": "ldap", "attributes": "c n"}, "no attribute description"),
+        ({"object": "ldap", "columns": "dn,cn"}, "ldap has no column 'cn'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, str], words: str) -> None:

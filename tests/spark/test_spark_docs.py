@@ -1,0 +1,32 @@
+"""The Spark examples of the documentation do what they say."""
+
+import re
+
+from source_tree import ROOT
+
+import mqdssm
+from mqdssm.spark.source import register
+
+EXAMPLE = re.compile(r"^```\{code-block\} python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_examples_of_the_pipelines_page(spark, enterprise, capsys) -> None:
+    examples = EXAMPLE.findall((ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8"))
+    assert examples
+    register(spark)
+    with enterprise.connect() as directory:
+        directory.create(mqdssm.Queue(pathname="web01\\shown", label="Orders", quota=999))
+    stand_ins = {
+        "ldaps://dc1.contoso.test": enterprise.server.url,
+        "cn=admin,dc=example,dc=com": enterprise.server.user,
+        "/run/secrets/reader": str(enterprise.password_file),
+        '.option("url"': f'.option("cafile", {enterprise.server.ca_file!r}).option("url"',
+    }
+    scope: dict[str, object] = {"spark": spark}
+    for example in examples:
+        for words, other in stand_ins.items():
+            example = example.replace(words, other)  # noqa: PLW2901
+        exec(compile(example, "docs/pipeline.md", "exec"), scope)
+    shown = capsys.readouterr().out
+    assert "web01\\shown" in shown
+    assert "web01\\orders" not in shown
