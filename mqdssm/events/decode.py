@@ -7,7 +7,7 @@ from typing import Any, Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
-from mqdssm.events.computed import UNSET, Source, Value, guid_of
+from mqdssm.events.computed import UNSET, Source, Value, computer_of, guid_of
 from mqdssm.events.needs import Found, Needs
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
@@ -179,7 +179,7 @@ class ElementDecoder:
             holder = "its computer" if on_computer else "the object"
             raise GenericDirectoryError(
                 f"{self._table.name}.{row.adm} cannot be read: {holder} has no {' or '.join(row.ldap)}",
-                dn=str(computer_of(dn, self._above)) if on_computer else dn,
+                dn=str(computer_of(dn, self._needs.above)) if on_computer else dn,
                 hint=self._session.profile.hidden_hint,
             )
         if row.missing is Missing.ERROR:
