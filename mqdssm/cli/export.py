@@ -106,7 +106,7 @@ def export(
             partitions=partitions,
             resume=resume,
             watch=watch,
-            **_access(run),
+            **access_of(run),
         )
     _tell(run, manifest, to)
 
@@ -130,7 +130,8 @@ def wanted_types(types: list[ExportType]) -> list[str]:
     return list(found)
 
 
-def _access(run: Run) -> dict[str, Any]:
+def access_of(run: Run) -> dict[str, Any]:
+    """How an export gets in, as `mqdssm.spark.export.export` takes it, but for the servers."""
     settings = run.loaded.settings
     access = run.access()
     access.pop("urls")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.export import access_of
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
@@ -110,12 +111,8 @@ def _validation(
         raise UsageProblem(
             "nothing to validate: name the folder of an export, --mqis, or a directory with --url"
         )
-    access = run.access()
-    urls = access.pop("urls")
     run.connection_options()  # what cannot be is refused before Java starts
-    if run.loaded.settings.authentication not in {None, "simple"}:
-        raise UsageProblem("validate logs in by a simple bind: leave --authentication out, and use TLS")
-    return validation(urls=urls, access=access, **chosen)
+    return validation(urls=run.loaded.settings.url, access=access_of(run), **chosen)
 
 
 def _print(run: Run, found: "Validation") -> None:

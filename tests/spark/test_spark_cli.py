@@ -41,13 +41,13 @@ def test_export_and_validate(spark, enterprise, login, tmp_path):
         "site": 2,
         "routing-link": 1,
         "user": 1,
-        "settings": 0,
+        "settings": 1,
         "computer": 2,
     }
     assert (folder / "manifest.json").is_file()
     fine = invoke("validate", str(folder))
     assert fine.stdout == "no findings\n"
-    assert re.search(r"^0 findings of \d+ rules about 10 objects$", fine.stderr, re.MULTILINE)
+    assert re.search(r"^0 findings of \d+ rules about 13 objects$", fine.stderr, re.MULTILINE)
     assert invoke("validate", str(folder), "-o", "json").stdout == ""
 
 

@@ -207,7 +207,7 @@ def test_raw_entries_with_a_filter(spark, enterprise) -> None:
 
 
 def test_settings_and_computers(spark, enterprise) -> None:
-    assert read(spark, "settings", **enterprise.options()).count() == 0
+    assert read(spark, "settings", **enterprise.options()).count() == 1
     names = read(spark, "computer", columns=["Name"], **enterprise.options()).orderBy("Name").collect()
     assert [row.Name for row in names] == ["web01", "web02"]
 
