@@ -104,9 +104,10 @@ def test_what_is_no_source_is_told_plainly(spark, enterprise, login, tmp_path):
     assert "cannot be read: No such file" in invoke("validate", str(folder), code=6).stderr
     manifest["types"]["machine"] = manifest["types"].pop("site")
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    assert "holds type machine, which this program does not know" in invoke(
-        "validate", str(folder), code=6
-    ).stderr
+    assert (
+        "holds type machine, which this program does not know"
+        in invoke("validate", str(folder), code=6).stderr
+    )
     assert "nothing to validate" in invoke("validate", code=2).stderr
     assert "name one source" in invoke("validate", str(folder), "--mqis", "x", code=2).stderr
     assert "name one source" in invoke("validate", str(folder), "--url", "ldap://x", code=2).stderr

@@ -71,7 +71,7 @@ RULES: Final[tuple[Rule, ...]] = (
         types=("queue",),
         attribute="Pathname",
         section="[MS-MQMQ] 2.1.1",
-        what="a queue name has 1 to 124 characters: no blank, control or non-ASCII one, none of \" + , ; \\",
+        what='a queue name has 1 to 124 characters: no blank, control or non-ASCII one, none of " + , ; \\',
         message="{Pathname} has a name that no version of MSMQ since 4.0 would make",
         bad=(
             f"(not (Pathname rlike r'{_LEGAL}') or (length(Pathname) > 124 and length({_NAME}) > 124))"
