@@ -1,4 +1,4 @@
-"""Write ldif/, docs/tables/ and docs/rules.md from the tables and rules, or with --check fail when they are stale."""
+"""Write ldif/, docs/tables/ and docs/rules.md from tables and rules; --check fails when they are stale."""
 
 import sys
 from pathlib import Path

@@ -29,6 +29,12 @@ PURPOSES: Final = (
     "log",
 )
 ENTERPRISE_SDDL: Final = "O:BAG:BAD:(A;;0x3000f;;;BA)(A;;0x20009;;;WD)"
+# the administrator of a private server has no SID, so that what he creates would have no owner (decision M41)
+OWNED_SDDL: Final = {
+    "Site": "O:BAG:BAD:(A;;0x20020;;;WD)(A;;0xf0037;;;BA)",
+    "QueueManager": "O:BAG:BAD:(A;;0x20020;;;WD)(A;;0xf00f7;;;BA)",
+    "Queue": "O:BAG:BAD:(A;;0x20024;;;WD)(A;;0xf003f;;;BA)",
+}
 ALIAS_TARGET: Final = r"DIRECT=OS:legacy.example.org\private$\orders"
 
 
@@ -54,6 +60,11 @@ class Made:
 
     def create(self, directory: "Directory", obj: "DirectoryObject") -> UUID:
         """Create an object, and remember what it was to be."""
+        sddl = OWNED_SDDL.get(obj.element_name)
+        if sddl is not None:
+            from mqdssm.wire.dtyp import SecurityDescriptor
+
+            setattr(obj, obj.field_name("Security"), bytes(SecurityDescriptor.from_sddl(sddl)))
         identifier = directory.create(obj)
         self.objects[identifier] = obj
         return identifier
@@ -151,7 +162,9 @@ def compared(directory: "Directory", made: Made) -> str:
         if found is None:
             lost += 1
             continue
-        fields = [wanted.field_name(name) for name in wanted.populated]
+        # of a queue manager's descriptor only the owner counts ([MS-MQDSSM] 3.1.6.1.1.8)
+        computed = {"Security"} if wanted.element_name == "QueueManager" else set()
+        fields = [wanted.field_name(name) for name in wanted.populated if name not in computed]
         attributes += len(fields)
         different += sum(getattr(found, name) != getattr(wanted, name) for name in fields)
     count = len(made.objects)

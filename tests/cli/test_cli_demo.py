@@ -14,7 +14,7 @@ def test_what_it_claims_is_so(alone, tmp_path):
     assert "3 sites, 3 links" in text
     assert "20 queue managers, 3 of them routing servers" in text
     assert "200 queues, each with a GUID" in text
-    assert "226 created, 226 read, 0 lost; of 1735 attributes 0 differ" in text
+    assert "226 created, 226 read, 0 lost; of 1938 attributes 0 differ" in text
     assert "DIRECT=OS:legacy.example.org" in text
     assert sum(one.startswith("PUBLIC=") for one in told) == 4
     assert "cn=berlin08,cn=Servers,cn=Oslo" in text

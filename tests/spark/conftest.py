@@ -9,6 +9,7 @@ import pytest
 
 import mqdssm
 from mqdssm.testing.openldap import OpenLdapServer
+from mqdssm.wire.dtyp import SecurityDescriptor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +81,11 @@ def enterprise(tmp_path) -> Iterator[Enterprise]:
 
 
 def fill(server: OpenLdapServer, directory: "Directory") -> None:
-    paris, oslo = (directory.create(mqdssm.Site(name=name)) for name in ("Paris", "Oslo"))
+    # the administrator has no SID: what he creates would have no owner (decision M41)
+    owned = SecurityDescriptor.from_sddl("O:BAG:BAD:(A;;0x20024;;;WD)(A;;0xf003f;;;BA)")
+    paris, oslo = (
+        directory.create(mqdssm.Site(name=name, security=bytes(owned))) for name in ("Paris", "Oslo")
+    )
     directory.create(mqdssm.RoutingLink(site1_identifier=paris, site2_identifier=oslo, actual_cost=7))
     server.add_user("ann")
     gates = []
@@ -91,6 +96,8 @@ def fill(server: OpenLdapServer, directory: "Directory") -> None:
             site_identifier_list=sites,
             out_routing_server_identifier_list=gates,
             operating_system_type=mqdssm.OperatingSystemType.WIN_SERVER,
+            routing_server=not gates,
+            security=bytes(owned),
         )
         gates.append(directory.create(machine))
     for n, level in enumerate(mqdssm.PrivacyLevel):
@@ -100,6 +107,7 @@ def fill(server: OpenLdapServer, directory: "Directory") -> None:
                 label=f"Größe {n}",
                 quota=2**32 - 1 - n,
                 privacy_level=level,
+                security=bytes(owned),
             )
         )
     (only,) = directory.search(mqdssm.Enterprise)

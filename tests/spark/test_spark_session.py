@@ -17,11 +17,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 PROGRAM = """
 import sys
 from mqdssm.spark.export import export
-from mqdssm.spark.validate import validate
+from mqdssm.spark.validate import validation
 
 manifest = export(sys.argv[1], ["queue"], sys.argv[2])
-result = validate(sys.argv[2])
-print(manifest.types["queue"].rows, len(result.findings), manifest.started.tzname())
+with validation(sys.argv[2]) as found:
+    print(manifest.types["queue"].rows, found.summary.count, manifest.started.tzname())
 """
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rules_world import MADE, NOW, World, guid, link, machine, queue, site, sound, source, tables, user
+from source_tree import ROOT
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.findings import Findings
@@ -26,6 +27,7 @@ from mqdssm.spark.rules import (
     Unequal,
     Wrong,
 )
+from mqdssm.spark.rules.own import load
 from mqdssm.spark.sarif import sarif
 from mqdssm.spark.translate import translate
 from mqdssm.spark.validate import Validation, checked
@@ -271,6 +273,18 @@ def test_own_rules_are_any_spark_sql(spark, tmp_path) -> None:
         first = told(found)[0]
     assert (first.rule, first.guid) == ("own", guid(61))
     assert first.message.startswith("it's Größe 61: 2026-01-01T00:00:00Z, WEB01\\A-NAME-THAT")
+
+
+def test_the_documented_own_rule(spark, tmp_path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text((ROOT / "docs/validation.md").read_text().partition("```toml\n")[2].partition("```")[0])
+    world = sound()
+    world["queue"][0]["Label"] = "ABC: orders"
+    where = source(tmp_path, tables(world))
+    with checked(spark, where, (), own=load(file, RULES).own) as found:
+        findings = told(found)
+    assert [one.guid for one in findings] == [guid(61), guid(63), guid(62)]
+    assert findings[1].message == rf"the label of paris01\{'x' * 124} is Größe 63"
 
 
 def test_more_own_rules_than_one_projection_takes(spark, tmp_path) -> None:

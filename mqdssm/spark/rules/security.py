@@ -35,7 +35,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _descriptor(
         "security-parses", "error", "[MS-DTYP] 2.4.6", "security descriptors can be decoded", decodes=True
     ),
-    _descriptor("security-owner", "error", "[MS-DTYP] 2.4.6", "a security descriptor has an owner"),
+    _descriptor("security-owner", "warning", "[MS-DTYP] 2.4.6", "a security descriptor has an owner"),
     _descriptor(
         "security-dacl",
         "error",

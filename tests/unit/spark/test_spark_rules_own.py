@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from source_tree import ROOT
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.rules import RULES, Wrong
@@ -31,6 +32,19 @@ def test_a_rule_of_ones_own(tmp_path) -> None:
     (rule,) = found.own
     assert isinstance(rule, Wrong)
     assert (rule.id, rule.types, rule.attribute, rule.section) == ("label-required", ("queue",), "Label", "")
+
+
+def documented() -> str:
+    """The example of docs/validation.md."""
+    text = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    return text.partition("```toml\n")[2].partition("```")[0]
+
+
+def test_the_documented_example(tmp_path) -> None:
+    found = loaded(tmp_path, documented())
+    assert [rule.id for rule in found.own] == ["label-names-team"]
+    assert len(found.rules) == len(RULES) - 1
+    assert next(rule for rule in found.rules if rule.id == "queue-name-form").severity == "info"
 
 
 def test_severities_and_switching_off(tmp_path) -> None:

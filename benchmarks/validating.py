@@ -1,0 +1,250 @@
+"""Validation of queues in Parquet files: [validate], [validate-growth].
+
+The yardstick checks the same queues by the same rules, row by row with a pydantic model, as a program of a
+few lines does: descriptors are decoded once for each distinct one there, too.
+"""
+
+import re
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+
+from benchmarks.harness import Goal, Outcome, Timing, interleaved, timed
+from benchmarks.world import World
+from mqdssm.spark.arrow import arrow_schema
+from mqdssm.spark.datasets import dataset
+from mqdssm.spark.rules import examiners
+from mqdssm.spark.rules.vocabulary import FRAMES
+from mqdssm.spark.session import spark_session
+from mqdssm.spark.validate import checked
+from mqdssm.spark.validate_sources import Source
+from mqdssm.wire.acl import allow
+from mqdssm.wire.dtyp import SecurityDescriptor
+from mqdssm.wire.masks import QueueAccess
+from mqdssm.wire.sid import EVERYONE, Sid
+
+QUEUES: Final = 1_000_000
+PER_MACHINE: Final = 50
+OWNERS: Final = 500
+"""Distinct security descriptors."""
+SLICE: Final = 50_000
+"""Queues that the yardstick checks; its time for all of them follows."""
+QUICK: Final = 20
+"""By this the sizes are divided for a quick look."""
+NOW: Final = datetime(2026, 6, 1, tzinfo=UTC)
+ROOT: Final = "CN=Computers,DC=example,DC=com"
+
+VALIDATE: Final = Goal(
+    name="validate",
+    title="all rules over 1,000,000 queues and 20,000 queue managers in Parquet files",
+    against="the same rules of queues as a per-row pydantic loop",
+    goal=10,
+    direction="at_least",
+)
+GROWTH: Final = Goal(
+    name="validate-growth",
+    title="time for an object among 100,000 objects",
+    against="among 10,000 objects",
+    goal=1.2,
+    direction="at_most",
+    quantity="time",
+)
+
+
+class Queue(BaseModel):
+    """A queue with the rules that one row shows."""
+
+    Identifier: Annotated[str, Field(pattern=r"^[0-9a-f-]{36}$")]
+    Label: Annotated[str | None, Field(max_length=124)]
+    CreateTime: datetime
+    ModifyTime: datetime
+    Pathname: str
+    Type: Annotated[str | None, Field(min_length=36, max_length=36)]
+    Quota: Annotated[int | None, Field(ge=0, lt=2**32)]
+    JournalQuota: Annotated[int | None, Field(ge=0, lt=2**32)]
+    BasePriority: Annotated[int | None, Field(ge=-32768, le=32767)]
+    PrivacyLevel: Annotated[str | None, Field(pattern="^(None|Optional|Body)$")]
+    MulticastAddress: str | None
+    Security: Annotated[bytes, Field(min_length=1, max_length=132_096)]
+    FullPath: str
+
+    @field_validator("Pathname")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        name = value.rpartition("\\")[2]
+        if _PRIVATE.match(value) or not _LEGAL.match(value) or len(name) > 124:
+            raise ValueError("path name")
+        return value
+
+    @field_validator("MulticastAddress")
+    @classmethod
+    def _multicast(cls, value: str | None) -> str | None:
+        if value and not _MULTICAST.match(value):
+            raise ValueError("multicast address")
+        return value
+
+    @field_validator("FullPath")
+    @classmethod
+    def _place(cls, value: str) -> str:
+        if "\\0ADEL:" in value or "\\0ACNF:" in value:
+            raise ValueError("renamed")
+        return value
+
+    @model_validator(mode="after")
+    def _times(self) -> "Queue":
+        if self.ModifyTime < self.CreateTime:
+            raise ValueError("times")
+        return self
+
+
+_PRIVATE: Final = re.compile(r"^[^\\]+\\private\$\\", re.IGNORECASE)
+_LEGAL: Final = re.compile(r"^[^\\]+\\(?:private\$\\)?[!#-*\-./0-9:<-\[\]-\x7e]+\Z", re.IGNORECASE)
+_MULTICAST: Final = re.compile(r"^(?:22[4-9]|23[0-9])(?:\.[0-9]{1,3}){3}:[0-9]{1,5}\Z")
+_PARENT: Final = re.compile(r"^(?:[^,\\]|\\.)*,")
+
+
+def machines(count: int) -> pa.Table:
+    """Queue managers."""
+    rows = [
+        {
+            "Identifier": str(uuid.UUID(int=2**64 + number)),
+            "ComputerName": f"pc{number}",
+            "OperatingSystemType": "WinServer",
+            "CreateTime": NOW,
+            "ModifyTime": NOW,
+            "FullPath": f"CN=msmq,CN=pc{number},{ROOT}",
+            "SiteIdentifierList": [str(uuid.UUID(int=1))],
+            "Security": _descriptor(number),
+        }
+        for number in range(count)
+    ]
+    return pa.Table.from_pylist(rows, arrow_schema(FRAMES["queue-manager"]))
+
+
+def queues(first: int, count: int) -> pa.Table:
+    """Queues, of which one in 10,000 has a quota that cannot be."""
+    rows = [
+        {
+            "Identifier": str(uuid.UUID(int=2**96 + number * 7919)),
+            "Label": f"Queue number {number}",
+            "CreateTime": NOW,
+            "ModifyTime": NOW,
+            "Type": str(uuid.UUID(int=number % 5)),
+            "Pathname": f"pc{number // PER_MACHINE}\\queue{number}",
+            "Journaling": number % 2 == 0,
+            "Quota": -1 if number % 10_000 == 9999 else 10_000 + number,
+            "JournalQuota": 5000,
+            "Authentication": False,
+            "PrivacyLevel": "Optional",
+            "Transactional": number % 5 == 0,
+            "MulticastAddress": "234.1.1.1:8001" if number % 3 == 0 else "",
+            "Security": _descriptor(number),
+            "BasePriority": number % 7,
+            "FullPath": f"CN=queue{number},CN=msmq,CN=pc{number // PER_MACHINE},{ROOT}",
+        }
+        for number in range(first, first + count)
+    ]
+    return pa.Table.from_pylist(rows, arrow_schema(FRAMES["queue"]))
+
+
+def _descriptor(number: int) -> bytes:
+    owner = Sid(f"S-1-5-21-1-2-3-{1000 + number % OWNERS}")
+    aces = [allow(EVERYONE, QueueAccess.GENERIC_WRITE), allow(owner, QueueAccess.GENERIC_ALL)]
+    return bytes(SecurityDescriptor.build(owner=owner, dacl=aces))
+
+
+@contextmanager
+def source(count: int) -> Iterator[Source]:
+    """Files of so many queues and their queue managers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with pq.ParquetWriter(
+            folder / "queue.parquet", arrow_schema(FRAMES["queue"]), compression="none"
+        ) as file:
+            for first in range(0, count, SLICE):
+                file.write_table(queues(first, min(SLICE, count - first)))
+        pq.write_table(machines(count // PER_MACHINE + 1), folder / "queue-manager.parquet")
+        sets = {one: dataset(one, [folder / f"{one}.parquet"]) for one in ("queue", "queue-manager")}
+        yield Source("bench", sets)
+
+
+def by_rows(path: str, count: int, parents: frozenset[str]) -> int:
+    """The yardstick: all rules of queues, row by row; gives how many queues are wrong."""
+    wrong = 0
+    guids: Counter[str] = Counter()
+    names: Counter[str] = Counter()
+    judged: dict[bytes, bool] = {}
+    seen = 0
+    for batch in pq.ParquetFile(path).iter_batches(batch_size=10_000):
+        for row in batch.to_pylist():
+            seen += 1
+            wrong += _is_wrong(row, parents, judged)
+            guids[row["Identifier"]] += 1
+            names[row["Pathname"].lower()] += 1
+        if seen >= count:
+            break
+    return wrong + sum(n > 1 for n in guids.values()) + sum(n > 1 for n in names.values())
+
+
+def _is_wrong(row: dict[str, Any], parents: frozenset[str], judged: dict[bytes, bool]) -> bool:
+    try:
+        queue = Queue(**row)
+    except ValidationError:
+        return True
+    image = queue.Security
+    if image not in judged:
+        judged[image] = bool(list(examiners.descriptor(examiners.Case("queue", (image,), NOW))))
+    return judged[image] or _PARENT.sub("", queue.FullPath, count=1).lower() not in parents
+
+
+def validate(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has files of its own
+    count = QUEUES // QUICK if quick else QUEUES
+    part = min(SLICE, count)
+    with source(count) as made, spark_session("mqdssm bench") as spark:
+        parents = frozenset(
+            one.lower() for one in made.sets["queue-manager"].table(["FullPath"])["FullPath"].to_pylist()
+        )
+        path = made.sets["queue"].paths[0]
+
+        def ours() -> None:
+            with checked(spark, made, now=NOW) as found:
+                counts = {rule.id: rule.count for rule in found.summary.rules}
+            if counts["queue-quota-range"] != count // 10_000:
+                raise AssertionError(f"{counts}: this is no measurement")
+
+        def theirs() -> None:
+            if by_rows(path, part, parents) != part // 10_000:
+                raise AssertionError("the yardstick found something else: this is no measurement")
+
+        timing = interleaved(ours, theirs, 3 if quick else 7, warm=2)
+    whole = tuple(seconds * count / part for seconds in timing.theirs)
+    return Timing(timing.ours, whole).speed(VALIDATE, count, "objects")
+
+
+def growth(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as above
+    sizes = (10_000, 100_000)
+    rounds = 2 if quick else 5
+    seconds: dict[int, list[float]] = {size: [] for size in sizes}
+    with spark_session("mqdssm bench") as spark:
+        for size in sizes:
+            with source(size) as made:
+
+                def run(made: Source = made) -> None:
+                    with checked(spark, made, now=NOW):
+                        pass
+
+                run()
+                seconds[size] += [timed(run) / size for _ in range(rounds)]
+    return Timing(tuple(seconds[sizes[1]]), tuple(seconds[sizes[0]])).duration(GROWTH)
+
+
+ROWS: Final = {VALIDATE: validate, GROWTH: growth}

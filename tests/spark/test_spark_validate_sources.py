@@ -1,0 +1,85 @@
+"""Sources of validation that are no export: a directory's schema, data frames, MQIS tables."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from rules_world import NOW, guid, queue, sound, tables
+
+from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.session import Session
+from mqdssm.errors import ConfigError
+from mqdssm.spark.rules import RULES
+from mqdssm.spark.validate import checked, validation
+from mqdssm.spark.validate_sources import Source, frames_source, schema_drift
+from mqdssm.testing import OpenLdapServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@pytest.mark.server
+def test_a_server_whose_schema_is_another_one_has_drifted(spark) -> None:
+    with OpenLdapServer(durable=False) as server:
+        lose_an_attribute(server)
+        options = ConnectionOptions.of(
+            urls=server.url, user=server.user, password=server.password, ca_file=server.ca_file
+        )
+        with Session.open(options) as session:
+            drift = tuple(schema_drift(session))
+    assert drift
+    assert {(one.rule, one.type, one.guid) for one in drift} == {("schema-drift", "directory", None)}
+    assert any("mSMQCost" in one.message for one in drift)
+    with checked(spark, Source("a server", {}, is_directory=True, findings=drift), now=NOW) as found:
+        assert {one.message for one in found.findings} == {one.message for one in drift}
+    others = [rule for rule in RULES if rule.id != "schema-drift"]
+    with checked(spark, Source("a server", {}, is_directory=True, findings=drift), others, now=NOW) as found:
+        assert found.summary.count == 0
+
+
+def lose_an_attribute(server: OpenLdapServer) -> None:
+    """Take an attribute away from the schema that the server reads when it starts."""
+    server.stop()
+    (schema,) = Path(server.folder).rglob("msmq.schema")
+    text = schema.read_text()
+    schema.write_text(text.replace("'mSMQCost'", "'mSMQPrice'").replace(" mSMQCost ", " mSMQPrice "))
+    assert schema.read_text() != text
+    server.start()
+
+
+def without_dns(spark):
+    """Frames as MQIS tables give them: no DN, nothing technical."""
+    world = sound()
+    world["queue"].append(queue(80, "gone", "q"))
+    del world["settings"], world["computer"]
+    absent = {"FullPath", "mSMQQueueNameExt", "OriginalIdentifier", "StoredSecurity", "Unreadable"}
+    return {
+        name: spark.createDataFrame(table.select([one for one in table.column_names if one not in absent]))
+        for name, table in tables(world).items()
+    }
+
+
+def test_data_frames_without_dns(spark) -> None:
+    with frames_source(without_dns(spark), "frames") as source, checked(spark, source, now=NOW) as found:
+        ((one),) = found.findings
+        assert source.name == "frames"
+    assert (one.rule, one.dn, one.guid) == ("queue-manager-exists", None, guid(80))
+
+
+def test_mqis_tables(spark, monkeypatch, tmp_path) -> None:
+    """By the signature that reading MQIS tables has."""
+    made = ModuleType("mqdssm.spark.mqis")
+    made.mqis_frames = lambda session, folder: without_dns(session) if folder == tmp_path else {}
+    monkeypatch.setitem(sys.modules, "mqdssm.spark.mqis", made)
+    with validation(mqis=tmp_path, now=NOW) as found:
+        assert found.summary.source == str(tmp_path)
+        assert [one.guid for one in found.findings] == [guid(80)]
+
+
+def test_a_frame_of_an_unknown_type_is_refused(spark) -> None:
+    frame = spark.range(1)
+    with (
+        pytest.raises(ConfigError, match="frames holds type machine"),
+        frames_source({"machine": frame}, "frames"),
+    ):
+        pass
