@@ -1,7 +1,6 @@
 """``mqdssm validate``: rules over an export, a directory or MQIS tables."""
 
 import dataclasses
-import importlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -70,17 +69,19 @@ def validate(
 
     Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
     """
+    from mqdssm.spark.report import check_page, write_report
     from mqdssm.spark.rules import RULES
     from mqdssm.spark.rules.own import RuleFile, load
 
     with usage_problems():
+        if report is not None:
+            check_page(report)  # before hours of work
         chosen = RuleFile(RULES, ()) if rules is None else load(rules, RULES)
     if list_rules:
         return _list(run, [*chosen.rules, *chosen.own])
     with run.output.progress("validating", counted=False), _validation(run, folder, mqis, chosen) as found:
         if report is not None:
-            writer: Any = importlib.import_module("mqdssm.spark.report")
-            writer.write_report(report, found.summary)
+            write_report(report, found.summary, found.findings, found.sets)
         _print(run, found)
         bad = found.summary.reaches(fail_on.value)
     return ExitCode.FINDINGS if bad else ExitCode.FINE

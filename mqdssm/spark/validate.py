@@ -28,6 +28,7 @@ from mqdssm.spark.session import check_spark, spark_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from mqdssm.spark.datasets import Dataset
     from mqdssm.spark.validate_sources import Source
 
 BRIEF_ROWS_MAX: Final = 200_000  # below that the JVM's start is most of the time
@@ -43,10 +44,12 @@ class Validation:
     Attributes:
         summary: in short.
         findings: all of them, sorted; the files are there until the validation is left.
+        sets: the types that were validated, as long.
     """
 
     summary: Summary
     findings: Findings
+    sets: "Mapping[str, Dataset]"
 
 
 @contextlib.contextmanager
@@ -138,7 +141,7 @@ def checked(
             skipped=skipped,
             versions=_versions(),
         )
-        yield Validation(summary, found)
+        yield Validation(summary, found, source.sets)
 
 
 def choose(

@@ -185,4 +185,4 @@ class TestOverTls:
             )
         assert acceptor.accepted == [same]
         refused = "the channel binding was missing or wrong" in str(caught.value)
-        assert refused is not same
+        assert refused is not same, str(caught.value)

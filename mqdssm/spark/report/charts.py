@@ -1,0 +1,91 @@
+"""Bars: a name, a length, a number."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+BARS_MAX: Final = 25
+"""Bars of a chart; the table below it has the rest."""
+NAME_WIDTH: Final = 250.0
+NUMBER_WIDTH: Final = 80.0
+WIDTH: Final = 860.0
+ROW: Final = 22.0
+SHORTEST: Final = 2.0  # pixels, so that one among a hundred thousand is seen
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a bar, in one colour."""
+
+    x: float
+    width: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One line of a chart."""
+
+    name: str
+    href: str
+    y: float
+    segments: tuple[Segment, ...]
+    total: int
+    end: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Bars, the longest first.
+
+    Attributes:
+        id: for anchors.
+        title: what it shows.
+        bars: the lines.
+        height: pixels.
+        left_out: lines that are not shown.
+    """
+
+    id: str
+    title: str
+    bars: tuple[Bar, ...]
+    height: float
+    left_out: int
+
+
+def chart(
+    name: str,
+    title: str,
+    rows: Iterable[tuple[str, str, Mapping[str, int]]],
+    kinds: Sequence[tuple[str, str]],
+    bars_max: int = BARS_MAX,
+) -> Chart | None:
+    """Make a chart of numbers.
+
+    Args:
+        name: for anchors.
+        title: what it shows.
+        rows: name of a line, where it leads to (or empty), and its numbers by kind.
+        kinds: kinds in their order from left to right, and how people call them; the kind is the colour.
+        bars_max: lines that are shown.
+
+    Returns:
+        The chart; None if all numbers are 0.
+    """
+    totals = [(label, href, counts, sum(counts.values())) for label, href, counts in rows]
+    wanted = sorted((row for row in totals if row[3]), key=lambda row: (-row[3], row[0]))
+    if not wanted:
+        return None
+    scale = (WIDTH - NAME_WIDTH - NUMBER_WIDTH) / wanted[0][3]
+    bars = []
+    for number, (label, href, counts, total) in enumerate(wanted[:bars_max]):
+        segments, x = [], NAME_WIDTH
+        for kind, _ in kinds:
+            if counts.get(kind, 0):
+                width = max(SHORTEST, counts[kind] * scale)
+                segments.append(Segment(round(x, 1), round(width, 1), kind))
+                x += width
+        words = ", ".join(f"{counts[kind]:,} {called}" for kind, called in kinds if counts.get(kind, 0))
+        bars.append(Bar(label, href, ROW * number, tuple(segments), total, round(x + 6, 1), words))
+    return Chart(name, title, tuple(bars), ROW * len(bars), max(len(wanted) - bars_max, 0))
