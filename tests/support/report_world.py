@@ -85,7 +85,7 @@ def enterprise(folder: Path, sites: int = 120, machines: int = 2000, seed: int =
 def findings_of(count: int, seed: int = 1, hostile: str = "") -> list[Finding]:
     """Findings of many rules, few of which have most."""
     chance = random.Random(seed)
-    ids = {rule.id: rule for rule in RULES}
+    ids = {rule.id: rule for rule in RULES if rule.id != "schema-drift"}  # which is about servers
     rules = list(ids.values())
     chance.shuffle(rules)
     found = []

@@ -154,9 +154,9 @@ class Inventory:
                 }
 
     def people(self) -> Iterator[Record]:
-        """Owners, and who else may do something: those with most queues first."""
+        """Owners, and who else may do something: first those who have to do with most objects."""
         found = self._found.people
-        for sid in sorted(found, key=lambda one: (-found[one]["OwnsQueues"], -found[one]["Receive"], one)):
+        for sid in sorted(found, key=lambda one: (-max(found[one].values()), one)):
             yield {
                 "Sid": sid,
                 "Name": self._names.get(sid),

@@ -33,7 +33,7 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
         ConfigError: jinja2 is missing, or the file cannot be written.
     """
     check_page(path)
-    rules = {rule.id: rule for rule in problem_rules()}
+    rules = {rule.id: rule for rule in reversed(problem_rules())}  # of several parts the first
     counts = Counter(one.rule for one in inventory.problems)
     sites = list(inventory.sites())
     people = list(itertools.islice(inventory.people(), PEOPLE_MAX + 1))
