@@ -12,7 +12,7 @@ LOOSE := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --al
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test python demo test test-fast soak test-containers test-fresh lint format conformance bench schema docs lock clean
+.PHONY: help setup setup-test python demo test test-fast soak test-browser test-containers test-fresh lint format conformance bench schema docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,10 @@ test-fast: python ## the tests that need no server, in under 30 seconds
 
 soak: setup-test ## the tests that take long
 	MQDSSM_TEST_PROFILE=soak $(PYTEST) -m soak --timeout 1800 $(ARGS)
+
+test-browser: ## reports in a real browser: installs Chromium where it may
+	@bash .ci/setup browser
+	$(PYTEST) tests/browser --timeout 600 $(ARGS)
 
 test-containers: setup-test ## build the container images and test them with a real engine
 	@bash .ci/test-containers

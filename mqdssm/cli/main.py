@@ -29,6 +29,7 @@ MODULES: Final = {
     "generate": "mqdssm.cli.generate",
     "export": "mqdssm.cli.export",
     "validate": "mqdssm.cli.validate",
+    "inventory": "mqdssm.cli.inventory",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""

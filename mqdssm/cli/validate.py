@@ -98,22 +98,37 @@ def _validation(
     from mqdssm.spark.session import check_spark
     from mqdssm.spark.validate import validation
 
-    chosen: dict[str, Any] = {"rules": rules.rules, "own": rules.own}
+    source = source_of(run, folder, mqis, doing="validate")
+    check_spark()
+    return validation(rules=rules.rules, own=rules.own, **source)
+
+
+def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -> dict[str, Any]:
+    """The one source that was named, as `mqdssm.spark.validate.validation` takes it.
+
+    Args:
+        run: the run of the command.
+        folder: of an export.
+        mqis: a folder of MQIS tables.
+        doing: what the command does with it, for messages.
+
+    Raises:
+        UsageProblem: none or several were named.
+    """
     if folder is not None and mqis is not None:
         raise UsageProblem("name one source: the folder of an export, or --mqis")
     if (folder is not None or mqis is not None) and (run.given.url or run.given.connection):
         raise UsageProblem("name one source: a folder, or a directory with --url or --connection")
-    check_spark()
     if folder is not None:
-        return validation(folder, **chosen)
+        return {"export": folder}
     if mqis is not None:
-        return validation(mqis=mqis, **chosen)
+        return {"mqis": mqis}
     if not run.loaded.settings.url:
         raise UsageProblem(
-            "nothing to validate: name the folder of an export, --mqis, or a directory with --url"
+            f"nothing to {doing}: name the folder of an export, --mqis, or a directory with --url"
         )
     run.connection_options()  # what cannot be is refused before Java starts
-    return validation(urls=run.loaded.settings.url, access=access_of(run), **chosen)
+    return {"urls": run.loaded.settings.url, "access": access_of(run)}
 
 
 def _print(run: Run, found: "Validation") -> None:

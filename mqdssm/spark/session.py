@@ -106,10 +106,19 @@ def check_spark() -> None:
     Raises:
         ConfigError: what is missing and how to install it.
     """
+    check_packages()
+    find_java()
+
+
+def check_packages() -> None:
+    """Check that the packages of the pipeline are there: all that is needed where Spark is not started.
+
+    Raises:
+        ConfigError: what is missing and how to install it.
+    """
     for package in ("pyspark", "pyarrow", "pandas", "sqlglot"):
         if importlib.util.find_spec(package) is None:
             raise ConfigError(f"this needs the Python package {package}: pip install 'mqdssm[spark]'")
-    find_java()
 
 
 @contextlib.contextmanager

@@ -6,12 +6,29 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rules_world import guid, link, machine, machine_dn, site, site_dn, source, tables
+from rules_world import (
+    World,
+    computer,
+    descriptor,
+    guid,
+    link,
+    machine,
+    machine_dn,
+    queue,
+    site,
+    site_dn,
+    source,
+    tables,
+    user,
+)
 
 from mqdssm.spark.datasets import Dataset
 from mqdssm.spark.findings import Findings, RuleResult, Skipped, Summary
 from mqdssm.spark.rules import RULES, Finding
 from mqdssm.spark.scan import SCHEMA
+from mqdssm.wire.acl import allow
+from mqdssm.wire.masks import QueueAccess
+from mqdssm.wire.sid import EVERYONE, Sid
 
 STARTED = datetime(2026, 3, 1, 8, 15, tzinfo=UTC)
 CITIES = (
@@ -34,7 +51,7 @@ def names(count: int) -> list[str]:
     return [f"{CITIES[n % len(CITIES)]}{PLACES[n // len(CITIES) % len(PLACES)]}" for n in range(count)]
 
 
-def enterprise(folder: Path, sites: int = 120, machines: int = 2000, seed: int = 1) -> dict[str, Dataset]:
+def world_of(sites: int = 120, machines: int = 2000, seed: int = 1) -> World:
     """Hubs, branches below them, a few rings, some islands."""
     chance = random.Random(seed)
     called = names(sites)
@@ -57,14 +74,18 @@ def enterprise(folder: Path, sites: int = 120, machines: int = 2000, seed: int =
         machine(20_000 + n, f"srv{n:05}", [1000 + min(int(chance.expovariate(6 / sites)), sites - 1)])
         for n in range(machines)
     ]
-    world = {"site": rows, "routing-link": links, "queue-manager": rows_of_machines}
-    return dict(source(folder, tables(world)).sets)
+    return {"site": rows, "routing-link": links, "queue-manager": rows_of_machines}
+
+
+def enterprise(folder: Path, sites: int = 120, machines: int = 2000, seed: int = 1) -> dict[str, Dataset]:
+    """The files of an enterprise."""
+    return dict(source(folder, tables(world_of(sites, machines, seed))).sets)
 
 
 def findings_of(count: int, seed: int = 1, hostile: str = "") -> list[Finding]:
     """Findings of many rules, few of which have most."""
     chance = random.Random(seed)
-    ids = {rule.id: rule for rule in RULES}
+    ids = {rule.id: rule for rule in RULES if rule.id != "schema-drift"}  # which is about servers
     rules = list(ids.values())
     chance.shuffle(rules)
     found = []
@@ -119,3 +140,32 @@ def summary_of(findings: Findings, sets: dict[str, Dataset], name: str = "export
         skipped=(Skipped("schema-drift", "the source is no directory"),),
         versions={"mqdssm": "0.1.0", "python": "3.13.1", "pyspark": "4.3.0", "pyarrow": "26.0.1"},
     )
+
+
+def with_queues(world: World, count: int, seed: int = 1) -> World:
+    """Add queues to the machines of an enterprise, with owners and rights as people leave them."""
+    chance = random.Random(seed)
+    owners = [Sid(f"S-1-5-21-1-2-3-{1000 + n}") for n in range(40)]
+    images = [
+        descriptor(allow(EVERYONE, mask), allow(owner, QueueAccess.GENERIC_ALL), owner=owner)
+        for owner in owners
+        for mask in (QueueAccess.GENERIC_WRITE, QueueAccess.GENERIC_READ)
+    ]
+    machines = world["queue-manager"]
+    world["queue"] = [
+        queue(
+            100_000 + n,
+            f"gone{n}" if n % 500 == 7 else str(chance.choice(machines)["ComputerName"]),
+            f"orders-{n}",
+            Security=chance.choice(images) if n % 333 else None,
+            Transactional=n % 3 == 0,
+            Quota=chance.choice([2**32 - 1, 1024, 65536]),
+        )
+        for n in range(count)
+    ]
+    world["computer"] = [
+        computer(50_000 + n, str(one["ComputerName"])) for n, one in enumerate(machines) if n % 97
+    ]
+    world["user"] = [user(1000 + n, f"Person {n}") for n in range(30)]
+    machines.append(machines[3] | {"ComputerName": "clone", "FullPath": machine_dn("clone")})
+    return world

@@ -19,6 +19,7 @@ from mqdssm.errors import ConfigError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 CELL_CHARS_MAX: Final = 240
 """Characters of a value that are shown."""
@@ -92,6 +93,13 @@ def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
+def dn(value: object) -> "Markup":
+    """A DN as a page shows it: lines break behind its commas, where they can."""
+    from markupsafe import Markup, escape
+
+    return Markup(",<wbr>").join(escape(piece) for piece in shown(value).split(","))
+
+
 def moment(value: datetime) -> str:
     """A time as a page shows it."""
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -110,7 +118,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"shown": shown, "moment": moment, "number": "{:,}".format}
+    made.filters |= {"shown": shown, "dn": dn, "moment": moment, "number": "{:,}".format}
     return made
 
 

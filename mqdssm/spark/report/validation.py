@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.spark.report.charts import chart
-from mqdssm.spark.report.page import check_page, shown, write_page
+from mqdssm.spark.report.page import check_page, dn, shown, write_page
 from mqdssm.spark.report.picture import picture_of, words
 from mqdssm.spark.report.tally import Counts, Tally, added, tally, worst
 from mqdssm.spark.report.topology import Topology, topology_of
@@ -116,8 +116,9 @@ def samples_shown(rules: "Sequence[RuleResult]") -> int:
 def _bytes(finding: Finding) -> int:
     from markupsafe import escape
 
-    texts = (finding.type, finding.dn or "", finding.guid or "", finding.attribute, finding.message)
-    return MARKUP_BYTES + sum(len(escape(shown(text)).encode("utf-8", "replace")) for text in texts)
+    texts = (finding.type, finding.guid, finding.attribute, finding.message)
+    pieces = (dn(finding.dn), *(escape(shown(text)) for text in texts))
+    return MARKUP_BYTES + sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
 
 
 def _result(summary: "Summary") -> str:

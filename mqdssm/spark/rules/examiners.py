@@ -100,33 +100,33 @@ def _too_free(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
     kind = kind_of(name)
     receives = _RECEIVES.get(name, 0)
     for sid, who in UNKNOWN_PEOPLE.items():
-        granted = _granted(sid, aces, kind)
-        if granted & kind.all == kind.all:
+        mask = granted(sid, aces, kind)
+        if mask & kind.all == kind.all:
             yield "everyone-full-control", f"{who} ({sid}) may do everything"
             continue
-        if granted & (WRITE_DAC | WRITE_OWNER):
+        if mask & (WRITE_DAC | WRITE_OWNER):
             rights = [
                 word
                 for bit, word in ((WRITE_OWNER, "take ownership"), (WRITE_DAC, "change permissions"))
-                if granted & bit
+                if mask & bit
             ]
             yield "everyone-takes-ownership", f"{who} ({sid}) may {' and '.join(rights)}"
-        if granted & receives:
-            yield "everyone-receives", f"{who} ({sid}) may receive or peek messages: {granted & receives:#x}"
+        if mask & receives:
+            yield "everyone-receives", f"{who} ({sid}) may receive or peek messages: {mask & receives:#x}"
 
 
-def _granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:
+def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:
     """What a DACL grants to one SID itself, in the order of its entries."""
-    granted = denied = 0
+    allowed = denied = 0
     for ace in aces:
         if ace.sid != sid or ace.flags & AceFlags.INHERIT_ONLY:
             continue
         mask = map_generic(ace.mask, kind.rights)
         if ace.type in _ALLOWS:
-            granted |= mask & ~denied
+            allowed |= mask & ~denied
         elif ace.type in _DENIES:
-            denied |= mask & ~granted
-    return granted
+            denied |= mask & ~allowed
+    return allowed
 
 
 def kind_of(name: str) -> AccessKind:

@@ -1,0 +1,111 @@
+"""``mqdssm inventory``: what there is of MSMQ."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.validate import source_of
+
+if TYPE_CHECKING:
+    from mqdssm.spark.inventory import Inventory
+
+app = typer.Typer(add_completion=False)
+
+SITES: Final = ("site", "machines", "queues", "routing servers")
+ACCOUNTS: Final = ("account", "owns queues", "owns machines", "may send to", "may receive from")
+PROBLEMS: Final = ("problem", "type", "object", "what is wrong")
+SHOWN_MAX: Final = 20
+"""Lines of each table for people; all are in the other outputs."""
+
+
+def inventory(
+    run: Run,
+    *,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The folder of an export.", show_default=False)
+    ] = None,
+    mqis: Annotated[
+        Path | None, typer.Option("--mqis", metavar="DIR", help="A folder of MQIS tables instead.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page, HTML.")] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="DIR", help="Write CSV files to a new or empty folder."),
+    ] = None,
+) -> None:
+    r"""List machines, queues, owners, who may send and receive, orphans and clones. Changes nothing.
+
+    From an export, a directory (--url) or MQIS tables; --output json prints all of it, an object a line.
+    Needs pip install 'mqdssm\[spark]', and for anything but an export Java 17.
+    """
+    from mqdssm.spark.inventory import Inventory, opened, write_csv, write_inventory_page
+    from mqdssm.spark.inventory.writers import check_folder
+    from mqdssm.spark.report import check_page
+
+    with usage_problems():  # before hours of work
+        if html is not None:
+            check_page(html)
+        if csv is not None:
+            check_folder(csv)
+    source = source_of(run, folder, mqis, doing="list")
+    with run.output.progress("taking the inventory", counted=False), opened(**source) as where:
+        found = Inventory(where)
+        if html is not None:
+            write_inventory_page(html, found)
+        if csv is not None:
+            write_csv(found, csv)
+        _print(run, found)
+
+
+def _print(run: Run, found: "Inventory") -> None:
+    from mqdssm.spark.inventory import json_lines
+
+    output = run.output
+    if output.is_json:
+        for line in json_lines(found):
+            output.raw(line)
+        return
+    output.pairs((name, str(count)) for name, count in found.counts.items())
+    for columns, rows in ((SITES, _sites(found)), (ACCOUNTS, _accounts(found)), (PROBLEMS, _problems(found))):
+        shown = list(islice(rows, SHOWN_MAX))
+        if shown:
+            output.line("")
+            output.rows(columns, shown)
+            if next(rows, None) is not None:
+                output.note(f"more than {SHOWN_MAX}: --html, --csv and --output json have more")
+    for name, reason in found.not_looked_for.items():
+        output.note(f"not looked for: {name}: {reason}")
+    output.note(f"{len(found.problems)} orphans and clones")
+
+
+def _sites(found: "Inventory") -> Iterator[tuple[str, ...]]:
+    for one in found.sites():
+        yield str(one["Name"]), str(one["Machines"]), str(one["Queues"]), str(one["RoutingServers"])
+
+
+def _accounts(found: "Inventory") -> Iterator[tuple[str, ...]]:
+    for one in found.people():
+        counts = (str(one[name]) for name in ("OwnsQueues", "OwnsMachines", "Send", "Receive"))
+        yield (found.person(one["Sid"]), *counts)
+
+
+def _problems(found: "Inventory") -> Iterator[tuple[str, ...]]:
+    for one in found.problems:
+        yield one.rule, one.type, one.dn or one.guid or "", one.message
+
+
+add_command(
+    app,
+    "inventory",
+    inventory,
+    examples=(
+        "mqdssm inventory export/2026-01-31",
+        "mqdssm inventory export/2026-01-31 --html inventory.html --csv inventory/",
+        "mqdssm inventory --connection lab -o json > inventory.jsonl",
+        "mqdssm inventory --mqis mqis/ --html inventory.html",
+    ),
+)

@@ -1,0 +1,11 @@
+"""What there is of MSMQ in an enterprise: the first step of everybody who leaves it or moves it. Read-only.
+
+Needs no Java for an export: the files are read here, a batch at a time.
+"""
+
+from mqdssm.spark.inventory.collect import Inventory
+from mqdssm.spark.inventory.page import write_inventory_page
+from mqdssm.spark.inventory.sources import opened
+from mqdssm.spark.inventory.writers import TABLES, json_lines, write_csv
+
+__all__ = ["TABLES", "Inventory", "json_lines", "opened", "write_csv", "write_inventory_page"]

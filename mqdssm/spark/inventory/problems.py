@@ -1,0 +1,86 @@
+"""Orphans and clones: what the rules of validation about them find; without Java where that is possible."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.spark.rules import RULES
+from mqdssm.spark.rules.rule import Drawn, Finding, MissingReference, Repeated, Rule
+from mqdssm.spark.session import spark_session
+from mqdssm.spark.validate import Applied, checked, choose, draw
+from mqdssm.spark.work import Plan, can, done, planned
+
+if TYPE_CHECKING:
+    from mqdssm.spark.validate_sources import Source
+
+ORPHANS: Final = (
+    "queue-manager-exists",
+    "queue-manager-computer-exists",
+    "settings-queue-manager-exists",
+    "settings-superfluous",
+)
+CLONES: Final = ("queue-manager-cloned", "queue-manager-duplicate")
+PLACE_RULE: Final = "queue-manager-exists"
+"""The rule that knows how a queue names its queue manager in this source."""
+
+
+def problem_rules() -> tuple[Rule, ...]:
+    """The rules about orphans and clones, with all their parts."""
+    return tuple(rule for rule in RULES if rule.id in ORPHANS + CLONES)
+
+
+def applied_rules(source: "Source") -> tuple[list[Applied], dict[str, str]]:
+    """The rules that can be applied; and why the others cannot."""
+    applied, skipped, _ = choose(problem_rules(), source.present())
+    return applied, {one.id: one.reason for one in skipped}
+
+
+def problems_of(source: "Source", now: datetime) -> list[Finding]:
+    """Find orphans and clones, sorted."""
+    applied, _ = applied_rules(source)
+    if all(isinstance(rule, Drawn) or can(rule, types, source.sets) for rule, types in applied):
+        found = list(_here(source, applied, now))
+    else:  # more objects than this process could hold
+        with (
+            spark_session("mqdssm inventory") as spark,
+            checked(spark, source, problem_rules(), now=now) as validation,
+        ):
+            found = list(validation.findings)
+    order = ORPHANS + CLONES
+    return sorted(found, key=lambda one: (order.index(one.rule), one.type, one.dn or "", one.guid or ""))
+
+
+def _here(source: "Source", applied: list[Applied], now: datetime) -> Iterator[Finding]:
+    rows: dict[str, tuple[Rule, ...]] = {}
+    unique: list[tuple[Repeated, tuple[str, ...]]] = []
+    for rule, types in applied:
+        if isinstance(rule, Repeated):
+            unique.append((rule, types))
+        elif not isinstance(rule, Drawn):
+            for name in types:
+                rows[name] = (*rows.get(name, ()), rule)
+    plan = planned(Plan(source.sets, rows, tuple(unique), source.dns, now))
+    for item in plan.items:
+        for batch in done(plan, item):
+            for row in batch.to_pylist():
+                yield Finding(**row)
+    yield from draw(applied, source)
+
+
+def place_rule(source: "Source") -> MissingReference | None:
+    """The rule by which queues find their queue manager; None where the source lacks one of both."""
+    applied, _ = applied_rules(source)
+    for rule, _ in applied:
+        if rule.id == PLACE_RULE and isinstance(rule, MissingReference):
+            return rule
+    return None
+
+
+def by_object(found: list[Finding]) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """The rules that each object breaks, by its type and place; by its GUID where it has none."""
+    made: dict[tuple[str, str], tuple[str, ...]] = {}
+    for one in found:
+        key = (one.type, one.dn or one.guid or "")
+        if one.rule not in made.get(key, ()):
+            made[key] = (*made.get(key, ()), one.rule)
+    return made

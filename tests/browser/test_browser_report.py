@@ -1,0 +1,153 @@
+"""Reports in headless Chromium: drawn, linked, silent, and without a network."""
+
+import json
+import os
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import report_world as world
+from rules_world import source, tables
+
+from mqdssm.spark.inventory import Inventory, write_inventory_page
+from mqdssm.spark.report import write_report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = ',CN=</title><script>document.title="owned"</script><img src=http://192.0.2.1/x onerror=alert(1)>'
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: make test-browser installs it"),
+]
+
+
+class Page(HTMLParser):
+    """The page as the browser has it after its scripts ran."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        if found.get("id"):
+            self.ids.append(str(found["id"]))
+        if tag == "a":
+            self.links.append(str(found["href"]))
+
+    def count(self, tag: str, kind: str = "") -> int:
+        return sum(
+            1 for one, attrs in self.tags if one == tag and kind in (attrs.get("class") or "").split(" ")
+        )
+
+
+def opened(path: Path, folder: Path) -> tuple[Page, str, list[str]]:
+    """The page, what the console said, and the addresses that were asked for, without any network."""
+    log = folder / "net.json"
+    alone = ["unshare", "--net"] if os.geteuid() == 0 and shutil.which("unshare") else []
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--no-first-run",
+    ]
+    options += ["--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    options += [f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}", "--enable-logging=stderr"]
+    done = subprocess.run(
+        [*alone, str(CHROMIUM), *options, "--dump-dom", path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    events = json.loads(log.read_text())["events"]
+    asked = [str(one["params"]["url"]) for one in events if "url" in (one.get("params") or {})]
+    return (
+        Page(done.stdout),
+        "\n".join(console),
+        [url for url in asked if "192.0.2.1" in url or path.name in url],
+    )
+
+
+def check_links(page: Page) -> None:
+    assert len(page.ids) == len(set(page.ids))
+    assert page.links
+    for link in page.links:
+        assert link.startswith("#"), link
+        assert link[1:] in page.ids
+
+
+def test_the_report_of_a_large_validation(tmp_path) -> None:
+    sets = world.enterprise(tmp_path, sites=120, machines=500)
+    findings = world.saved(tmp_path, world.findings_of(100_000, hostile=HOSTILE))
+    path = tmp_path / "report.html"
+    write_report(path, world.summary_of(findings, sets, name=f"export{HOSTILE}"), findings, sets)
+    page, console, asked = opened(path, tmp_path)
+    assert console == ""
+    assert all(url.startswith("file:") for url in asked)
+    check_links(page)
+    assert page.count("svg", "chart") == 2
+    assert page.count("rect", "error") > 10
+    assert page.count("g", "node") == 120
+    assert page.count("text", "cost") == sets["routing-link"].rows - 1  # one link leads nowhere
+    assert page.count("path", "error") > 0
+    assert page.count("img") == 0
+    assert page.count("script") == 1
+    assert page.count("input") >= 2  # the page's own script ran: its hash is the one that the policy allows
+
+
+def test_a_script_that_got_into_a_page_does_not_run(tmp_path) -> None:
+    """The second wall behind escaping: the policy of the page."""
+    findings = world.saved(tmp_path, world.findings_of(10))
+    path = tmp_path / "report.html"
+    write_report(path, world.summary_of(findings, {}), findings)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace(
+            "<footer>", '<script>document.body.id = "owned"</script><img src="http://192.0.2.1/x"><footer>'
+        ),
+        encoding="utf-8",
+    )
+    page, console, _ = opened(path, tmp_path)
+    assert "owned" not in page.ids
+    assert console.count("Content Security Policy") >= 2
+
+
+def test_the_inventory(tmp_path) -> None:
+    made = world.with_queues(world.world_of(60, 300), 2000)
+    path = tmp_path / "inventory.html"
+    write_inventory_page(path, Inventory(source(tmp_path, tables(made))))
+    page, console, asked = opened(path, tmp_path)
+    assert console == ""
+    assert all(url.startswith("file:") for url in asked)
+    check_links(page)
+    assert page.count("svg", "chart") >= 2
+    assert page.count("input") == 4
+
+
+def test_it_prints(tmp_path) -> None:
+    sets = world.enterprise(tmp_path, sites=40, machines=100)
+    findings = world.saved(tmp_path, world.findings_of(5000))
+    path, pdf = tmp_path / "report.html", tmp_path / "report.pdf"
+    write_report(path, world.summary_of(findings, sets), findings, sets)
+    command = [
+        str(CHROMIUM),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'p'}",
+    ]
+    subprocess.run(
+        [*command, f"--print-to-pdf={pdf}", path.as_uri()], check=True, timeout=300, capture_output=True
+    )
+    pages = pdf.read_bytes().count(b"/Type /Page\n") + pdf.read_bytes().count(b"/Type /Page ")
+    assert 5 < pages < 80
