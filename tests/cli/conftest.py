@@ -22,6 +22,8 @@ def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
         if name.startswith("MQDSSM_") and name != "MQDSSM_TEST_PROFILE":
             monkeypatch.delenv(name)
+    # a domain controller that all tests share may be started in here: from the domain that the machine keeps
+    monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"))
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

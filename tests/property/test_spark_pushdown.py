@@ -215,7 +215,7 @@ def check_many(asked: Asked, examples: int) -> None:
 def test_no_row_is_lost_in_500_filters(loaded) -> None:
     asked = Asked(loaded, TYPE)
     check_many(asked, 500)
-    assert asked.asked > 300
+    assert asked.asked > 200  # the others say what no server is asked
     assert asked.narrowed > 200
 
 

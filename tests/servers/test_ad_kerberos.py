@@ -80,10 +80,10 @@ class Acceptor:
         except gssapi.exceptions.BadChannelBindingsError:
             self.accepted.append(False)
             words = "80090346: LdapErr: DSID-0C090597, comment: AcceptSecurityContext error, data 80090346"
-            connection.sendall(result(number[0], BIND_RESPONSE, 49, text=words))
+            connection.sendall(result(int.from_bytes(number, "big"), BIND_RESPONSE, 49, text=words))
         else:
             self.accepted.append(context.complete)
-            connection.sendall(result(number[0], BIND_RESPONSE, more=answer))
+            connection.sendall(result(int.from_bytes(number, "big"), BIND_RESPONSE, more=answer))
         with contextlib.suppress(OSError):
             connection.recv(1)  # hanging up sooner could take the answer along
 

@@ -7,8 +7,10 @@ the way.
 
 import asyncio
 import contextlib
+import gc
 import ssl
 import threading
+import warnings
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,6 +136,11 @@ class LimitsProxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_WAIT_S)
         self._loop.close()
+        with (
+            warnings.catch_warnings()
+        ):  # a handshake that the end has cut leaves its transport to the collector
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
         assert self.errors == [], "the proxy itself failed"
 
     def __enter__(self) -> Self:
