@@ -214,8 +214,8 @@ def check_many(asked: Asked, examples: int) -> None:
 
 def test_no_row_is_lost_in_500_filters(loaded) -> None:
     asked = Asked(loaded, TYPE)
-    check_many(asked, 500)
-    assert asked.asked > 200  # the others say what no server is asked
+    check_many(asked, 600)  # lists of filters; enough for 300 that reach the server
+    assert asked.asked > 300
     assert asked.narrowed > 200
 
 

@@ -114,3 +114,15 @@ def fill(server: OpenLdapServer, directory: "Directory") -> None:
     if only.security is None:  # as the base tree has it on servers that make none (M41)
         only.security = next(directory.search(mqdssm.Queue)).security
         directory.write(only, attributes=["Security"])
+
+
+@pytest.fixture
+def login(enterprise: "Enterprise") -> dict[str, str]:
+    """What the command line's environment says of the enterprise."""
+    server = enterprise.server
+    return {
+        "MQDSSM_URL": server.url,
+        "MQDSSM_USER": server.user,
+        "MQDSSM_PASSWORD_FILE": str(enterprise.password_file),
+        "MQDSSM_CA_FILE": server.ca_file,
+    }

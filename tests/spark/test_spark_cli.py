@@ -5,7 +5,6 @@ import json
 import re
 import tempfile
 
-import pytest
 from typer.testing import CliRunner
 
 import mqdssm
@@ -17,16 +16,6 @@ def invoke(*args, code=0, **environment):
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result
-
-
-@pytest.fixture
-def login(enterprise):
-    return {
-        "MQDSSM_URL": enterprise.server.url,
-        "MQDSSM_USER": enterprise.server.user,
-        "MQDSSM_PASSWORD_FILE": str(enterprise.password_file),
-        "MQDSSM_CA_FILE": enterprise.server.ca_file,
-    }
 
 
 def test_export_and_validate(spark, enterprise, login, tmp_path):

@@ -3,7 +3,6 @@
 import csv
 import json
 
-import pytest
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
@@ -14,16 +13,6 @@ def invoke(*args, code=0, **environment):
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result
-
-
-@pytest.fixture
-def login(enterprise):
-    return {
-        "MQDSSM_URL": enterprise.server.url,
-        "MQDSSM_USER": enterprise.server.user,
-        "MQDSSM_PASSWORD_FILE": str(enterprise.password_file),
-        "MQDSSM_CA_FILE": enterprise.server.ca_file,
-    }
 
 
 def test_report_and_inventory(spark, enterprise, login, tmp_path):
