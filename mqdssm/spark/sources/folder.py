@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ SHOWN_CHARS_MAX: Final = 200
 UTF8: Final = "utf-8"
 ROW: Final = ""
 """Stands for the whole row where columns are named."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _DAY_S: Final = 86_400
 _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _ROW_GROUP_ROWS: Final = 50_000
@@ -232,6 +234,9 @@ def _row(number: int, values: Mapping[str, Any], makers: Makers) -> SourceRow:
             problems[propid] = f"its bytes are no text of code page {error.encoding}: {error.reason}"
             cells[propid] = value.hex() if isinstance(value, bytes) else str(value)
             continue
+        if cell is not None and not cell.isascii() and _SURROGATE.search(cell):
+            problems[propid] = "it contains half of a surrogate pair"
+            cell = cell.encode("utf-8", "backslashreplace").decode("utf-8")
         if cell is not None:
             cells[propid] = cell
     return SourceRow(number, cells, problems)
