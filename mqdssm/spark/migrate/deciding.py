@@ -248,7 +248,11 @@ class Decider:
     def _operation(self, table: MqisTable, one: _Prepared, verdict: "_Verdict") -> Operation:
         candidate, entry = verdict.candidate, verdict.entry
         values = candidate.made.values
-        changed = [name for name in verdict.differs if name != GUID_ATTRIBUTE]
+        changed = [
+            name
+            for name in verdict.differs
+            if name not in candidate.later and (name != GUID_ATTRIBUTE or candidate.overwrites)
+        ]
         return Operation(
             type=candidate.type,
             role=candidate.role,
@@ -274,6 +278,9 @@ class Decider:
             present = [column.name for column in columns if column.name in one.row.cells]
             name = present[0] if present else columns[0].name
             found[name] = ", ".join(map(str, guids))
+        own = one.candidates[0]
+        if own.overwrites and own.guid is not None and not self._target.keeps_guids:
+            found[table.key] = str(own.guid)
         return found
 
 
@@ -336,7 +343,7 @@ def _verdict(candidate: Candidate, at: _At) -> _Verdict:
     if candidate.role == CONTAINER:
         return _Verdict(_without_values(candidate), entry, EQUAL)
     wanted = made.values
-    if candidate.overwrites or candidate.role not in {OBJECT}:  # an identity of their own
+    if candidate.role != OBJECT:  # it has an identity of its own
         wanted = {name: raws for name, raws in wanted.items() if name != GUID_ATTRIBUTE}
         candidate.made.values = wanted
     differs = differing(wanted, entry.attributes, made.ldap_class) + tuple(candidate.later)
