@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.failures import SparkFailed, unpack
+from mqdssm.spark.gateway import JavaEndedError, environment, java_started
 from mqdssm.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -196,17 +197,16 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
     for key, value in conf.items():
         builder = builder.config(key, value)
     log = _folder() / LOG_NAME
-    with _environment(), _errors_to(log):
-        try:
+    try:
+        with environment(_inherited()), _errors_to(log), java_started(conf, log):
             return builder.getOrCreate()
-        except PySparkRuntimeError as error:
-            _KEPT.add(_folder())
-            raise ConfigError(f"Java did not start Spark: {error}; {_log_hint()}") from error
+    except (PySparkRuntimeError, JavaEndedError) as error:
+        _KEPT.add(_folder())
+        raise ConfigError(f"Java did not start Spark: {error}; {_log_hint()}") from error
 
 
-@contextlib.contextmanager
-def _environment() -> Iterator[None]:
-    """Set what the JVM and its workers inherit, for as long as they are started."""
+def _inherited() -> dict[str, str]:
+    """What the JVM and its workers inherit."""
     python_path = os.environ.get("PYTHONPATH", "")
     root = str(Path(__file__).parents[2])
     installed = {os.path.realpath(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())}
@@ -214,16 +214,7 @@ def _environment() -> Iterator[None]:
         # run from a source tree: the workers must find the same mqdssm
         python_path = os.pathsep.join(filter(None, [root, python_path]))
     wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": python_path}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update({name: value for name, value in wanted.items() if value})
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return {name: value for name, value in wanted.items() if value}
 
 
 @contextlib.contextmanager
