@@ -295,12 +295,16 @@ def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
 
 def _export(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> Manifest:
     from mqdssm.spark.export_worker import Task
+    from mqdssm.spark.load_order import load_order, write_parents
     from mqdssm.spark.settling import settle
 
     with _watched(folder, plan, access, watch):
         _run(Task(access, str(folder.path), plan))
         with access.connect() as directory:
-            consistent, changed = settle(directory, folder, plan)
+            settled = settle(directory, folder, plan)
+            parents = write_parents(directory, folder, plan, settled.marks)
+    types = {name: _exported(folder, plan, name) for name in plan.types}
+    files = [(name, one.files) for name, one in types.items()]
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         server=access.urls[0],
@@ -311,9 +315,11 @@ def _export(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> 
         started=utc_seconds(plan.started),
         ended=utc_seconds(datetime.now(UTC)),
         resumed=plan.resumed,
-        consistent=consistent,
-        changed=changed,
-        types={name: _exported(folder, plan, name) for name in plan.types},
+        consistent=settled.consistent and not parents.changed,
+        changed=(*settled.changed, *parents.changed),
+        types=types,
+        parents=parents.files,
+        load_order=load_order(files, parents) if plan.format == "ldif" else (),
         versions=_versions(),
     )
     manifest.write(folder.path)

@@ -51,16 +51,28 @@ class Difference:
     what: What
 
 
-def settle(directory: "Directory", folder: Folder, plan: Plan) -> tuple[bool, tuple[ChangedObject, ...]]:
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of an export whose work items are done.
+
+    Attributes:
+        consistent: whether the files show the directory as it was at one moment.
+        changed: the objects that were changed, and read again.
+        marks: of the server at that moment, or at the last one that was tried.
+    """
+
+    consistent: bool
+    changed: tuple[ChangedObject, ...]
+    marks: Marks
+
+
+def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
     """Bring the files to what the directory holds now.
 
     Args:
         directory: that was read.
         folder: of the export, all of whose work items are done.
         plan: what was exported, and the marks at the beginning.
-
-    Returns:
-        Whether the files show the directory as it was at one moment, and the objects that were changed.
 
     Raises:
         DirectoryError: the directory could not be read.
@@ -70,7 +82,7 @@ def settle(directory: "Directory", folder: Folder, plan: Plan) -> tuple[bool, tu
     for _ in range(ROUNDS_MAX):
         now = Marks.read(directory.session)
         if now.same_as(earlier):
-            return True, tuple(changed.values())
+            return Settled(consistent=True, changed=tuple(changed.values()), marks=now)
         since = now.changes_since(earlier)
         found: list[ChangedObject] = []
         for name in plan.types:
@@ -79,12 +91,11 @@ def settle(directory: "Directory", folder: Folder, plan: Plan) -> tuple[bool, tu
                 found.append(ChangedObject(type=name, dn=one.dn, guid=one.guid, what=one.what))
                 changed[name, one.key] = _merged(changed.get((name, one.key)), found[-1])
         log.info("%d objects changed while the export ran, and were read again", len(found))
-        if not found:
-            return True, tuple(changed.values())
-        if now.counter is Counter.TIME:
-            return False, tuple(changed.values())  # times are too coarse to tell what came later
+        if not found or now.counter is Counter.TIME:  # times are too coarse to tell what came later
+            return Settled(consistent=not found, changed=tuple(changed.values()), marks=now)
         earlier = now
-    return Marks.read(directory.session).same_as(earlier), tuple(changed.values())
+    now = Marks.read(directory.session)
+    return Settled(consistent=now.same_as(earlier), changed=tuple(changed.values()), marks=now)
 
 
 def _differing(
