@@ -21,6 +21,8 @@ from mqdssm.wire.masks import QueueAccess
 
 Entries = dict[str, Entry]
 """The entries of one planted object, by type."""
+CERTIFICATES_BYTES_MAX: Final = 2**20
+"""Of mSMQSignCertificates in Active Directory's schema."""
 
 # -- wrong values
 
@@ -93,6 +95,14 @@ def same_certificate(stage: Stage) -> bytes:
     """A certificate that two users have in common."""
     identifier = stage.ghost("certificate")
     return bytes(sign_certificates({identifier: certificate("shared", identifier)}))
+
+
+def large(stage: Stage) -> bytes:
+    """Two certificates that are larger than all that Active Directory would take."""
+    half = CERTIFICATES_BYTES_MAX // 2
+    identifiers = (stage.ghost("certificate"), stage.ghost("other certificate"))
+    ders = {one: certificate("large", one, ballast=half) for one in identifiers}
+    return bytes(sign_certificates(ders))
 
 
 def ghost_dn(stage: Stage) -> tuple[bytes, ...]:
@@ -257,6 +267,12 @@ def without(kind: str, attribute: str) -> Callable[[Stage, Entries], None]:
         del entries[kind].values[attribute]
 
     return change
+
+
+def long_host(stage: Stage, entries: Entries) -> None:
+    """The name of the computer's host is too long."""
+    labels = f"{'x' * 60}." * 40
+    entries["computer"].values["dNSHostName"] = (f"{labels}{stage.plan.domain}".encode(),)
 
 
 def second_enterprise(stage: Stage, entries: Entries) -> None:

@@ -39,8 +39,8 @@ from mqdssm.tables import TABLES
 from mqdssm.tables.access import KINDS
 from mqdssm.tables.companions import COMPUTER, SETTINGS, CompanionTable
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.row import Access, Missing, Row, RowMaker
-from mqdssm.tables.syntax import UNICODE, Kind
+from mqdssm.tables.row import Access, Computed, Missing, Row, RowMaker
+from mqdssm.tables.syntax import DN_TEXT, UNICODE, Kind
 
 # names of the types in folders, on the command line and in findings
 TYPES: Final[Mapping[str, type[DirectoryObject]]] = types.MappingProxyType(
@@ -171,6 +171,10 @@ NAME_EXTENSION: Final = RowMaker(read="3.1.6.11.2.1")(
     _STORED_EXTENSION, _STORED_EXTENSION, UNICODE, "R", Missing.UNPOPULATED, propid=None
 )
 """The stored second part of a long queue name: what `Pathname` is made of, as it is."""
+_PLACE: Final = RowMaker(read="2.2.1")(
+    "FullPath", "distinguishedName", DN_TEXT, "R", Missing.ERROR, propid=None, computed=Computed.FULL_PATH
+)
+"""Where an object is, for the element that does not say it: the enterprise."""
 
 
 def _column(row: Row) -> Column:
@@ -182,6 +186,8 @@ def _frame(name: str, table: ElementTable | CompanionTable) -> FrameType:
     rows = [row for row in table.rows if Access.READ in row.access]
     if table.ldap_class == TABLES[Queue].ldap_class:
         rows.append(NAME_EXTENSION)
+    if all(row.computed is not Computed.FULL_PATH for row in rows):
+        rows.append(_PLACE)
     columns = [*map(_column, rows)]
     if table.ldap_class in ORIGINAL_IDENTIFIER_CLASSES:
         columns.append(ORIGINAL_IDENTIFIER)

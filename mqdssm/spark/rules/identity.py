@@ -10,9 +10,12 @@ _NULL: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def _tagged(tag: str) -> str:
-    """The name of the object itself, not that of one above it, has such a mark behind a line feed."""
-    mark = f"'\\\\0A{tag}:'"
-    return f"contains(FullPath, {mark}) and not contains({PARENT}, {mark})"
+    r"""The name of the object itself, not that of one above it, has such a mark behind a line feed.
+
+    Active Directory shows the line feed as ``\0A``, slapd as it is.
+    """
+    marks = (f"'\\\\0A{tag}:'", f"'\\n{tag}:'")
+    return " or ".join(f"contains(FullPath, {mark}) and not contains({PARENT}, {mark})" for mark in marks)
 
 
 def _name(kind: str, attribute: str, section: str) -> Wrong:

@@ -103,7 +103,7 @@ def test_frames_of_elements_have_its_attributes_first(name: str) -> None:
         ("queue", ["mSMQQueueNameExt", "OriginalIdentifier", "StoredSecurity", "Unreadable"]),
         ("queue-manager", ["OriginalIdentifier", "StoredSecurity", "Unreadable"]),
         ("site", ["StoredSecurity", "Unreadable"]),
-        ("enterprise", ["StoredSecurity", "Unreadable"]),
+        ("enterprise", ["FullPath", "StoredSecurity", "Unreadable"]),
         ("routing-link", ["Unreadable"]),
         ("user", ["Unreadable"]),
     ],
