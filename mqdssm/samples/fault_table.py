@@ -60,7 +60,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault(rule="queue-public-only", type="queue", scene=lambda s: s.queue(), forms=MQIS,
           fields={"pathname": wrong.path("private$\\planted.{}")}),
     Fault(rule="queue-name-form", type="queue", scene=lambda s: s.queue(),
-          fields={"pathname": wrong.path("planted name {}")}, ldap={}, ldif=wrong.name_form),
+          fields={"pathname": wrong.odd_path}, ldap={}, ldif=wrong.name_form),
     Fault(rule="queue-name-hash", type="queue", scene=lambda s: s.queue(), forms=LDIF, ldif=wrong.wrong_hash),
     Fault(rule="queue-label-length", type="queue", scene=lambda s: s.queue(),
           fields={"label": LONG_LABEL}, ldap={"mSMQLabelEx": LONG_LABEL.encode()}),
