@@ -14,12 +14,13 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from mqdssm.errors import DecodeError, MappingError
-from mqdssm.events.computed import REFERRED_CLASSES, UNSET, Maker, Source
+from mqdssm.events.computed import UNSET, Maker, Source
 from mqdssm.events.needs import Needs
 from mqdssm.events.references import References
 from mqdssm.spark.arrow import array_of, arrow_type
 from mqdssm.spark.bulk_values import Convert, distinct, guids, lists, octets, texts, times, with_gaps
 from mqdssm.spark.columns import CONVERT, Column
+from mqdssm.tables.references import REFERRED_CLASSES
 from mqdssm.tables.row import Row
 from mqdssm.tables.syntax import DESCRIPTOR, DN_TEXT, GUID, OCTETS, TELETEX, TIME, UNICODE, Kind, Syntax
 
