@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mqdssm.events.computed import REFERRED_CLASSES
 from mqdssm.spark.bulk import read_batches
 from mqdssm.spark.columns import FRAME_TYPES, UNREADABLE
 from mqdssm.spark.journal import Finished, Folder, Plan
 from mqdssm.spark.objects import KEY_COLUMNS, columns, key_of_batch
 from mqdssm.spark.texts import jsonl_records, read_csv, read_jsonl
+from mqdssm.tables.references import REFERRED_CLASSES
 from mqdssm.tables.row import Holder, Row
 
 if TYPE_CHECKING:
