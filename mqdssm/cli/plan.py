@@ -114,9 +114,9 @@ def plan(
     )
     with run.output.progress("planning", counted=False):
         made = plan_migration(asked, run.loaded.settings.url, to, on=on, **login_of(run))
-        records = {} if to_ldif is None else write_ldif(made, to, to_ldif)
     tell_plan(run, made, to)
-    if to_ldif is not None:
+    if to_ldif is not None and made.refused is None:
+        records = write_ldif(made, to, to_ldif)
         run.output.note(f"LDIF in {to_ldif}, to be loaded in this order: {', '.join(records) or 'nothing'}")
     return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
 

@@ -26,7 +26,8 @@ def file_of(folder, text, name="sids.toml"):
 
 
 def test_both_forms_of_a_map(tmp_path):
-    lines = f"old,new\n# retired\n\n{OLD.lower()}, {NEW}\nS-1-5-21-1-2-3-1002,ann\nS-1-5-21-4-5-6,S-1-5-21-7-8-9\n"
+    lines = f"old,new\n# retired\n\n{OLD.lower()}, {NEW}\nS-1-5-21-1-2-3-1002,ann\n"
+    lines += "S-1-5-21-4-5-6,S-1-5-21-7-8-9\n"
     for path in (file_of(tmp_path, TOML), file_of(tmp_path, lines, "sids.csv")):
         found = load_sid_map(path)
         assert (found.sids, found.names) == ({OLD: NEW}, {"S-1-5-21-1-2-3-1002": "ann"})
