@@ -19,10 +19,35 @@ from mqdssm.events.computed import REFERRED_CLASSES, UNSET, Maker, Source
 from mqdssm.events.needs import Needs
 from mqdssm.events.references import References
 from mqdssm.spark.arrow import array_of, arrow_type
-from mqdssm.spark.bulk_values import Convert, distinct, guids, lists, octets, texts, times, with_gaps
+from mqdssm.spark.bulk_values import (
+    Convert,
+    distinct,
+    guids,
+    integers,
+    lists,
+    octets,
+    texts,
+    times,
+    with_gaps,
+)
 from mqdssm.spark.columns import CONVERT, Column
 from mqdssm.tables.row import Row
-from mqdssm.tables.syntax import DESCRIPTOR, DN_TEXT, GUID, OCTETS, TELETEX, TIME, UNICODE, Kind, Syntax
+from mqdssm.tables.syntax import (
+    DESCRIPTOR,
+    DN_TEXT,
+    GUID,
+    INT32,
+    INT32_MAX,
+    INT32_MIN,
+    OCTETS,
+    TELETEX,
+    TIME,
+    UINT32,
+    UINT32_MAX,
+    UNICODE,
+    Kind,
+    Syntax,
+)
 
 REMEMBERED_MAX: Final = 1024
 """Inputs whose computed value is remembered, of one column: security descriptors are the largest of them."""
@@ -39,6 +64,8 @@ _CONVERT: Final[dict[Syntax[Any], Convert]] = {
     DESCRIPTOR: octets,
     GUID: guids,
     TIME: times,
+    UINT32: integers(INT32_MIN, UINT32_MAX, UINT32_MAX),
+    INT32: integers(INT32_MIN, INT32_MAX),
 }
 
 

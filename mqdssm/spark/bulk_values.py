@@ -30,6 +30,7 @@ _SHORT_TIME, _LONG_TIME_MIN = len("20240229123456Z"), len("20240229123456.0Z")
 _TIME_DIGITS: Final = len("20240229123456")
 _SECOND_US: Final = 1_000_000
 _WEIGHTS: Final = np.array([1000, 100, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1], np.int64)
+_INTEGER: Final = r"\A(?:-?[1-9][0-9]{0,9}|0)\z"
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
@@ -122,6 +123,28 @@ def _seconds(digits: Numbers) -> Numbers:
     if not right:
         raise MappingError("is no GeneralizedTime")
     return seconds
+
+
+def integers(low: int, high: int, mask: int = -1) -> Convert:
+    """Numbers, all different perhaps.
+
+    Args:
+        low: the least of them.
+        high: the largest.
+        mask: bits that are kept: unsigned numbers are stored as signed ones.
+    """
+
+    def convert(values: pa.Array) -> pa.Array:
+        texts_of_them = values.cast(pa.string())
+        if not pc.all(pc.match_substring_regex(texts_of_them, _INTEGER), min_count=0).as_py():
+            raise MappingError("is no integer")
+        numbers = texts_of_them.cast(pa.int64())
+        least, most = pc.min_max(numbers).values()
+        if len(numbers) and not low <= least.as_py() <= most.as_py() <= high:
+            raise MappingError("does not fit")
+        return pc.bit_wise_and(numbers, pa.scalar(mask, pa.int64()))
+
+    return convert
 
 
 def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.errors import MappingError
-from mqdssm.spark.bulk_values import distinct, guids, lists, octets, texts, times, with_gaps
+from mqdssm.spark.bulk_values import distinct, guids, integers, lists, octets, texts, times, with_gaps
 from mqdssm.tables import syntax
 
 ERRORS = (MappingError, pa.ArrowInvalid)
@@ -119,6 +119,30 @@ def test_gaps_become_the_default_or_null() -> None:
     assert with_gaps(octets_of([None, None]), guids, None).to_pylist() == [None, None]
     assert with_gaps(octets_of([None]), times, None).to_pylist() == [None]
     assert with_gaps(octets_of([]), octets, b"").to_pylist() == []
+
+
+_NUMBERS = st.integers(-(2**33), 2**33).map(lambda value: b"%d" % value)
+_ODD = st.sampled_from(
+    [b"", b"-", b"-0", b"00", b"+1", b" 1", b"1 ", b"1\n", b"1_0", b"0x1", b"\xff", b"\xd9\xa1"]
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "convert"),
+    [
+        (syntax.UINT32, integers(syntax.INT32_MIN, syntax.UINT32_MAX, syntax.UINT32_MAX)),
+        (syntax.INT32, integers(syntax.INT32_MIN, syntax.INT32_MAX)),
+    ],
+)
+@given(values=st.lists(_NUMBERS | _ODD | st.integers(-9, 9).map(lambda value: b"%d" % value), max_size=3))
+def test_numbers_are_those_of_the_table(values: list[bytes], kind, convert) -> None:
+    try:
+        expected = [kind.load(value) for value in values]
+    except MappingError:
+        with pytest.raises(ERRORS):
+            convert(octets_of(values))
+    else:
+        assert convert(octets_of(values)).to_pylist() == expected
 
 
 def test_lists() -> None:
