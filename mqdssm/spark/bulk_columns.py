@@ -80,6 +80,7 @@ class Batch:
         needs: what was asked for.
         references: the memory of this operation.
         problems: number of the entry -> ``Attribute: reason`` of each value that could not be decoded.
+        shared: what several columns are made of, by names of their own.
     """
 
     def __init__(self, names: Cells, columns: Sequence[Cells], needs: Needs, references: References) -> None:
@@ -98,6 +99,7 @@ class Batch:
         self.needs = needs
         self.references = references
         self.problems: dict[int, list[str]] = {}
+        self.shared: dict[str, pa.Array] = {}
 
     def __len__(self) -> int:
         return len(self._names)

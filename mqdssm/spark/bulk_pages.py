@@ -32,8 +32,11 @@ _LENGTH_OCTETS_MAX: Final = 4
 _NAME_BYTES_MAX: Final = 0x7F
 _NAMES_MAX: Final = 12
 """Different names at the same step; entries with yet others go to the reference."""
+_SHORT: Final = 0x80
 _WORD: Final = 8
 """Octets of a name that are compared at a time."""
+_BYTE, _THREE_BYTES, _LOW = np.uint64(8), np.uint64(24), np.uint64(0xFF)
+_TAGS, _TAGS_WANTED = np.uint64(0xFF00FF), np.uint64(OCTET_STRING << 16 | SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class EntryDecoder:
         self._reference = RowDecoder(columns)
         self._places = {name.lower().encode(): place for place, name in enumerate(columns)}
         self._identity = self._places[IDENTITY.lower().encode()]
+        self._expected: dict[int, bytes] = {}
 
     def entries(self, parts: Sequence[tuple[bytes, Sequence[Message]]]) -> Entries:
         """Decode a page.
@@ -138,7 +142,7 @@ class EntryDecoder:
         self, joined: bytes, spans: Sequence[tuple[int, int]]
     ) -> tuple[pa.Array, tuple[pa.Array, ...]]:
         bounds = np.array(spans, np.int64)
-        walk = _Walk(joined, bounds[:, 0], bounds[:, 1], self._places)
+        walk = _Walk(joined, bounds[:, 0], bounds[:, 1], self._places, self._expected)
         walk.run()
         quick = np.flatnonzero(walk.good)
         data = pa.py_buffer(joined)
@@ -184,6 +188,7 @@ class _Walk:
         starts: where the content of each entry begins.
         ends: where it ends.
         places: number of the column of each attribute, by its name in lower case.
+        expected: the attribute that most entries of the page before had at each step; it is kept up to date.
 
     Attributes:
         good: which entries are plainly right.
@@ -191,12 +196,20 @@ class _Walk:
         begin, stop: for each column where the value of each entry lies; -1: it has none.
     """
 
-    def __init__(self, joined: bytes, starts: Numbers, ends: Numbers, places: Mapping[bytes, int]) -> None:
+    def __init__(
+        self,
+        joined: bytes,
+        starts: Numbers,
+        ends: Numbers,
+        places: Mapping[bytes, int],
+        expected: dict[int, bytes],
+    ) -> None:
         self._octets = np.frombuffer(joined, np.uint8)
         self._words = np.ndarray((len(joined) - _WORD + 1,), "<u8", joined, 0, (1,))
         self._starts = starts
         self._ends = ends
         self._places = places
+        self._expected = expected
         self.good = np.ones(len(starts), np.bool_)
         self.begin = np.full((len(places), len(starts)), -1, np.int64)
         self.stop = np.zeros((len(places), len(starts)), np.int64)
@@ -214,8 +227,44 @@ class _Walk:
         self.good &= right
         who = np.flatnonzero(self.good & (at < self._ends))
         at = at[who]
+        number = 0
         while len(who):
-            who, at = self._step(who, at)
+            who, at = self._plain_step(number, who, at)
+            number += 1
+
+    def _plain_step(self, number: int, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
+        """As `_step`, quickly for the attribute that was expected, where its lengths are short.
+
+        Its header is compared as a whole, but for its length; behind it are the four octets 31 len 04 len.
+        """
+        name = self._expected.get(number, b"")
+        column = self._places.get(name.lower())
+        if column is None:
+            self._expect(number, at)
+            return self._step(who, at)
+        header = bytes((SEQUENCE, 0, OCTET_STRING, len(name))) + name
+        tail = self._words[at + len(header)]
+        size = self._octets[at + 1].astype(np.int64)
+        in_set = (tail >> _BYTE & _LOW).astype(np.int64)
+        in_value = (tail >> _THREE_BYTES & _LOW).astype(np.int64)
+        stop = at + 2 + size
+        plain = (tail & _TAGS == _TAGS_WANTED) & (size < _SHORT) & (stop <= self._ends[who])
+        plain &= (size == len(header) + in_set) & (in_set == in_value + 2)
+        plain &= self._are(header, at, free=1) & (self.begin[column][who] < 0)
+        some, ends = who[plain], stop[plain]
+        self.begin[column][some], self.stop[column][some] = ends - in_value[plain], ends
+        more = ends < self._ends[some]
+        if len(some) == len(who):
+            return some[more], ends[more]
+        others, next_ones = self._step(who[~plain], at[~plain])
+        if 2 * len(some) < len(who):
+            self._expect(number, at[~plain])
+        return np.concatenate([some[more], others]), np.concatenate([ends[more], next_ones])
+
+    def _expect(self, number: int, at: Numbers) -> None:
+        """Expect at a step what the first of some entries has there."""
+        start = int(at[0]) + 4
+        self._expected[number] = self._octets[start : start + int(self._octets[start - 1])].tobytes()
 
     def _step(self, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
         """Take one attribute of each entry; gives those that have more, and where.
@@ -265,25 +314,28 @@ class _Walk:
             begin[who[some]], stop[who[some]] = values[0][some], values[1][some]
         right[left] = False
 
-    def _are(self, name: bytes, at: Numbers) -> Mask:
-        """Where a name stands, in this spelling."""
+    def _are(self, octets: bytes, at: Numbers, free: int = -1) -> Mask:
+        """Where some octets stand; that of number `free`, one of the first eight, may be any."""
         same = np.ones(len(at), np.bool_)
-        for place in range(0, len(name), _WORD):
-            piece = name[place : place + _WORD]
-            unused = 8 * (_WORD - len(piece))
-            word = np.uint64(int.from_bytes(piece, "little"))
-            same &= (self._words[at + place] & np.uint64((1 << 64) - 1 >> unused)) == word
+        for place in range(0, len(octets), _WORD):
+            piece = octets[place : place + _WORD]
+            mask = (1 << 8 * len(piece)) - 1
+            if free >= place:
+                mask &= ~(0xFF << 8 * free)
+            word = np.uint64(int.from_bytes(piece, "little") & mask)
+            same &= (self._words[at + place] & np.uint64(mask)) == word
+            free = -1
         return same
 
     def _length(self, at: Numbers) -> tuple[Numbers, Numbers, Mask]:
         """Length octets at some places: the lengths, the places behind them, and which are lengths."""
         first = self._octets[at]
         size, behind = first.astype(np.int64), at + 1
-        right = first < 0x80
+        right = first < _SHORT
         if right.all():
             return size, behind, right
         for count in range(1, _LENGTH_OCTETS_MAX + 1):
-            some = np.flatnonzero(first == 0x80 + count)
+            some = np.flatnonzero(first == _SHORT + count)
             if len(some):
                 places = behind[some]
                 value = np.zeros(len(some), np.int64)

@@ -56,7 +56,7 @@ class Pathname(Made):
 
     def quickly(self, batch: Batch) -> pa.Array:
         """See ColumnMaker."""
-        parts = pc.extract_regex(batch.names, _QUEUE_DN)
+        parts = _queue_dns(batch)
         array = pc.binary_join_element_wise(self._first(batch, parts), _part(parts, "queue"), "\\")
         needs_thought = np.array(array.is_null())
         for place in self._places:
@@ -81,6 +81,14 @@ class QualifiedPathname(Pathname):
         computers = pc.struct_field(parts, "above").dictionary_encode()
         hosts = [_host(batch.references, dn) for dn in computers.dictionary.to_pylist()]
         return pc.ascii_lower(pa.array(hosts, pa.string()).take(computers.indices))
+
+
+def _queue_dns(batch: Batch) -> pa.Array:
+    """The parts of plain DNs of queues, cut out once for all columns that need them."""
+    found = batch.shared.get(_QUEUE_DN)
+    if found is None:
+        found = batch.shared[_QUEUE_DN] = pc.extract_regex(batch.names, _QUEUE_DN)
+    return found
 
 
 def _part(parts: pa.Array, name: str) -> pa.Array:
