@@ -1,6 +1,6 @@
 """What of Spark's filters is asked of a server, and in which words."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -14,6 +14,7 @@ from mqdssm.spark.pushdown import attributes_of, term_of, to_ldap
 from mqdssm.tables import schema
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 GUID = "6dc5e2a1-0000-4000-8000-2a2829285c00"
 
 
@@ -129,6 +130,47 @@ def test_other_frames() -> None:
     assert asked(ds.LessThan(("CreateTime",), NEW_YEAR), "queue", "activedirectory") == (
         "(&(whenCreated>=16010101000000.0Z)(whenCreated<=20200101000000.0Z))"
     )
+
+
+@pytest.mark.parametrize(
+    ("offered", "words"),
+    [
+        (ds.EqualTo(("Quota",), 2**32 - 2), "(mSMQQueueQuota=-2)"),
+        (ds.EqualTo(("Quota",), 2**31 - 1), "(mSMQQueueQuota=2147483647)"),
+        (ds.LessThan(("Quota",), 7), "(&(mSMQQueueQuota>=0)(mSMQQueueQuota<=6))"),
+        (
+            ds.LessThan(("Quota",), 2**31 + 2),
+            "(|(&(mSMQQueueQuota>=-2147483648)(mSMQQueueQuota<=-2147483647))(mSMQQueueQuota>=0))",
+        ),
+        (ds.GreaterThan(("Services",), 2**31 + 1), "(&(mSMQServices>=-2147483646)(mSMQServices<=-1))"),
+    ],
+)
+def test_a_domain_controller_gets_no_number_that_it_would_wrap(offered: ds.Filter, words: str) -> None:
+    frame = "settings" if offered.attribute == ("Services",) else "queue"
+    assert asked(offered, frame, "activedirectory") == words
+
+
+@pytest.mark.parametrize("year", [1601, 1969, 2020, 2300, 9998])
+def test_a_microsecond_before_a_second(year: int) -> None:
+    """As floats, times of the year 2300 are exact to some microseconds only."""
+    second = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
+    before, after = second - MICROSECOND, second + MICROSECOND
+    this, last = f"{year}1231235959.0Z", f"{year}1231235958.0Z"
+    following = f"{year + 1}0101000000.0Z"
+    for test, value, words in [
+        (ds.GreaterThan, before, f"(ModifyTime>={this})"),
+        (ds.GreaterThan, second, f"(ModifyTime>={following})"),
+        (ds.GreaterThanOrEqual, before, f"(ModifyTime>={this})"),
+        (ds.GreaterThanOrEqual, after, f"(ModifyTime>={following})"),
+        (ds.LessThan, second, f"(ModifyTime<={this})"),  # the second after the last one that counts
+        (ds.LessThan, after, f"(ModifyTime<={following})"),
+        (ds.LessThanOrEqual, before, f"(ModifyTime<={this})"),
+        (ds.LessThanOrEqual, second, f"(ModifyTime<={following})"),
+    ]:
+        assert words.replace("ModifyTime", "modifyTimestamp") in str(asked(test(("ModifyTime",), value)))
+    for value in (before, after):
+        assert asked(ds.EqualTo(("ModifyTime",), value)) == "(!(objectClass=*))"
+    assert last not in str(asked(ds.EqualTo(("ModifyTime",), second)))
 
 
 def test_what_the_schema_cannot_compare_is_not_asked() -> None:
