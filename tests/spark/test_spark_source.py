@@ -107,12 +107,13 @@ def test_password_from_the_environment_of_the_workers_is_missing_with_words(spar
 
 
 def test_wrong_password_keeps_its_class(spark, enterprise) -> None:
-    enterprise.password_file.write_text("wrong")
+    enterprise.password_file.write_text("sesame-4711")
     with pytest.raises(PySparkException) as caught:
         read(spark, "site", **enterprise.options()).count()
     error = unpack(str(caught.value))
     assert isinstance(error, DirectoryNotConnected)
     assert "49" in str(error)
+    assert "sesame" not in str(caught.value)
 
 
 def test_wrong_options_are_refused_before_spark_sees_them(spark) -> None:

@@ -10,12 +10,19 @@ from mqdssm.directory.filters import Equal, to_text
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.matching import Matching
-from mqdssm.spark.pushdown import attributes_of, term_of, to_ldap
+from mqdssm.spark.pushdown import VALUES_MAX, attributes_of, term_of, to_ldap
 from mqdssm.tables import schema
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 GUID = "6dc5e2a1-0000-4000-8000-2a2829285c00"
+
+
+class Equality(Matching):
+    """A server that has no rules for order and for parts of texts: such filters find nothing there."""
+
+    def knows(self, attribute: str, rule: str) -> bool:
+        return bool(attribute) and rule == "EQUALITY"
 
 
 class Everything(Matching):
@@ -26,11 +33,16 @@ class Everything(Matching):
         return attribute.lower() in schema.ATTRIBUTES or attribute.endswith("Timestamp")
 
 
-def asked(offered: ds.Filter, frame: str = "queue", profile: str = "openldap") -> str | None:
+EVERYTHING = Everything({}, publishes_rules=False)
+
+
+def asked(
+    offered: ds.Filter, frame: str = "queue", profile: str = "openldap", matching: Matching = EVERYTHING
+) -> str | None:
     term = term_of(offered)
     if term is None:
         return None
-    found = to_ldap(term, FRAME_TYPES[frame], PROFILES[profile], Everything({}, publishes_rules=False))
+    found = to_ldap(term, FRAME_TYPES[frame], PROFILES[profile], matching)
     return None if found is None else to_text(found)
 
 
@@ -105,13 +117,19 @@ def test_words(offered: ds.Filter, words: str) -> None:
         ds.EqualTo(("Label", "x"), "y"),
         ds.EqualTo(("Quota",), True),
         ds.EqualTo(("ModifyTime",), NEW_YEAR.replace(tzinfo=None)),
-        ds.In(("Label",), [str(n) for n in range(501)]),
+        ds.In(("Label",), [str(n) for n in range(VALUES_MAX + 1)]),
         ds.In(("Label",), [None]),
         ds.EqualTo(("Label",), None),
     ],
 )
 def test_what_is_never_asked(offered: ds.Filter) -> None:
     assert asked(offered) is None
+
+
+def test_many_values_are_asked_for_as_long_as_a_server_bears_them() -> None:
+    words = asked(ds.In(("Label",), [str(n) for n in range(1, VALUES_MAX + 1)]))
+    assert words is not None
+    assert words.count("mSMQLabelEx=") == VALUES_MAX
 
 
 def test_other_frames() -> None:
@@ -171,6 +189,26 @@ def test_a_microsecond_before_a_second(year: int) -> None:
     for value in (before, after):
         assert asked(ds.EqualTo(("ModifyTime",), value)) == "(!(objectClass=*))"
     assert last not in str(asked(ds.EqualTo(("ModifyTime",), second)))
+
+
+@pytest.mark.parametrize(
+    ("offered", "words"),
+    [
+        (ds.EqualTo(("Quota",), 7), "(mSMQQueueQuota=7)"),
+        (
+            ds.In(("Quota",), [7, 2**32 - 2]),
+            "(|(mSMQQueueQuota=7)(|(mSMQQueueQuota=-2)(mSMQQueueQuota=4294967294)))",
+        ),
+        (ds.GreaterThanOrEqual(("BasePriority",), 2**31 - 1), "(mSMQBasePriority=2147483647)"),
+        (ds.EqualTo(("Quota",), -1), "(!(objectClass=*))"),
+        (ds.GreaterThan(("BasePriority",), 0), None),
+        (ds.LessThan(("Quota",), 7), None),
+        (ds.EqualTo(("ModifyTime",), NEW_YEAR), None),  # the second has a beginning and an end
+        (ds.StringStartsWith(("Label",), "orders"), "(mSMQLabelEx=*)"),
+    ],
+)
+def test_a_server_without_rules_for_order_and_parts(offered: ds.Filter, words: str | None) -> None:
+    assert asked(offered, matching=Equality({}, publishes_rules=True)) == words
 
 
 def test_what_the_schema_cannot_compare_is_not_asked() -> None:
