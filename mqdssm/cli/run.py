@@ -6,7 +6,8 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,6 +57,22 @@ class Run:
             self._loaded = load(given.settings(), config=given.config, connection=given.connection)
             logs.to_file(self._loaded.settings.log_file)
         return self._loaded
+
+    def at(self, urls: Sequence[str]) -> "Run":
+        """The same settings, for other servers."""
+        return Run(replace(self.given, url=list(urls)))
+
+    def by(self, connection: str) -> "Run":
+        """A connection of the profile file as it stands there: no option and no variable changes it.
+
+        Raises:
+            UsageProblem: there is no such connection.
+        """
+        from mqdssm.cli.settings import load
+
+        other = Run(Given(output=self.given.output, config=self.given.config, debug=self.given.debug))
+        other._loaded = load({}, config=self.given.config, connection=connection, environment=False)
+        return other
 
     def password(self) -> str | None:
         """The password of the user: stored, or asked for at a terminal; None if nobody logs in with one.
