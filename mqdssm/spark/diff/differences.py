@@ -143,7 +143,7 @@ def _of_type(spark: "SparkSession", compared: Compared, keys: Path, pair: Pair) 
 
     from mqdssm.spark.source import spark_schema
 
-    wanted = spark.read.parquet(str(keys)).select(KEY)  # "=" in its name must stay one
+    wanted = spark.read.schema(f"{KEY} string").parquet(str(keys))  # no URI: "=" in its name must stay one
     columns = shown_columns(compared, pair.sides)
     types = {field.name: field.dataType for field in spark_schema(columns)}
     parts = []
