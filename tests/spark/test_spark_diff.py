@@ -1,18 +1,12 @@
 """``mqdssm diff`` on the command line and against a slapd, with the session that all tests of Spark share."""
 
-import json
 import subprocess
 
 from typer.testing import CliRunner
 
 import mqdssm
 from mqdssm.cli.main import app
-from mqdssm.samples.forms import Loader, SampleForm
-from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.diff.fields import What
-from mqdssm.spark.diff.run import Asked, comparison
-from mqdssm.spark.diff.sides import Given
 from mqdssm.spark.export import export
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
