@@ -14,6 +14,7 @@ from mqdssm.directory.filters import TRUE, LdapFilter, encode
 from mqdssm.directory.forest import Forest
 from mqdssm.directory.identities import Identities
 from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.loading.loader import Loader
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.presence import check_msmq
@@ -44,6 +45,9 @@ class Session:
 
     Made by `open`. Every call has a limit: `operation_timeout_s` of the options for what it does, and
     for a change whose answer was lost the time for reading back (`ReadBack.limit_s`) besides.
+
+    Attributes:
+        loader: makes many changes in one go.
     """
 
     def __init__(self, options: ConnectionOptions) -> None:
@@ -60,6 +64,7 @@ class Session:
         self._identities = Identities(self)
         self._sid: tuple[str | None] | None = None
         self._forest = Forest(self)
+        self.loader: Final = Loader(self, self._pool, self._changing, self._knowledge)
 
     @classmethod
     def open(cls, options: ConnectionOptions) -> Self:
