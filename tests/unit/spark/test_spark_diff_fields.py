@@ -153,8 +153,7 @@ def test_rows_of_both_sides():
         ("extra", "4", []),
     ]
     judge = FieldByField(compared_of("queue", COLUMNS), TREE, TREE)
-    (made,) = judge.differences([batch])
-    first, second, third = made.to_pylist()
+    first, second, third = (row for made in judge.differences([batch]) for row in made.to_pylist())
     assert first["name"] == "2"
     assert json.loads(first["a"]) == {"Identifier": "2", "Label": "a", "Quota": 1}
     assert (second["b"], third["a"]) == (None, None)
