@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from mqdssm.cli.access import login_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
-from mqdssm.cli.export import OBJECTS, access_of
+from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ def diff(
     check_spark()
     with usage_problems():
         check_ignored(ignored or ())
-    sides = side_of(run, a), side_of(run, b)
+    sides, on = (side_of(run, a), side_of(run, b)), run.spark()
     asked = Asked(
         None if not types else frozenset(one.value for one in types), tuple(ignored or ()), guid_map, recheck
     )
-    with run.output.progress("comparing", counted=False), comparison(*sides, asked) as found:
+    with run.output.progress("comparing", counted=False), comparison(*sides, asked, on=on) as found:
         _print(run, found)
         differs = found.differences.count > 0
     return ExitCode.FINDINGS if differs else ExitCode.FINE
@@ -126,7 +127,7 @@ def _directory(run: Run, name: str = "") -> "Given":
     from mqdssm.spark.diff.sides import Given
 
     run.connection_options()  # what cannot be is refused before Java starts
-    return Given(urls=run.loaded.settings.url, access=access_of(run), name=name)
+    return Given(urls=run.loaded.settings.url, login=login_of(run), name=name)
 
 
 def _print(run: Run, found: "Comparison") -> None:
@@ -227,6 +228,7 @@ add_command(
     app,
     "diff",
     diff,
+    spark=True,
     formats=DiffFormat,
     examples=(
         "mqdssm diff export/2026-01-31 export/2026-02-28",

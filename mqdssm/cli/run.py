@@ -64,15 +64,19 @@ class Run:
         return Run(replace(self.given, url=list(urls)))
 
     def by(self, connection: str) -> "Run":
-        """A connection of the profile file as it stands there: no option and no variable changes it.
+        """A connection of the profile file as it stands there: no option for connections and no variable counts.
 
         Raises:
             UsageProblem: there is no such connection.
         """
         from mqdssm.cli.settings import load
 
-        other = Run(Given(output=self.given.output, config=self.given.config, debug=self.given.debug))
-        other._loaded = load({}, config=self.given.config, connection=connection, environment=False)
+        given = self.given
+        spark = {name: getattr(given, name) for name in SPARK}
+        given = self.given
+        spark = {name: value for name, value in given.settings().items() if name in SPARK}
+        other = Run(replace(Given(), output=given.output, config=given.config, debug=given.debug))
+        other._loaded = load(spark, config=given.config, connection=connection, environment=False)
         return other
 
     def password(self) -> str | None:

@@ -9,7 +9,6 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import mqdssm
 from mqdssm.errors import ConfigError, DecodeError, MqdssmError
 from mqdssm.model.dn import DN
 from mqdssm.spark.columns import FRAME_TYPES
@@ -59,8 +58,7 @@ def changes(found: "Comparison") -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         live = None
         if found.b.sort is Sort.DIRECTORY:
-            given = found.b.given
-            live = stack.enter_context(mqdssm.connect(given.urls, read_only=True, **given.access))
+            live = stack.enter_context(found.b.given.connected())
         yield from _Changes(found, Leftover(live)).records()
 
 

@@ -293,7 +293,7 @@ def _paired(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int
         end = start + 1
         while end < len(keys) and keys[end] == keys[start]:
             end += 1
-        if end - start == 2 and sides[start] != sides[start + 1]:
+        if end - start == 2 and sides[start] != sides[start + 1] and keys[start]:
             pairs.append((start, start + 1))
         else:
             more, rest = _matched(rows, start, end, sides, by_key=bool(keys[start]))

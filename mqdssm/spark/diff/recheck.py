@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import mqdssm
 from mqdssm.directory.filters import any_of
 from mqdssm.spark import objects
 from mqdssm.spark.arrow import arrow_schema
@@ -92,7 +91,7 @@ def _once(differences: Differences, compared: Mapping[str, Compared], pair: Pair
 def _connected(stack: contextlib.ExitStack, side: Side) -> "Directory | None":
     if side.sort is not Sort.DIRECTORY:
         return None
-    return stack.enter_context(mqdssm.connect(side.given.urls, read_only=True, **side.given.access))
+    return stack.enter_context(side.given.connected())
 
 
 class _Look:

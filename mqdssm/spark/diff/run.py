@@ -1,12 +1,12 @@
 """A whole comparison, from two sources to sorted differences."""
 
 import contextlib
-import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
 from mqdssm.spark.diff import candidates
 from mqdssm.spark.diff.candidates import Pair
 from mqdssm.spark.diff.compared import Compared, LeftOut, check_ignored, choose
@@ -69,13 +69,14 @@ class Comparison:
 
 
 @contextlib.contextmanager
-def comparison(a: Given, b: Given, asked: Asked) -> Iterator[Comparison]:
+def comparison(a: Given, b: Given, asked: Asked, *, on: SparkOptions = HERE) -> Iterator[Comparison]:
     """Compare two sources.
 
     Args:
         a: the first one.
         b: the one that is held against it.
         asked: what of them.
+        on: where Spark runs.
 
     Yields:
         What differs, for as long as the context lasts.
@@ -91,12 +92,13 @@ def comparison(a: Given, b: Given, asked: Asked) -> Iterator[Comparison]:
         check_map(asked.guid_map)
     with contextlib.ExitStack() as stack:
         conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
-        spark = stack.enter_context(spark_session("mqdssm diff", conf=conf))
+        spark = stack.enter_context(spark_session("mqdssm diff", conf=conf, on=on))
         first, second = (
-            stack.enter_context(opened(spark, letter, given, asked.types))
+            stack.enter_context(opened(spark, letter, given, asked.types, on))
             for letter, given in (("A", a), ("B", b))
         )
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqdssm-diff-")))
+        folder = stack.enter_context(scratch(on, "mqdssm-diff-"))
+        probe(spark, on, [Path(side.sets[one].paths[0]) for side in (first, second) for one in side.sets])
         yield _compared(spark, first, second, asked, folder)
 
 

@@ -1,15 +1,16 @@
 """The two sides of a comparison: whatever they are, they become Parquet files of the same columns."""
 
 import contextlib
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
+from mqdssm.spark.access import LogIn, access_to
+from mqdssm.spark.cluster import SparkOptions, scratch
 from mqdssm.spark.datasets import Dataset
 from mqdssm.spark.export import export
 from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
@@ -18,6 +19,8 @@ from mqdssm.spark.validate_sources import export_source, mqis_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from mqdssm.events.facade import Directory
 
 
 class Sort(StrEnum):
@@ -35,14 +38,24 @@ class Given:
     Attributes:
         folder: of an export or of MQIS tables; or
         urls: the servers of a directory, with
-        access: how to log in, as `mqdssm.spark.export.export` takes it. May hold a password: not shown.
+        login: how to log in. May hold a password: not shown.
         name: of the side for people; empty: its folder or server.
     """
 
     folder: Path | None = None
     urls: tuple[str, ...] = ()
-    access: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    login: LogIn = field(default_factory=LogIn, repr=False)
     name: str = ""
+
+    @contextlib.contextmanager
+    def connected(self) -> "Iterator[Directory]":
+        """Connect to the directory, only to read.
+
+        Raises:
+            DirectoryError: it cannot be reached, or does not let us in.
+        """
+        with access_to(self.urls, self.login) as access, access.connect() as directory:
+            yield directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +92,9 @@ def is_export(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def opened(spark: "SparkSession", letter: str, given: Given, types: Collection[str] | None) -> Iterator[Side]:
+def opened(
+    spark: "SparkSession", letter: str, given: Given, types: Collection[str] | None, on: SparkOptions
+) -> Iterator[Side]:
     """Make files of a side, those of a directory or of MQIS tables for as long as the context lasts.
 
     Args:
@@ -87,29 +102,30 @@ def opened(spark: "SparkSession", letter: str, given: Given, types: Collection[s
         letter: A or B.
         given: the side as it was named.
         types: those that are needed; None: all.
+        on: where the session runs.
 
     Raises:
         ConfigError: there is no such source, or it is not whole.
         DirectoryError: a directory cannot be read.
     """
     if given.folder is None:
-        with _directory(letter, given, types) as side:
+        with _directory(letter, given, types, on) as side:
             yield side
     elif is_export(given.folder):
         yield _of_export(letter, Sort.EXPORT, given, given.folder)
     else:
         if not given.folder.is_dir():
             raise ConfigError(f"{given.folder} is no folder: name an export, MQIS tables or a directory")
-        with mqis_source(spark, given.folder) as source:
+        with mqis_source(spark, given.folder, on) as source:
             yield Side(letter, Sort.MQIS, given.name or source.name, source.sets, given=given)
 
 
 @contextlib.contextmanager
-def _directory(letter: str, given: Given, types: Collection[str] | None) -> Iterator[Side]:
+def _directory(letter: str, given: Given, types: Collection[str] | None, on: SparkOptions) -> Iterator[Side]:
     wanted = [name for name in FRAMES if types is None or name in types]
-    with tempfile.TemporaryDirectory(prefix="mqdssm-diff-") as name:
-        folder = Path(name) / "export"
-        export(given.urls, wanted, folder, **given.access)
+    with scratch(on, "mqdssm-diff-") as made:
+        folder = made / "export"
+        export(given.urls, wanted, folder, on=on, **given.login)
         yield _of_export(letter, Sort.DIRECTORY, given, folder)
 
 

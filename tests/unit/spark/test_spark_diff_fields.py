@@ -165,8 +165,9 @@ def test_objects_that_are_there_twice():
     assert found([rows(("1", 0, "a", 1), ("1", 0, "b", 1), ("1", 1, "b", 1), ("1", 1, "c", 1))]) == [
         ("different", "1", ["Label"])
     ]
-    # what can be found by nothing is never a pair
-    assert found([rows(("", 0, "a", 1), ("", 1, "b", 1))]) == [("missing", "", []), ("extra", "", [])]
+    # what can be found by nothing is a pair only if it is the same
+    unknown = [rows(("", 0, "a", 1), ("", 1, "b", 1))]
+    assert found(unknown) == [("missing", "", []), ("extra", "", [])]
     assert found([rows(("", 0, "a", 1), ("", 0, "a", 1), ("", 1, "a", 1), ("", 1, "a", 1))]) == []
 
 
