@@ -64,15 +64,13 @@ class Run:
         return Run(replace(self.given, url=list(urls)))
 
     def by(self, connection: str) -> "Run":
-        """A connection of the profile file as it stands there: no option for connections and no variable counts.
+        """A connection of the profile file as it stands there: no other option or variable counts.
 
         Raises:
             UsageProblem: there is no such connection.
         """
         from mqdssm.cli.settings import load
 
-        given = self.given
-        spark = {name: getattr(given, name) for name in SPARK}
         given = self.given
         spark = {name: value for name, value in given.settings().items() if name in SPARK}
         other = Run(replace(Given(), output=given.output, config=given.config, debug=given.debug))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from mqdssm.errors import ObjectNotFound
-from mqdssm.events.making import MadeEntry, Maker, Target, dns_in
+from mqdssm.events.making import STORED, MadeEntry, Maker, Target, dns_in
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import PathName
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mqdssm.spark.diff.differences import Difference
     from mqdssm.spark.diff.run import Comparison
 
+NAME: Final = "Name"
+"""The attribute that is the object's RDN."""
 WORKSTATION: Final = (b"4096",)  # userAccountControl, [MS-ADTS] 2.2.16
 _READ_ROWS: Final = 65_536
 
@@ -157,7 +159,7 @@ class Destination:
             values["objectGUID"] = (GUID.dump(UUID(row[KEY])),)
         for name, of_table in frame.rows.items():
             value = row.get(name)
-            plain = of_table.computed is None and name not in {KEY, "Name"}
+            plain = of_table.computed is None and name not in {KEY, NAME}
             if not plain or value is None or (name == "Sid" and not self._target.keeps_guids):
                 continue
             if raws := of_table.encode(UUID(value) if of_table.kind == "GUID" else value):
@@ -199,13 +201,9 @@ class Destination:
         return DN(parsed.rdns[: len(parsed) - len(old)] + self._root.rdns)
 
     def attributes_of(self, type_name: str) -> Iterator[str]:
-        """The LDAP attributes of a type that somebody writes."""
-        for of_table in FRAME_TYPES[type_name].rows.values():
-            if of_table.computed is None and of_table.holder is Holder.OWN:
+        """The LDAP attributes of a type that somebody writes, without those that its name is made of."""
+        frame = FRAME_TYPES[type_name]
+        for name, of_table in frame.rows.items():
+            said = of_table.access & STORED if frame.element is not None else of_table.computed is None
+            if said and name != NAME and of_table.holder is Holder.OWN:
                 yield from of_table.written or of_table.ldap
-
-
-def _text(obj: Any) -> str:
-    """The name of a queue or a queue manager, as its element says it."""
-    found = obj.pathname if isinstance(obj, Queue) else obj.computer_name
-    return found or ""
