@@ -207,3 +207,9 @@ class Destination:
             said = of_table.access & STORED if frame.element is not None else of_table.computed is None
             if said and name != NAME and of_table.holder is Holder.OWN:
                 yield from of_table.written or of_table.ldap
+
+
+def _text(obj: Any) -> str:
+    """The name of a queue or a queue manager, as its element says it."""
+    found = obj.pathname if isinstance(obj, Queue) else obj.computer_name
+    return found or ""
