@@ -30,6 +30,7 @@ MODULES: Final = {
     "export": "mqdssm.cli.export",
     "validate": "mqdssm.cli.validate",
     "inventory": "mqdssm.cli.inventory",
+    "plan": "mqdssm.cli.plan",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""

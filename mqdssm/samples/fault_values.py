@@ -21,6 +21,8 @@ from mqdssm.wire.masks import QueueAccess
 
 Entries = dict[str, MadeEntry]
 """The entries of one planted object, by type."""
+CERTIFICATES_BYTES_MAX: Final = 2**20
+"""Of mSMQSignCertificates in Active Directory's schema."""
 
 # -- wrong values
 
@@ -95,6 +97,14 @@ def same_certificate(stage: Stage) -> bytes:
     return bytes(sign_certificates({identifier: certificate("shared", identifier)}))
 
 
+def large(stage: Stage) -> bytes:
+    """Two certificates that are larger than all that Active Directory would take."""
+    half = CERTIFICATES_BYTES_MAX // 2
+    identifiers = (stage.ghost("certificate"), stage.ghost("other certificate"))
+    ders = {one: certificate("large", one, ballast=half) for one in identifiers}
+    return bytes(sign_certificates(ders))
+
+
 def ghost_dn(stage: Stage) -> tuple[bytes, ...]:
     """Where no queue manager is."""
     name = f"GONE-{stage.serial}"
@@ -150,6 +160,11 @@ def first_path(stage: Stage) -> str:
 def path(form: str) -> Callable[[Stage], str]:
     """A path name on the machine of the planted queue."""
     return lambda stage: f"{stage.plan.machine_name(stage.host).lower()}\\{form.format(stage.serial)}"
+
+
+def odd_path(stage: Stage) -> str:
+    """A blank in the name of one copy; in the next one what MSMQ 1.0 allowed and later versions do not."""
+    return path("planted+no,{}" if stage.copy % 2 else "planted name {}")(stage)
 
 
 # -- changes of entries
@@ -257,6 +272,12 @@ def without(kind: str, attribute: str) -> Callable[[Stage, Entries], None]:
         del entries[kind].values[attribute]
 
     return change
+
+
+def long_host(stage: Stage, entries: Entries) -> None:
+    """The name of the computer's host is too long."""
+    labels = f"{'x' * 60}." * 40
+    entries["computer"].values["dNSHostName"] = (f"{labels}{stage.plan.domain}".encode(),)
 
 
 def second_enterprise(stage: Stage, entries: Entries) -> None:

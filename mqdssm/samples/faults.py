@@ -114,8 +114,8 @@ class Stage:
 
     @property
     def home(self) -> int:
-        """A sound site that planted machines are put in."""
-        return self.serial % self.plan.sites
+        """A sound site that planted machines are put in: no foreign one."""
+        return self.plan.home_of(self.serial % self.plan.sites)
 
     def queue(self, *, faulty: bool = True) -> Extra:
         """Make a queue."""

@@ -39,7 +39,8 @@ def objects(plan: Plan, entries: Entries) -> Iterator[MadeEntry]:
         computer, manager = entries.machine(made)
         yield from (computer, manager)
         if made.role.has_settings:
-            yield from entries.settings(made, manager, plan.place(plan.site_of(number)).name)
+            for site in plan.sites_of(number):
+                yield from entries.settings(made, manager, plan.place(site).name)
         yield from map(entries.queue, Queues(plan, number))
     for first, second in plan.links():
         yield entries.link(elements.link(plan, first, second))

@@ -45,8 +45,8 @@ def planted_entries(
 
 
 def _text_of(dn: DN) -> str:
-    """The text of a DN, the types in lower case as slapd writes them."""
-    return str(DN.of(*((kind.lower(), value) for ((kind, value),) in dn.rdns)))
+    """The text of a DN as slapd writes it: the types in lower case, a line feed as it is."""
+    return str(DN.of(*((kind.lower(), value) for ((kind, value),) in dn.rdns))).replace(r"\0A", "\n")
 
 
 def _refer(stage: Stage, entries: Entries) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from mqdssm.directory.filters import TRUE, LdapFilter, all_of
+from mqdssm.directory.profile import Profile
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.events.facade import Directory
@@ -20,11 +21,11 @@ from mqdssm.spark.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_
 from mqdssm.spark.bulk_columns import Batch, ColumnMaker, Copied, Made, Remembered, Timed
 from mqdssm.spark.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, raw_batch, raw_entries
 from mqdssm.spark.bulk_paths import PATHS
-from mqdssm.spark.columns import ORIGINAL_IDENTIFIER, UNREADABLE, Column, FrameType
+from mqdssm.spark.columns import ORIGINAL_IDENTIFIER, STORED_SECURITY, UNREADABLE, Column, FrameType
 from mqdssm.spark.sizes import row_bytes, sized
 from mqdssm.tables.places import search_base
 from mqdssm.tables.row import Holder, Missing, Row, RowMaker
-from mqdssm.tables.syntax import GUID, Kind
+from mqdssm.tables.syntax import GUID, OCTETS, Kind
 
 log = logging.getLogger(__name__)
 
@@ -128,18 +129,13 @@ class BatchMaker:
         self._schema = arrow_schema(columns)
         self._frame = frame
         self.needs = Needs(_Table(frame), session)
-        self._original = session.profile.original_guid
+        self._technical_rows = _technical_rows(session.profile)
         self._makers = [self._maker(column) for column in columns]
         self._columns = tuple(columns)
         self._references = self.needs.references()
 
     def _maker(self, column: Column) -> ColumnMaker | None:
-        if column == ORIGINAL_IDENTIFIER and self._original is not None:
-            row: Row | None = RowMaker(read="3.1.6.19")(
-                column.name, self._original, GUID, "R", Missing.UNPOPULATED, propid=None
-            )
-        else:
-            row = self._frame.rows.get(column.name)
+        row = self._technical_rows.get(column) or self._frame.rows.get(column.name)
         return None if row is None else _maker_for(column, row, self.needs)
 
     def batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
@@ -160,6 +156,20 @@ class BatchMaker:
         if column == UNREADABLE:
             return pa.array([batch.problems.get(number) for number in range(len(batch))], arrow_type(column))
         return pa.nulls(len(batch), arrow_type(column))
+
+
+def _technical_rows(profile: Profile) -> dict[Column, Row]:
+    """Where this kind of server keeps what no element has; it need not keep all of it."""
+    found = {}
+    if profile.original_guid is not None:
+        found[ORIGINAL_IDENTIFIER] = RowMaker(read="3.1.6.19")(
+            ORIGINAL_IDENTIFIER.name, profile.original_guid, GUID, "R", Missing.UNPOPULATED, propid=None
+        )
+    if profile.translates_security:
+        found[STORED_SECURITY] = RowMaker(read="3.1.6.11")(
+            STORED_SECURITY.name, "nTSecurityDescriptor", OCTETS, "R", Missing.UNPOPULATED, propid=None
+        )
+    return found
 
 
 class _Table:

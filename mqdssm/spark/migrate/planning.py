@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.access import Access
+from mqdssm.spark.access import Access, password_file
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.deciding import Decider, Wanted
 from mqdssm.spark.migrate.deletes import plan_deletes
@@ -105,6 +105,24 @@ class _Source:
             (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
         jobs.stage(spark, folder, [file for table in tables for file in table.files], self.mapping)
         shutil.rmtree(copy, ignore_errors=True)
+
+
+def plan_for(asked: Asked, urls: str | Sequence[str], to: Path, **login: Any) -> MigrationPlan:
+    """Plan a migration to the directory of some servers.
+
+    Args:
+        asked: what for.
+        urls: LDAP servers, tried in turn.
+        to: a new or empty folder.
+        **login: how to get in, as `mqdssm.spark.export.export` takes it.
+
+    Raises:
+        MqdssmError: as `plan_migration`.
+    """
+    password = login.pop("password", None)
+    with password_file(password) as secret:
+        access = Access((urls,) if isinstance(urls, str) else tuple(urls), password_file=secret, **login)
+        return plan_migration(asked, access, to)
 
 
 def plan_migration(asked: Asked, access: Access, to: Path, *, watch: Watch = lambda _: None) -> MigrationPlan:
