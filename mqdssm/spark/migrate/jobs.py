@@ -64,7 +64,7 @@ def stage(spark: "SparkSession", folder: Path, files: Sequence[SourceFile], mapp
         ConfigError: a file cannot be read, or nothing can be written.
         SparkFailed: Spark itself failed.
     """
-    return sum(_run(spark, StageTask(folder, tuple(files), mapping), len(files)))
+    return sum(run(spark, StageTask(folder, tuple(files), mapping), len(files)))
 
 
 def decide(
@@ -96,12 +96,12 @@ def decide(
                 raise ConfigError(f"{wanted.folder} cannot be written: {error.strerror or error}") from error
 
     try:
-        return _run(spark, work, len(parts))
+        return run(spark, work, len(parts))
     finally:
         shipped.destroy()
 
 
-def _run(spark: "SparkSession", work: Work, count: int) -> list[Any]:
+def run(spark: "SparkSession", work: Work, count: int) -> list[Any]:
     """Do numbered pieces of work, one a task."""
     if not count:
         return []
