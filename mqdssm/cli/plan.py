@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from mqdssm.cli.access import login_of
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.export import access_of
 from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
@@ -98,11 +98,12 @@ def plan(
     pip install 'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.spark.migrate.ldif import write_ldif
-    from mqdssm.spark.migrate.planning import Asked, plan_for
+    from mqdssm.spark.migrate.planning import Asked, plan_migration
     from mqdssm.spark.session import check_spark
 
     check_spark()
     run.connection_options()  # what cannot be is refused before Java starts
+    on = run.spark()
     asked = Asked(
         source=source,
         on_conflict=on_conflict.value,
@@ -112,7 +113,7 @@ def plan(
         mapping=mapping,
     )
     with run.output.progress("planning", counted=False):
-        made = plan_for(asked, run.loaded.settings.url, to, **access_of(run))
+        made = plan_migration(asked, run.loaded.settings.url, to, on=on, **login_of(run))
         records = {} if to_ldif is None else write_ldif(made, to, to_ldif)
     tell_plan(run, made, to)
     if to_ldif is not None:
@@ -212,6 +213,7 @@ add_command(
     app,
     "plan",
     plan,
+    spark=True,
     examples=(
         "mqdssm plan mqis/ --to plan --connection lab --create-computers",
         "mqdssm plan mqis/ --to plan --connection lab --sid-map sids.csv --on-conflict update",

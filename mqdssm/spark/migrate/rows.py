@@ -129,7 +129,7 @@ def read_row(
         if values.get(adm) in {None, ""}
         and not any(table.holding(adm)[0].name == one.attribute for one in reasons)
     ]
-    element = None if reasons else _element(table, values, reasons)
+    element = None if reasons else _element(table, values, cells, reasons)
     return ReadRow(element, reasons, lost)
 
 
@@ -230,7 +230,9 @@ def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -
     values["SiteGateIdentifierList"] = tuple(dict.fromkeys(both))
 
 
-def _element(table: MqisTable, values: Mapping[str, Any], reasons: list[Reason]) -> DirectoryObject | None:
+def _element(
+    table: MqisTable, values: Mapping[str, Any], cells: Mapping[str, str], reasons: list[Reason]
+) -> DirectoryObject | None:
     assert table.element is not None  # noqa: S101  the caller has looked
     try:
         return table.element.model_validate(dict(values))
@@ -239,15 +241,17 @@ def _element(table: MqisTable, values: Mapping[str, Any], reasons: list[Reason])
         if listed is None:
             reasons.append(Reason("", str(error)))
         else:
-            said = listed(include_url=False, include_input=False)
-            reasons += [_reason(table, str(next(iter(one["loc"]), "")), str(one["msg"])) for one in said]
+            for one in listed(include_url=False, include_input=False):
+                adm = str(next(iter(one["loc"]), ""))
+                words = str(one["msg"]).removeprefix(f"{adm} ")
+                reasons.append(Reason(_column(table, adm, cells), words))
         return None
 
 
-def _reason(table: MqisTable, adm: str, words: str) -> Reason:
-    """What the model says about an attribute, said about its column."""
-    columns = table.holding(adm)
-    return Reason(columns[0].name if columns else adm, words.removeprefix(f"{adm} "))
+def _column(table: MqisTable, adm: str, cells: Mapping[str, str]) -> str:
+    """The column that an attribute of a row stands in."""
+    names = [column.name for column in table.holding(adm)]
+    return next((name for name in names if name in cells), names[0] if names else adm)
 
 
 # -- what tells rows apart
