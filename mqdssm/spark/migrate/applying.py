@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -35,8 +36,6 @@ from mqdssm.spark.migrate.verifying import Verified, VerifyTask
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from mqdssm.directory.session import Session
 
 STATE_NAME: Final = "state.json"
@@ -45,6 +44,8 @@ CHILDREN_LEVEL: Final = 3
 """The first level with names that hold GUIDs: those of routing links."""
 
 Watch = Callable[[str], None]
+Do = Callable[[jobs.Work, int], list[Any]]
+"""Does pieces of work, numbered from 0, and gives what became of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,19 +135,20 @@ def apply_plan(
     """
     chosen, folder = options or ApplyOptions(), folder.resolve()
     plan = MigrationPlan.load(folder)
-    _refuse(plan, chosen)
+    refuse(plan, chosen)
     check_spark()
     work = folder / APPLY_NAME
     try:
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
-            _check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
+            check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
             with access.connect(read_only=False) as directory:
                 session = directory.session
-                _check_target(plan, session)
+                check_target(plan, session)
                 at = access.at(session.server_url or access.urls[0])
                 with spark_session("mqdssm apply", brief=True, conf=jobs.RETRIES) as spark:
-                    return _Applying(_Job(plan, chosen, at, folder), session, spark, watch).run()
+                    job = Job(plan, chosen, at, folder, spark.sparkContext.defaultParallelism)
+                    return Applying(job, session, partial(jobs.run, spark), watch).run()
     except OSError as error:
         if isinstance(error, MqdssmError):
             raise
@@ -156,7 +158,12 @@ def apply_plan(
         ) from error
 
 
-def _refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
+def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
+    """Refuse a plan that may not be applied.
+
+    Raises:
+        ConfigError: why.
+    """
     if plan.refused is not None:
         raise ConfigError(f"the plan cannot be applied: {plan.refused}")
     deletes = sum(plan.deletes.values())
@@ -166,7 +173,7 @@ def _refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
         )
 
 
-def _check_files(folder: Path, files: Iterable[PlanFile]) -> None:
+def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
     """Make sure that the files are those that were planned.
 
     Raises:
@@ -182,7 +189,7 @@ def _check_files(folder: Path, files: Iterable[PlanFile]) -> None:
             raise ConfigError(f"{path} is not what was planned (its SHA-256 differs): plan again")
 
 
-def _check_target(plan: MigrationPlan, session: "Session") -> None:
+def check_target(plan: MigrationPlan, session: "Session") -> None:
     """Make sure that this is the directory that was planned for.
 
     Raises:
@@ -200,23 +207,42 @@ def _check_target(plan: MigrationPlan, session: "Session") -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class Job:
+    """What is to be done.
+
+    Attributes:
+        plan: the plan.
+        options: how it is applied.
+        access: how workers get into the target.
+        folder: of the plan.
+        workers: how many there are.
+    """
+
     plan: MigrationPlan
     options: ApplyOptions
     access: Access
     folder: Path
+    workers: int = 1
 
 
-class _Applying:
-    """One run."""
+class Applying:
+    """One run of a plan whose files were checked.
 
-    def __init__(self, job: "_Job", session: "Session", spark: "SparkSession", watch: Watch) -> None:
+    Args:
+        job: what is to be done.
+        session: to the target.
+        do: does numbered pieces of work, and gives what became of each.
+        watch: is told what is being done.
+    """
+
+    def __init__(self, job: Job, session: "Session", do: Do, watch: Watch = lambda _: None) -> None:
         self._plan = job.plan
+        self._workers = job.workers
         self._options = job.options
         self._access = job.access
         self._folder = job.folder
         self._session = session
-        self._spark = spark
+        self._do = do
         self._watch = watch
         self._done: list[FileDone] = []
         self._verified: list[Verified] = []
@@ -246,7 +272,7 @@ class _Applying:
         work = self._folder / APPLY_NAME
         shutil.rmtree(work / ERRORS_NAME, ignore_errors=True)
         for folder in (work / ERRORS_NAME, self._folder / JOURNAL_NAME):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         known = State.load(self._folder)
         if known is None:
             known = State(started=_now()).write(self._folder)
@@ -261,7 +287,7 @@ class _Applying:
     def _apply(self, parts: Sequence[str], stage: str, places: Places) -> None:
         if not parts:
             return
-        rate, workers = self._options.max_rate, self._spark.sparkContext.defaultParallelism
+        rate = self._options.max_rate
         task = ApplyTask(
             folder=self._folder,
             access=self._access,
@@ -269,14 +295,14 @@ class _Applying:
             stage=stage,
             places=places,
             load=LoadOptions(
-                max_rate=None if rate is None else rate / min(len(parts), workers),
+                max_rate=None if rate is None else rate / min(len(parts), self._workers),
                 transactions=self._options.transactions,
                 update=self._plan.options.on_conflict == "update",
                 identify=not self._plan.target.keeps_guids,
             ),
             errors_max=self._options.max_errors,
         )
-        done = jobs.run(self._spark, task, len(parts))
+        done = self._do(task, len(parts))
         self._done += done
         for one in done:
             self._left.update(one.left)
@@ -318,7 +344,7 @@ class _Applying:
         parts = [file.path for level in self._plan.levels for file in level.files]
         parts += [file.path for file in self._plan.equal]
         task = VerifyTask(folder=self._folder, access=self._access, parts=tuple(parts), places=places)
-        self._verified = jobs.run(self._spark, task, len(parts))
+        self._verified = self._do(task, len(parts))
 
     def _report(self, state: State) -> Report:
         self._watch("writing the report")
