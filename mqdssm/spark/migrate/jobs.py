@@ -91,7 +91,7 @@ class SparkRunner:
 
     def stage(self, task: StageTask) -> int:
         """See `Runner`."""
-        return sum(_run(self._spark, task, len(task.files)))
+        return sum(run(self._spark, task, len(task.files)))
 
     def decide(self, known: Known, wanted: Wanted, parts: Sequence[tuple[int, StagedPart]]) -> list[Done]:
         """See `Runner`."""
@@ -106,7 +106,7 @@ class SparkRunner:
                 return decided(directory.session, shipped.value, wanted, position, part)
 
         try:
-            return _run(self._spark, work, len(parts))
+            return run(self._spark, work, len(parts))
         finally:
             shipped.destroy()
 
@@ -124,7 +124,7 @@ def decided(session: "Session", known: Known, wanted: Wanted, number: int, part:
         raise ConfigError(f"{wanted.folder} cannot be written: {error.strerror or error}") from error
 
 
-def _run(spark: "SparkSession", work: Work, count: int) -> list[Any]:
+def run(spark: "SparkSession", work: Work, count: int) -> list[Any]:
     """Do numbered pieces of work, one a task."""
     if not count:
         return []
