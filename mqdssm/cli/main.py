@@ -29,6 +29,7 @@ MODULES: Final = {
     "generate": "mqdssm.cli.generate",
     "export": "mqdssm.cli.export",
     "validate": "mqdssm.cli.validate",
+    "diff": "mqdssm.cli.diff",
     "inventory": "mqdssm.cli.inventory",
     "plan": "mqdssm.cli.plan",
     "support-bundle": "mqdssm.cli.support_bundle",

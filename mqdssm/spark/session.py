@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.errors import ConfigError
 from mqdssm.spark.cluster import HERE, LOCAL, MASTER, SparkOptions, check_master, package_zip
 from mqdssm.spark.failures import SparkFailed, unpack
-from mqdssm.spark.gateway import JavaEndedError, environment, java_started
+from mqdssm.spark.gateway import JavaEndedError, cause_of, environment, java_started
 from mqdssm.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -217,7 +217,9 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
             return builder.getOrCreate()
     except (PySparkRuntimeError, JavaEndedError, Py4JError) as error:
         _KEPT.add(_folder())
-        raise ConfigError(f"Spark did not start: {_first_lines(error)}; {_log_hint()}") from error
+        why = cause_of(error) or _first_lines(error)
+        where = "" if LOCAL.fullmatch(conf[MASTER]) else f" on {conf[MASTER]}"
+        raise ConfigError(f"Spark did not start{where}: {why.rstrip('.')}; {_log_hint()}") from error
 
 
 def _inherited(conf: Mapping[str, str]) -> dict[str, str]:

@@ -58,7 +58,8 @@ def test_a_session_that_runs_on_a_cluster_counts(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "master", ["head:7077", "http://head:8080", "spark://", "local[", "mesos://x", "yarn-client", ""]
+    "master",
+    ["head:7077", "http://head:8080", "spark://", "local[", "local[x]", "mesos://x", "yarn-client", ""],
 )
 def test_what_is_no_master(master: str) -> None:
     with pytest.raises(ConfigError, match=r"is no master of Spark: use spark://HOST:7077, yarn, k8s://"):
