@@ -18,7 +18,7 @@ def server():
 
 
 def test_a_sample_enterprise_is_migrated_verified_and_undone(server, tmp_path):
-    plan, folder = sample_plan(server, tmp_path)
+    _, folder = sample_plan(server, tmp_path)
     before = everything(server)
     report = apply_here(server, folder)
     assert report.is_fine, report.model_dump_json(indent=1)

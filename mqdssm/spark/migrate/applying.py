@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow.parquet as pq
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
@@ -19,7 +19,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 from mqdssm.directory.loading.items import Effect, LoadOptions
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.model.dn import DN
-from mqdssm.spark.access import Access
+from mqdssm.spark.access import Access, LogIn, access_to
+from mqdssm.spark.cluster import HERE, SparkOptions, probe
 from mqdssm.spark.journal import write_whole
 from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import sha256
@@ -27,7 +28,7 @@ from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone
 from mqdssm.spark.migrate.places import Places, look_up, referred_to, write_guid_map
-from mqdssm.spark.migrate.plan_file import Level, MigrationPlan, PlanFile
+from mqdssm.spark.migrate.plan_file import PLAN_NAME, Level, MigrationPlan, PlanFile
 from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
 from mqdssm.spark.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.spark.migrate.verifying import Verified, VerifyTask
@@ -113,15 +114,23 @@ class State(BaseModel):
 
 
 def apply_plan(
-    folder: Path, access: Access, options: ApplyOptions | None = None, *, watch: Watch = lambda _: None
+    folder: Path,
+    urls: str | Sequence[str],
+    options: ApplyOptions | None = None,
+    *,
+    on: SparkOptions = HERE,
+    watch: Watch = lambda _: None,
+    **login: Unpack[LogIn],
 ) -> Report:
     """Apply a plan, or go on with one that was broken off.
 
     Args:
         folder: of the plan.
-        access: how to get into the target.
+        urls: LDAP servers, tried in turn; of the directory that was planned for.
         options: how.
+        on: where Spark runs.
         watch: is told what is being done.
+        **login: see `LogIn`.
 
     Returns:
         The report, as it was written to ``report.json``.
@@ -140,12 +149,14 @@ def apply_plan(
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
             check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
-            with access.connect(read_only=False) as directory:
+            with access_to(urls, login, on) as access, access.connect(read_only=False) as directory:
                 session = directory.session
                 check_target(plan, session)
                 at = access.at(session.server_url or access.urls[0])
-                with spark_session("mqdssm apply", brief=True, conf=jobs.RETRIES) as spark:
-                    job = Job(plan, chosen, at, folder, spark.sparkContext.defaultParallelism)
+                with spark_session("mqdssm apply", brief=True, conf=jobs.RETRIES, on=on) as spark:
+                    probe(spark, on, [folder / PLAN_NAME])
+                    workers = spark.sparkContext.defaultParallelism
+                    job = Job(plan, chosen, at.for_executors(on), folder, workers)
                     return Applying(job, session, partial(jobs.run, spark), watch).run()
     except OSError as error:
         if isinstance(error, MqdssmError):

@@ -1,8 +1,8 @@
 """``undo.ldif``: what brings a directory back to where it was before a plan was applied.
 
 It is written, and on disk, before the first change; when the plan has been applied, only what was really done
-stays in it (all of it is kept, for a plan that is applied again). Each record stands below a comment with the row_id of its operation. To be loaded with
-``ldapmodify -c``, which goes on where an object was never made.
+stays in it (all of it is kept, for a plan that is applied again). Each record stands below a comment with the
+row_id of its operation. To be loaded with ``ldapmodify -c``, which goes on where an object was never made.
 """
 
 import os
