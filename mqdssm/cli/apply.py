@@ -63,7 +63,8 @@ def apply(
     Applied again, a plan that was broken off goes on. PLAN/undo.ldif undoes it. Exit code 1 if a row was
     rejected, refused or lost. Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.spark.migrate.applying import ApplyOptions
+    from mqdssm.spark.migrate.applying import ApplyOptions, apply_plan
+    from mqdssm.spark.session import check_spark
 
     options = ApplyOptions(
         max_rate=max_rate,
@@ -72,29 +73,12 @@ def apply(
         transactions=transactions,
         verify=verify,
     )
-    return apply_to(run, plan, options)
-
-
-def apply_to(run: Run, folder: Path, options: Any) -> int:
-    """Apply a plan and print the report.
-
-    Args:
-        run: of the command.
-        folder: of the plan.
-        options: `mqdssm.spark.migrate.applying.ApplyOptions`.
-
-    Returns:
-        The exit code.
-    """
-    from mqdssm.spark.migrate.applying import apply_plan
-    from mqdssm.spark.session import check_spark
-
     check_spark()
     run.connection_options()  # what cannot be is refused before Java starts
     on = run.spark()
     with run.output.progress("applying the plan", counted=False):
-        report = apply_plan(folder, run.loaded.settings.url, options, on=on, **login_of(run))
-    tell_report(run, report, folder)
+        report = apply_plan(plan, run.loaded.settings.url, options, on=on, **login_of(run))
+    tell_report(run, report, plan)
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 
 

@@ -3,7 +3,7 @@
 import typer
 
 from mqdssm.cli.access import login_of
-from mqdssm.cli.apply import MaxErrors, MaxRate, Transactions, Verify, apply_to
+from mqdssm.cli.apply import MaxErrors, MaxRate, Transactions, Verify, tell_report
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.plan import (
     Computers,
@@ -42,7 +42,8 @@ def migrate(
     pip install 'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.spark.migrate.applying import ApplyOptions
-    from mqdssm.spark.migrate.planning import Asked, plan_migration
+    from mqdssm.spark.migrate.migrating import migrate as carry_over
+    from mqdssm.spark.migrate.planning import Asked
     from mqdssm.spark.session import check_spark
 
     check_spark()
@@ -57,14 +58,15 @@ def migrate(
         sid_map=sid_map,
         mapping=mapping,
     )
-    with run.output.progress("planning", counted=False):
-        made = plan_migration(asked, run.loaded.settings.url, to, on=on, **login_of(run))
-    if made.refused is not None:
-        tell_plan(run, made, to)
+    with run.output.progress("migrating", counted=False):
+        plan, report = carry_over(asked, run.loaded.settings.url, to, options, on=on, **login_of(run))
+    if report is None:
+        tell_plan(run, plan, to)
         return ExitCode.FINDINGS
-    for note in made.notes:
+    for note in plan.notes:
         run.output.note(note)
-    return apply_to(run, to, options)
+    tell_report(run, report, to)
+    return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 
 
 add_command(
