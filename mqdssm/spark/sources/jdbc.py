@@ -95,9 +95,7 @@ class _Reader:
         self._kind = url.split(":")[1].lower()
         driver = jdbc.driver or DRIVERS.get(self._kind)
         if driver is None:
-            raise ConfigError(
-                f"which driver is {shown_url(url)} for? name it as driver in [jdbc] of --mapping"
-            )
+            raise ConfigError(f"name the driver for {shown_url(url)} in [jdbc] of a --mapping file")
         self._options = {
             "url": url,
             "driver": driver,
@@ -178,7 +176,9 @@ class _Reader:
         try:
             yield
         except (PySparkException, Py4JError) as error:
-            said = _words(str(error), self._options.get("password"))
+            said = _words(error, self._options.get("password"))
+            if said == self._options["driver"]:  # all that Java says of a class that it does not find
+                said = f"there is no driver {said}: name its file as jars in [jdbc]"
             raise ConfigError(f"{self._shown}: {shown} cannot be read: {said}") from None
 
     @property
@@ -197,8 +197,13 @@ class _Reader:
         }
 
 
-def _words(text: str, password: str | None) -> str:
+def _words(error: BaseException, password: str | None) -> str:
     """What an error of Java's says, in a line, without the password: the last cause says most."""
+    text = ""
+    seen: BaseException | None = error
+    while seen is not None:  # Spark itself only says that it did not get to the database
+        text = str(seen).strip() or text
+        seen = getattr(seen, "_cause", None)
     lines = (line.strip() for line in text.splitlines())
     kept = [line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))]
     causes = [found[1] for line in kept if (found := _CAUSE.search(line))]
