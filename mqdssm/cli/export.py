@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.access import login_of
 from mqdssm.cli.objects import ObjectType
 from mqdssm.cli.run import Run, add_command
 
@@ -94,6 +94,7 @@ def export(
 
     check_spark()
     run.connection_options()  # what cannot be is refused before Java starts
+    on = run.spark()
     with _shown(run, to) as watch:
         manifest = export_to(
             run.loaded.settings.url,
@@ -106,7 +107,8 @@ def export(
             partitions=partitions,
             resume=resume,
             watch=watch,
-            **access_of(run),
+            on=on,
+            **login_of(run),
         )
     _tell(run, manifest, to)
 
@@ -128,21 +130,6 @@ def wanted_types(types: list[ExportType]) -> list[str]:
     for one in types or [ExportType(ALL)]:
         found.update(dict.fromkeys(OBJECTS if one.value == ALL else (one.value,)))
     return list(found)
-
-
-def access_of(run: Run) -> dict[str, Any]:
-    """How an export gets in, as `mqdssm.spark.export.export` takes it, but for the servers."""
-    settings = run.loaded.settings
-    access = run.access()
-    access.pop("urls")
-    forest, catalog = access.pop("forest"), access.pop("catalog")
-    if forest or catalog:
-        raise UsageProblem("an export reads whole objects, of one domain: leave --forest and --catalog out")
-    return access | {
-        "authentication": settings.authentication,
-        "keytab": settings.keytab,
-        "kerberos_host": settings.kerberos_host,
-    }
 
 
 @contextmanager
@@ -169,10 +156,12 @@ add_command(
     app,
     "export",
     export,
+    spark=True,
     examples=(
         "mqdssm export --type queue --to export/queues",
         "mqdssm export --to export/2026-01-31 --connection lab",
         "mqdssm export --to export/2026-01-31 --connection lab --resume",
         "mqdssm export --type ldap --format ldif --to backup/2026-01-31",
+        "mqdssm export --to /shared/export --connection lab --spark-master spark://head:7077",
     ),
 )

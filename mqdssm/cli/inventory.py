@@ -51,9 +51,9 @@ def inventory(
             check_page(html)
         if csv is not None:
             check_folder(csv)
-    source = source_of(run, folder, mqis, doing="list")
-    with run.output.progress("taking the inventory", counted=False), opened(**source) as where:
-        found = Inventory(where)
+    source, on = source_of(run, folder, mqis, doing="list"), run.spark()
+    with run.output.progress("taking the inventory", counted=False), opened(**source, on=on) as where:
+        found = Inventory(where, on=on)
         if html is not None:
             write_inventory_page(html, found)
         if csv is not None:
@@ -102,6 +102,7 @@ add_command(
     app,
     "inventory",
     inventory,
+    spark=True,
     examples=(
         "mqdssm inventory export/2026-01-31",
         "mqdssm inventory export/2026-01-31 --html inventory.html --csv inventory/",

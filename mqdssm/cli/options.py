@@ -10,6 +10,7 @@ import typer
 
 _CONNECTION: Final = "Connection"
 _GENERAL: Final = "General"
+_SPARK: Final = "Spark"
 
 
 class Format(StrEnum):
@@ -87,6 +88,21 @@ _CATALOG: Final = _option(
 _CONNECTION_NAME: Final = _option("--connection", "One of the connections in the profile file.", "NAME")
 _READ_ONLY: Final = _option("--read-only", "Refuse every change before it is sent. MQDSSM_READ_ONLY.")
 _CLEAR_TEXT: Final = _option("--allow-clear-text", "Let the password go in clear text to another machine.")
+_SPARK_MASTER: Final = _option(
+    "--spark-master",
+    "A cluster: spark://HOST:7077, yarn, k8s://https://HOST:PORT. Else this machine. MQDSSM_SPARK_MASTER.",
+    "URL",
+    panel=_SPARK,
+)
+_SPARK_CONF: Final = _option(
+    "--spark-conf", "A setting of Spark's; repeatable. MQDSSM_SPARK_CONF.", "KEY=VALUE", panel=_SPARK
+)
+_SPARK_SHARED: Final = _option(
+    "--spark-shared",
+    "A folder that all machines of the cluster see, for what lies between. MQDSSM_SPARK_SHARED.",
+    "DIR",
+    panel=_SPARK,
+)
 
 GENERAL: Final[Mapping[str, Any]] = {
     "output": output_option(Format),
@@ -114,9 +130,16 @@ CONNECTION: Final[Mapping[str, Any]] = {
 }
 """Options of the commands that connect: name -> annotated type."""
 
+SPARK: Final[Mapping[str, Any]] = {
+    "spark_master": Annotated[str | None, _SPARK_MASTER],
+    "spark_conf": Annotated[list[str] | None, _SPARK_CONF],
+    "spark_shared": Annotated[Path | None, _SPARK_SHARED],
+}
+"""Options of the commands that run on Spark: name -> annotated type."""
+
 DEFAULTS: Final[Mapping[str, Any]] = {
     name: False if name in {"debug", "read_only", "allow_clear_text", "forest"} else None
-    for name in (*CONNECTION, *GENERAL)
+    for name in (*CONNECTION, *SPARK, *GENERAL)
 }
 
 
@@ -142,6 +165,9 @@ class Given:
     connection: str | None = None
     read_only: bool = False
     allow_clear_text: bool = False
+    spark_master: str | None = None
+    spark_conf: list[str] | None = None
+    spark_shared: Path | None = None
 
     def overridden(self, later: "Given") -> "Given":
         """Both, of which the later one counts where it says something."""
@@ -166,4 +192,7 @@ class Given:
             "catalog": tuple(self.catalog) if self.catalog else None,
             "read_only": self.read_only or None,
             "allow_clear_text": self.allow_clear_text or None,
+            "spark_master": self.spark_master,
+            "spark_conf": tuple(self.spark_conf) if self.spark_conf else None,
+            "spark_shared": self.spark_shared,
         }

@@ -6,14 +6,15 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from mqdssm.cli import exits, logs
-from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Format, Given, output_option
+from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, SPARK, Format, Given, output_option
 from mqdssm.cli.output import Output, say
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.options import ConnectionOptions
     from mqdssm.directory.session import Session
     from mqdssm.events.facade import Directory
+    from mqdssm.spark.cluster import SparkOptions
 
 log: Final = logging.getLogger(__name__)
 
@@ -57,6 +59,24 @@ class Run:
             logs.to_file(self._loaded.settings.log_file)
         return self._loaded
 
+    def at(self, urls: Sequence[str]) -> "Run":
+        """The same settings, for other servers."""
+        return Run(replace(self.given, url=list(urls)))
+
+    def by(self, connection: str) -> "Run":
+        """A connection of the profile file as it stands there: no other option or variable counts.
+
+        Raises:
+            UsageProblem: there is no such connection.
+        """
+        from mqdssm.cli.settings import load
+
+        given = self.given
+        spark = {name: value for name, value in given.settings().items() if name in SPARK}
+        other = Run(replace(Given(), output=given.output, config=given.config, debug=given.debug))
+        other._loaded = load(spark, config=given.config, connection=connection, environment=False)
+        return other
+
     def password(self) -> str | None:
         """The password of the user: stored, or asked for at a terminal; None if nobody logs in with one.
 
@@ -74,6 +94,18 @@ class Run:
             if self._password is None and not by_ticket:
                 self._password = _asked(settings.user)
         return self._password
+
+    def spark(self) -> "SparkOptions":
+        """Where Spark runs.
+
+        Raises:
+            UsageProblem: no address of a cluster, or no setting of Spark's.
+        """
+        from mqdssm.spark.cluster import SparkOptions
+
+        settings = self.loaded.settings
+        with usage_problems():
+            return SparkOptions.of(settings.spark_master, settings.spark_conf, settings.spark_shared)
 
     def connection_options(self, **more: Any) -> "ConnectionOptions":
         """The settings as a session takes them.
@@ -195,6 +227,7 @@ def add_command(
     function: Command,
     *,
     connects: bool = True,
+    spark: bool = False,
     formats: type[StrEnum] = Format,
     examples: tuple[str, ...] = (),
 ) -> None:
@@ -206,10 +239,16 @@ def add_command(
         function: takes the `Run` and what typer makes of its parameters; returns an exit code, None is 0. Its
             docstring is the help text.
         connects: it takes the options of a connection.
+        spark: it takes the options of Spark.
         formats: what ``--output`` may be; `Format` and perhaps more.
         examples: command lines for the end of its help.
     """
-    options = {**(CONNECTION if connects else {}), **GENERAL, "output": output_option(formats)}
+    options = {
+        **(CONNECTION if connects else {}),
+        **(SPARK if spark else {}),
+        **GENERAL,
+        "output": output_option(formats),
+    }
 
     def command(ctx: typer.Context, **values: Any) -> None:
         shared = Given(**{key: values.pop(key) for key in options})

@@ -26,13 +26,13 @@ from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, Settin
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from mqdssm.cli.exits import UsageProblem
+from mqdssm.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "MQDSSM_"
 FILE_NAME: Final = "config.toml"
-PASSWORD_BYTES_MAX: Final = 64 * 1024
-"""More in a password file is another file, named by mistake."""
 
-_PATHS: Final = frozenset({"password_file", "keytab", "ca_file", "log_file"})
+_PATHS: Final = frozenset({"password_file", "keytab", "ca_file", "log_file", "spark_shared"})
+_OF_ALL: Final = frozenset({"log_file", "spark_master", "spark_conf", "spark_shared"})  # connections
 _NO_PASSWORD: Final = "put the password into a file of its own and name that with password_file"  # noqa: S105  no password
 
 
@@ -56,6 +56,9 @@ class Settings(BaseSettings):
         catalog: global catalogs, tried in this order; none: the servers' own.
         allow_clear_text: let the password go in clear text to another machine.
         log_file: a file for the log; None: it stays in memory.
+        spark_master: where Spark runs; None: on this machine.
+        spark_conf: settings of Spark, each ``KEY=VALUE``.
+        spark_shared: a folder that all machines of a cluster see.
     """
 
     model_config = SettingsConfigDict(
@@ -83,13 +86,21 @@ class Settings(BaseSettings):
     catalog: Annotated[tuple[str, ...], NoDecode] = ()
     allow_clear_text: bool = False
     log_file: Path | None = None
+    spark_master: str | None = None
+    spark_conf: Annotated[tuple[str, ...], NoDecode] = ()
+    spark_shared: Path | None = None
 
     @field_validator("url", "catalog", mode="before")
     @classmethod
     def _several_urls(cls, value: Any) -> Any:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
-    @field_validator("password_file", "ca_file", "log_file", mode="after")
+    @field_validator("spark_conf", mode="before")
+    @classmethod
+    def _several_lines(cls, value: Any) -> Any:
+        return tuple(value.splitlines()) if isinstance(value, str) else value  # values may have blanks
+
+    @field_validator("password_file", "ca_file", "log_file", "spark_shared", mode="after")
     @classmethod
     def _home(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser()
@@ -117,25 +128,39 @@ class Loaded:
         Raises:
             UsageProblem: the file cannot be used, or both are set at the same place.
         """
-        settings = self.settings
-        if settings.password is None:
-            return None if settings.password_file is None else read_password(settings.password_file)
-        if settings.password_file is None:
-            return settings.password.get_secret_value()
+        file, password = self.password_file(), self.settings.password
+        if file is not None:
+            return read_password(file)
+        return None if password is None else password.get_secret_value()
+
+    def password_file(self) -> Path | None:
+        """The file that holds the password; None if there is none, or the environment's password counts more.
+
+        Raises:
+            UsageProblem: both are set at the same place.
+        """
+        file = self.settings.password_file
+        if file is None or self.settings.password is None:
+            return file
         if self.sources["password_file"].startswith(ENVIRONMENT_PREFIX):
             raise UsageProblem("MQDSSM_PASSWORD and MQDSSM_PASSWORD_FILE exclude each other: set one of them")
-        if self.sources["password_file"].startswith("--"):
-            return read_password(settings.password_file)
-        return settings.password.get_secret_value()
+        return file if self.sources["password_file"].startswith("--") else None
 
 
-def load(options: Mapping[str, Any], *, config: Path | None = None, connection: str | None = None) -> Loaded:
+def load(
+    options: Mapping[str, Any],
+    *,
+    config: Path | None = None,
+    connection: str | None = None,
+    environment: bool = True,
+) -> Loaded:
     """Gather the settings.
 
     Args:
         options: from the command line; None is not given.
         config: the profile file; None: ``MQDSSM_CONFIG``, or the usual place if there is one.
         connection: one of its connections; None: ``MQDSSM_CONNECTION``, or the file's ``default``.
+        environment: variables count; not where a connection is meant as it stands in the profile file.
 
     Raises:
         UsageProblem: a setting that cannot be, a file that cannot be used.
@@ -154,10 +179,12 @@ def load(options: Mapping[str, Any], *, config: Path | None = None, connection: 
             file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             del dotenv_settings, file_secret_settings
-            return init_settings, env_settings, InitSettingsSource(settings_cls, dict(profile))
+            from_file = InitSettingsSource(settings_cls, dict(profile))
+            return (init_settings, env_settings, from_file) if environment else (init_settings, from_file)
 
     sources = {name: str(file) for name in profile}
-    variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields}
+    fields = Settings.model_fields if environment else {}
+    variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in fields}
     sources |= {name: variable for name, variable in variables.items() if os.environ.get(variable)}
     sources |= {name: f"--{name.replace('_', '-')}" for name in given}
     try:
@@ -184,18 +211,12 @@ def read_password(file: Path) -> str:
     Raises:
         UsageProblem: it cannot be read, or holds none.
     """
+    from mqdssm.directory.secret import password_in
+
     try:
-        with file.open("rb") as opened:
-            data = opened.read(PASSWORD_BYTES_MAX + 1)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageProblem(f"the password file {file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageProblem(f"the password file {file} holds no UTF-8 text") from None
-    text = text.removesuffix("\n").removesuffix("\r")
-    if not text or len(data) > PASSWORD_BYTES_MAX:
-        raise UsageProblem(f"the password file {file} {'is empty' if not text else 'is too long'}")
-    return text
+        return password_in(file)
+    except ConfigError as error:
+        raise UsageProblem(str(error)) from None
 
 
 def _profile(config: Path | None, connection: str | None) -> tuple[Path, Mapping[str, Any]]:
@@ -236,8 +257,8 @@ def _chosen(file: Path, content: dict[str, Any], connection: str | None) -> Mapp
             raise UsageProblem(
                 f"{file} has no connection {wanted!r}; it has {', '.join(connections) or 'none'}"
             )
-        # where to log is no matter of the connection; who logs in is: nothing else is handed down
-        chosen = {name: value for name, value in content.items() if name == "log_file"} | chosen
+        # these are no matter of the connection; who logs in is: nothing else is handed down
+        chosen = {name: value for name, value in content.items() if name in _OF_ALL} | chosen
     if "password" in chosen:
         raise UsageProblem(f"{file} holds a password: {_NO_PASSWORD}")
     return {name: _relative_to(file, name, value) for name, value in chosen.items()}

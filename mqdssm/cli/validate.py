@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from mqdssm.cli.access import login_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
-from mqdssm.cli.export import access_of
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def _validation(
     from mqdssm.spark.session import check_spark
     from mqdssm.spark.validate import validation
 
-    source = source_of(run, folder, mqis, doing="validate")
+    source, on = source_of(run, folder, mqis, doing="validate"), run.spark()
     check_spark()
-    return validation(rules=rules.rules, own=rules.own, **source)
+    return validation(rules=rules.rules, own=rules.own, on=on, **source)
 
 
 def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -
             f"nothing to {doing}: name the folder of an export, --mqis, or a directory with --url"
         )
     run.connection_options()  # what cannot be is refused before Java starts
-    return {"urls": run.loaded.settings.url, "access": access_of(run)}
+    return {"urls": run.loaded.settings.url, "access": login_of(run)}
 
 
 def _print(run: Run, found: "Validation") -> None:
@@ -199,6 +199,7 @@ add_command(
     app,
     "validate",
     validate,
+    spark=True,
     formats=FindingsFormat,
     examples=(
         "mqdssm validate export/2026-01-31",

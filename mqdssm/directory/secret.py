@@ -1,8 +1,13 @@
 """Passwords that do not get into logs, tracebacks or errors by accident."""
 
 import hmac
+from pathlib import Path
 from typing import Final
 
+from mqdssm.errors import ConfigError
+
+PASSWORD_BYTES_MAX: Final = 64 * 1024
+"""More in a password file is another file, named by mistake."""
 _HIDDEN: Final = "***"
 
 
@@ -37,6 +42,26 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash((Secret, self._text))
+
+
+def password_in(file: Path) -> str:
+    """Read the password that a file holds, without the end of its line.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds none.
+    """
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(PASSWORD_BYTES_MAX + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"the password file {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"the password file {file} holds no UTF-8 text") from None
+    text = text.removesuffix("\n").removesuffix("\r")
+    if not text or len(data) > PASSWORD_BYTES_MAX:
+        raise ConfigError(f"the password file {file} {'is empty' if not text else 'is too long'}")
+    return text
 
 
 def without_frames(error: Exception) -> Exception:

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
+from mqdssm.events.making import MadeEntry
 from mqdssm.model.elements import User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.samples import security
 from mqdssm.samples.certificates import certificate, sign_certificates
 from mqdssm.samples.dice import octets
-from mqdssm.samples.entries import Entry
 from mqdssm.samples.faults import CLIENT, Extra, Stage
 from mqdssm.tables import compute, places
 from mqdssm.wire.acl import Ace
@@ -19,7 +19,7 @@ from mqdssm.wire.control import Control
 from mqdssm.wire.dtyp import SecurityDescriptor, allow
 from mqdssm.wire.masks import QueueAccess
 
-Entries = dict[str, Entry]
+Entries = dict[str, MadeEntry]
 """The entries of one planted object, by type."""
 CERTIFICATES_BYTES_MAX: Final = 2**20
 """Of mSMQSignCertificates in Active Directory's schema."""
@@ -207,7 +207,7 @@ def no_queue_manager(stage: Stage, entries: Entries) -> None:
     """Something else stands where the queue manager belongs, and the queue lies below it."""
     root, name = stage.plan.root_dn, f"NOMSMQ-{stage.serial}"
     computer = entries["queue"]
-    above = Entry(
+    above = MadeEntry(
         "computer",
         places.computer_dn(root, name),
         "computer",
@@ -221,7 +221,7 @@ def no_queue_manager(stage: Stage, entries: Entries) -> None:
     folder = places.queue_manager_of(above.dn)
     queue = entries.pop("queue")
     entries["nothing"] = above
-    entries["folder"] = Entry("", folder, "container", {"objectGUID": (stage.ghost("folder").bytes_le,)})
+    entries["folder"] = MadeEntry("", folder, "container", {"objectGUID": (stage.ghost("folder").bytes_le,)})
     queue.dn = folder.child("CN", computer.dn.name)
     entries["queue"] = queue
 

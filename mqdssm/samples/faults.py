@@ -11,11 +11,11 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from mqdssm.events.making import MadeEntry
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, QueueManager, RoutingLink
 from mqdssm.samples import elements
 from mqdssm.samples.elements import MachineRoles
-from mqdssm.samples.entries import Entry
 from mqdssm.samples.plan import Plan, Role
 from mqdssm.samples.queues import Queues
 
@@ -216,7 +216,7 @@ class Fault:
     forms: frozenset[Form] = EVERYWHERE
     fields: Mapping[str, Any] = field(default_factory=dict)
     ldap: Mapping[str, Any] | None = None
-    ldif: Callable[[Stage, dict[str, Entry]], None] | None = None
+    ldif: Callable[[Stage, dict[str, MadeEntry]], None] | None = None
     mqis: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 

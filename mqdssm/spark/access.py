@@ -1,19 +1,64 @@
-"""How the processes that read get into the directory: everything but the password itself."""
+"""How everything that reads or writes by Spark gets into the directory: one way, and no secret in it."""
 
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self, TypedDict
 
 import mqdssm
-from mqdssm.directory.options import Authentication, TlsMode
+from mqdssm.directory.options import PAGE_ENTRIES, Authentication, TlsMode
+from mqdssm.directory.secret import password_in
 from mqdssm.errors import ConfigError
+from mqdssm.spark.cluster import HERE, SparkOptions
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
+
+Paths = str | os.PathLike[str]
+PASSWORD_VARIABLE: Final = "MQDSSM_PASSWORD"  # noqa: S105  its name
+_OF_EXECUTORS: Final[Mapping[str, str]] = {
+    "password_file": "MQDSSM_PASSWORD_FILE",
+    "ca_file": "MQDSSM_CA_FILE",
+    "keytab": "MQDSSM_KEYTAB",
+}
+"""Files that may lie elsewhere on executors, and the variables of theirs that say where."""
+_PASSWORDS: Final = ("password", "password_file", "password_variable")
+
+
+class LogIn(TypedDict, total=False):
+    """How to log in. What is left out is None, or as it says.
+
+    Attributes:
+        user: who; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
+        password: of the user. It goes to Spark's workers on this machine in a file that only we may read, and
+            that is removed; to other machines it never goes. Or:
+        password_file: a file that holds the password, in its first and only line; or:
+        password_variable: name of an environment variable that holds it where the search runs.
+        tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
+        ca_file: PEM file of the authorities to trust; None: those of the system.
+        profile: kind of server; left out: ``auto``.
+        naming_context: where computers, queues and users are, if not below the root (decision M8).
+        allow_clear_text: let the password go in clear text to another machine.
+        authentication: how to log in; None: by what else is given.
+        keytab: file with the user's Kerberos keys, instead of a password.
+        kerberos_host: the server's name in tickets, if the URL has another one.
+    """
+
+    user: str | None
+    password: str | None
+    password_file: Paths | None
+    password_variable: str | None
+    tls: TlsMode | None
+    ca_file: Paths | None
+    profile: str
+    naming_context: str | None
+    allow_clear_text: bool
+    authentication: Authentication | None
+    keytab: Paths | None
+    kerberos_host: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +69,8 @@ class Access:
         urls: LDAP servers, tried in turn.
         user: who logs in; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
         password_file: path, on the machine that reads, of a file that holds the password and nothing else.
+        password_variable: name, on the machine that reads, of an environment variable that holds it.
+        is_own: the password file is one of ours, which other machines do not see.
         tls: how the connection is protected; None: as the URL says.
         ca_file: PEM file of the authorities to trust; None: those of the system.
         profile: kind of server, or ``auto``.
@@ -32,12 +79,15 @@ class Access:
         authentication: how to log in; None: by what else is given.
         keytab: path, on the machine that reads, of a file with the user's Kerberos keys.
         kerberos_host: the server's name in tickets, if it is not that of the URL.
+        page_size: entries asked for at once.
         check_msmq: refuse a directory that holds nothing of MSMQ's.
     """
 
     urls: tuple[str, ...]
     user: str | None = None
     password_file: str | None = None
+    password_variable: str | None = None
+    is_own: bool = False
     tls: TlsMode | None = None
     ca_file: str | None = None
     profile: str = "auto"
@@ -46,14 +96,40 @@ class Access:
     authentication: Authentication | None = None
     keytab: str | None = None
     kerberos_host: str | None = None
+    page_size: int = PAGE_ENTRIES
     check_msmq: bool = True
 
     def at(self, url: str) -> Self:
         """The same at one server alone: another one may hold the state of another time."""
         return replace(self, urls=(url,))
 
-    def connect(self) -> "Directory":
-        """Connect, only to read; the password is read now and not kept.
+    def for_executors(self, on: SparkOptions) -> Self:
+        """The same as the machines of a cluster log in, where their own environment says where files are.
+
+        Raises:
+            ConfigError: they could not get at the password.
+        """
+        if not on.is_cluster:
+            return self
+        found = {name: on.variable_of_executors(variable) for name, variable in _OF_EXECUTORS.items()}
+        elsewhere = {name: value for name, value in found.items() if value is not None}
+        if "password_file" in elsewhere:
+            return replace(self, **elsewhere, password_variable=None, is_own=False)  # type: ignore[arg-type]  # all are texts
+        if on.gives_secret(PASSWORD_VARIABLE):
+            own = {"password_file": None, "password_variable": PASSWORD_VARIABLE, "is_own": False}
+            return replace(self, **{**elsewhere, **own})  # type: ignore[arg-type]  # as above
+        if self.is_own:
+            raise ConfigError(
+                "on a cluster every machine reads the password itself: put it into a file that all of them "
+                "can read, and name that with --password-file (password_file=)"
+            )
+        return replace(self, **elsewhere)  # type: ignore[arg-type]  # as above
+
+    def connect(self, *, read_only: bool = True) -> "Directory":
+        """Connect; the password is read now and not kept.
+
+        Args:
+            read_only: refuse every change.
 
         Raises:
             ConfigError: settings that cannot be, or a password that is not there.
@@ -62,44 +138,99 @@ class Access:
         return mqdssm.connect(
             self.urls,
             user=self.user,
-            password=self._password(),
+            password=self.password(),
             tls=self.tls,
             ca_file=self.ca_file,
             profile=self.profile,
-            read_only=True,
+            read_only=read_only,
             naming_context=self.naming_context,
             allow_clear_text=self.allow_clear_text,
+            page_size=self.page_size,
             authentication=self.authentication,
             keytab=self.keytab,
             kerberos_host=self.kerberos_host,
             check_msmq=self.check_msmq,
         )
 
-    def _password(self) -> str | None:
-        if self.password_file is None:
+    def password(self) -> str | None:
+        """Read the password, here and now; it is not kept.
+
+        Returns:
+            The content of the file without its line end, or of the variable; None if neither was named.
+
+        Raises:
+            ConfigError: the file cannot be read, or the variable is not set, on this machine.
+        """
+        if self.password_file is not None:
+            return password_in(Path(self.password_file))
+        if self.password_variable is None:
             return None
-        try:
-            return Path(self.password_file).read_text(encoding="utf-8")
-        except OSError as error:
+        secret = os.environ.get(self.password_variable)
+        if secret is None:
             raise ConfigError(
-                f"the password file {self.password_file} cannot be read here: {error.strerror}"
-            ) from error
+                f"environment variable {self.password_variable}, for the password, is not set in the process "
+                "that reads: set it before the Spark session starts, on a cluster on every machine"
+            )
+        return secret
 
 
 @contextlib.contextmanager
-def password_file(password: str | None) -> Iterator[str | None]:
-    """Put a password where only we can read it: options and environment are seen by too many.
+def access_to(
+    urls: str | Sequence[str], login: LogIn, on: SparkOptions = HERE, *, check_msmq: bool = True
+) -> Iterator[Access]:
+    """Make of what a caller said how all processes log in.
+
+    Args:
+        urls: one or several LDAP servers, tried in turn.
+        login: how to log in.
+        on: where Spark runs.
+        check_msmq: refuse a directory that holds nothing of MSMQ's.
 
     Yields:
-        Path of the file, which is removed at the end; None if there is no password.
+        How to log in, for as long as the context lasts.
+
+    Raises:
+        ConfigError: the password was given twice, or the machines of a cluster could not get at it.
     """
+    given = [name for name in _PASSWORDS if login.get(name) is not None]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} exclude each other: give one")
+    with _private_file(login.get("password")) as own:
+        access = Access(
+            urls=(urls,) if isinstance(urls, str) else tuple(urls),
+            user=login.get("user"),
+            password_file=own or _whole(login.get("password_file")),
+            password_variable=login.get("password_variable"),
+            is_own=own is not None,
+            tls=login.get("tls"),
+            ca_file=_whole(login.get("ca_file")),
+            profile=login.get("profile", "auto"),
+            naming_context=login.get("naming_context"),
+            allow_clear_text=login.get("allow_clear_text", False),
+            authentication=login.get("authentication"),
+            keytab=_whole(login.get("keytab")),
+            kerberos_host=login.get("kerberos_host"),
+            check_msmq=check_msmq,
+        )
+        access.for_executors(on)
+        yield access
+
+
+def _whole(path: Paths | None) -> str | None:
+    """A path that other processes, with other current folders, understand."""
+    return None if path is None else str(Path(path).resolve())
+
+
+@contextlib.contextmanager
+def _private_file(password: str | None) -> Iterator[str | None]:
+    """Put a password where only we can read it: options and environment are seen by too many."""
     if password is None:
         yield None
         return
     handle, name = tempfile.mkstemp(prefix="mqdssm-")  # made with mode 0600
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(password)
+            file.write(password + "\r\n")  # the one line end that reading takes away again
         yield name
     finally:
         Path(name).unlink(missing_ok=True)

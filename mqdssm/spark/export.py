@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
-from mqdssm.directory.options import Authentication, TlsMode
 from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
-from mqdssm.spark.access import Access, password_file
+from mqdssm.spark.access import Access, LogIn, access_to
+from mqdssm.spark.cluster import HERE, SparkOptions, Witness, probe
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.journal import (
@@ -73,16 +73,8 @@ def export(
     partitions: int = 1,
     resume: bool = False,
     watch: Watch | None = None,
-    user: str | None = None,
-    password: str | None = None,
-    tls: TlsMode | None = None,
-    ca_file: str | os.PathLike[str] | None = None,
-    profile: str = "auto",
-    naming_context: str | None = None,
-    allow_clear_text: bool = False,
-    authentication: Authentication | None = None,
-    keytab: str | os.PathLike[str] | None = None,
-    kerberos_host: str | None = None,
+    on: SparkOptions = HERE,
+    **login: Unpack[LogIn],
 ) -> Manifest:
     """Export types of objects to ``DIR/<type>/part-*.<format>``, and write ``DIR/manifest.json`` last.
 
@@ -102,17 +94,8 @@ def export(
             a scan of one attribute; types are read at the same time anyhow.
         resume: go on with an export that was broken off; begin one if the folder is empty.
         watch: called every half second, from another thread, with how far it is.
-        user: who logs in; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
-        password: of that user. It goes to Spark's workers in a file that only we may read, and that is
-            removed.
-        tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
-        ca_file: PEM file of the authorities to trust.
-        profile: kind of server, or ``auto``.
-        naming_context: where computers, queues and users are, if not below the root (decision M8).
-        allow_clear_text: let the password go in clear text to another machine.
-        authentication: how to log in; None: by what else is given.
-        keytab: file with the user's Kerberos keys, instead of a password.
-        kerberos_host: the server's name in tickets, if the URL has another one.
+        on: where Spark runs. On a cluster the folder must be one that all of its machines share.
+        login: how to log in, as `mqdssm.spark.access.LogIn` says.
 
     Returns:
         The manifest, as it was written.
@@ -127,26 +110,12 @@ def export(
     asked = Asked(
         types, format, dialect, compression, file_rows=file_rows or FILE_ROWS, partitions=partitions
     )
-    with password_file(password) as secret:
-        access = Access(
-            urls=(urls,) if isinstance(urls, str) else tuple(urls),
-            user=user,
-            password_file=secret,
-            tls=tls,
-            ca_file=_whole(ca_file),
-            profile=profile,
-            naming_context=naming_context,
-            allow_clear_text=allow_clear_text,
-            authentication=authentication,
-            keytab=_whole(keytab),
-            kerberos_host=kerberos_host,
-            check_msmq=asked.needs_msmq,
-        )
-        return _checked_export(asked, Path(to_dir), access, watch, resume=resume)
+    with access_to(urls, login, on, check_msmq=asked.needs_msmq) as access:
+        return _checked_export(asked, Path(to_dir), access, on, watch, resume=resume)
 
 
 def _checked_export(
-    asked: "Asked", to_dir: Path, access: Access, watch: Watch | None, *, resume: bool
+    asked: "Asked", to_dir: Path, access: Access, on: SparkOptions, watch: Watch | None, *, resume: bool
 ) -> Manifest:
     """Export, after everything was looked at that can be known before Java starts."""
     check_spark()
@@ -157,12 +126,7 @@ def _checked_export(
         server = directory.session.server_url or ""
     with _told(folder), _alone(folder):
         begun = _begun(folder, plan, unfinished=unfinished)
-        return _export(folder, begun, access.at(server), watch)
-
-
-def _whole(path: str | os.PathLike[str] | None) -> str | None:
-    """A path that other processes, with other current folders, understand."""
-    return None if path is None else str(Path(path).resolve())
+        return _export(folder, begun, access.at(server), on, watch)
 
 
 class Asked:
@@ -293,14 +257,19 @@ def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
     return plan
 
 
-def _export(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> Manifest:
+def _export(folder: Folder, plan: Plan, access: Access, on: SparkOptions, watch: Watch | None) -> Manifest:
     from mqdssm.spark.export_worker import Task
+    from mqdssm.spark.load_order import load_order, write_parents
     from mqdssm.spark.settling import settle
 
     with _watched(folder, plan, access, watch):
-        _run(Task(access, str(folder.path), plan))
+        witness = Witness.of(folder.work / PLAN_NAME) if on.is_cluster else None
+        _run(Task(access.for_executors(on), str(folder.path), plan, witness), on)
         with access.connect() as directory:
-            consistent, changed = settle(directory, folder, plan)
+            settled = settle(directory, folder, plan)
+            parents = write_parents(directory, folder, plan, settled.marks)
+    types = {name: _exported(folder, plan, name) for name in plan.types}
+    files = [(name, one.files) for name, one in types.items()]
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         server=access.urls[0],
@@ -311,9 +280,11 @@ def _export(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> 
         started=utc_seconds(plan.started),
         ended=utc_seconds(datetime.now(UTC)),
         resumed=plan.resumed,
-        consistent=consistent,
-        changed=changed,
-        types={name: _exported(folder, plan, name) for name in plan.types},
+        consistent=settled.consistent and not parents.changed,
+        changed=(*settled.changed, *parents.changed),
+        types=types,
+        parents=parents.files,
+        load_order=load_order(files, parents) if plan.format == "ldif" else (),
         versions=_versions(),
     )
     manifest.write(folder.path)
@@ -321,7 +292,7 @@ def _export(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> 
     return manifest
 
 
-def _run(task: "Task") -> None:
+def _run(task: "Task", on: SparkOptions) -> None:
     """Let Spark's workers do what is not done yet."""
     from mqdssm.spark.export_worker import OUTCOME, worker
 
@@ -336,7 +307,8 @@ def _run(task: "Task") -> None:
         return
     # plain local mode gives up when a worker crashes for the first time
     conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
-    with spark_session("mqdssm export", brief=True, conf=conf) as spark:
+    with spark_session("mqdssm export", brief=True, conf=conf, on=on) as spark:
+        probe(spark, on, [folder.work / PLAN_NAME])
         numbers = spark.range(0, len(items), 1, len(items))
         outcomes = numbers.mapInArrow(worker(task, items), OUTCOME).collect()
     errors = [one["error"] for one in outcomes if one["error"] is not None]

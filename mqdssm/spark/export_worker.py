@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ import pyarrow as pa
 
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.spark.access import Access
-from mqdssm.spark.export_rows import PARQUET, all_rows, head_of, without
+from mqdssm.spark.cluster import Witness
+from mqdssm.spark.export_rows import all_rows, head_of, without
 from mqdssm.spark.failures import pack
 from mqdssm.spark.held import held_by
 from mqdssm.spark.journal import Finished, Folder, Journal, Plan, tell_progress
 from mqdssm.spark.locking import locked
 from mqdssm.spark.objects import columns
-from mqdssm.spark.parts import PartOptions, Parts
+from mqdssm.spark.parts import PARQUET, PartOptions, Parts
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -44,11 +46,13 @@ class Task:
         access: how to get in.
         folder: where the files go.
         plan: what was asked for.
+        witness: a file that shows whether a machine of a cluster sees the same folder; None: all do.
     """
 
     access: Access
     folder: str
     plan: Plan
+    witness: Witness | None = None
 
 
 def worker(
@@ -77,9 +81,12 @@ def _outcomes(task: Task, type_name: str, item: int) -> pa.RecordBatch:
     """Do a work item. An error is an answer: Spark would try again what only a crash deserves."""
     rows: list[dict[str, Any]] = []
     try:
+        if task.witness is not None:
+            task.witness.check()
         rows += [one.file.model_dump() for one in export_item(task, type_name, item)]
     except (MqdssmError, OSError, MemoryError) as error:
-        rows.append({"error": str(pack(told(error, Path(task.folder))))})
+        where = "" if task.witness is None else f" (on executor {socket.gethostname()})"
+        rows.append({"error": f"{pack(told(error, Path(task.folder)))}{where}"})
         with contextlib.suppress(OSError):
             (Folder(Path(task.folder)).work / STOP_NAME).touch()
     return pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)

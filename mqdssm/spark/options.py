@@ -4,19 +4,16 @@ Spark pickles the options into every task and may print them in event logs and i
 never an option: it is read from a file or a variable of the environment where the search runs.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, cast, get_args
-from urllib.parse import urlsplit
 
-import mqdssm
-from mqdssm.directory.filters import LdapFilter, attribute_description, parse_text
-from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Authentication, TlsMode
+from mqdssm.directory.filters import LdapFilter, Not, attribute_description, encode, parse_text
+from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Authentication, Endpoint, TlsMode
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
+from mqdssm.spark.access import Access
 from mqdssm.spark.columns import Column, FrameType, frame_type
 
 if TYPE_CHECKING:
@@ -56,46 +53,22 @@ class SourceOptions:
     Attributes:
         object: type of frame, as ``queue`` or ``ldap``.
         columns: the columns of the data frame, in order.
-        urls: LDAP servers, tried in turn.
-        user: DN to bind as; None: anonymous, SASL EXTERNAL over ``ldapi:``.
-        credentialsfile: path, on the machine that reads, of a file whose content is the password.
-        credentialsenv: name, on the machine that reads, of an environment variable that holds the password.
-        tls: how the connection is protected; None: as the URL says.
-        cafile: PEM file of the authorities to trust; None: those of the system.
-        profile: kind of server, or ``auto``.
-        namingcontext: where computers, queues and users are, if not below the root (decision M8).
-        allowcleartext: let the password go in clear text to another machine.
+        access: where and how to log in.
         filter: LDAP filter that the objects must satisfy besides; None: all of the type.
         attributes: LDAP attributes of raw entries.
         base: DN where the search begins; None: where objects of the type are.
         numpartitions: how many searches the frame is split into, each with a connection of its own.
-        pagesize: entries asked for at once.
         pushdown: what Spark filters by is asked of the server as far as LDAP can say it.
-        authentication: how to log in; None: by what else is given.
-        keytab: path, on the machine that reads, of a file with the user's Kerberos keys.
-        kerberoshost: full name of the server in its tickets, if the URL has another one.
     """
 
     object: str
     columns: tuple[Column, ...]
-    urls: tuple[str, ...]
-    user: str | None = None
-    credentialsfile: str | None = None
-    credentialsenv: str | None = None
-    tls: TlsMode | None = None
-    cafile: str | None = None
-    profile: str = "auto"
-    namingcontext: str | None = None
-    allowcleartext: bool = False
+    access: Access
     filter: LdapFilter | None = None
     attributes: tuple[str, ...] = ("*",)
     base: str | None = None
     numpartitions: int = 1
-    pagesize: int = PAGE_ENTRIES
     pushdown: bool = False
-    authentication: Authentication | None = None
-    keytab: str | None = None
-    kerberoshost: str | None = None
 
     @property
     def frame(self) -> FrameType:
@@ -119,62 +92,20 @@ class SourceOptions:
         try:
             frame = frame_type(_required(given, "object"))
             columns = frame.select(_names(given, "columns") or None)
-            wanted = parse_text(given["filter"].strip()) if given.get("filter") else None
+            wanted = _filter(given)
             base = str(DN.parse(given["base"])) if given.get("base") else None
         except ValueError as error:
             raise ConfigError(str(error)) from error
         return cls(
             object=frame.name,
             columns=columns,
-            urls=_urls(_required(given, "url")),
-            user=given.get("user") or None,
-            credentialsfile=given.get("credentialsfile") or None,
-            credentialsenv=given.get("credentialsenv") or None,
-            tls=cast("TlsMode | None", _one_of(given, "tls", get_args(TlsMode))),
-            cafile=given.get("cafile") or None,
-            profile=given.get("profile") or "auto",
-            namingcontext=given.get("namingcontext") or None,
-            allowcleartext=_flag(given, "allowcleartext"),
+            access=_access(given, frame),
             filter=wanted,
             attributes=_attributes(given, frame),
             base=base,
             numpartitions=_number(given, "numpartitions", 1, PARTITIONS_MAX),
-            pagesize=_number(given, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
             pushdown=_flag(given, "pushdown"),
-            authentication=cast(
-                "Authentication | None", _one_of(given, "authentication", get_args(Authentication))
-            ),
-            keytab=given.get("keytab") or None,
-            kerberoshost=given.get("kerberoshost") or None,
         )
-
-    def password(self) -> str | None:
-        """Read the password, here and now; it is not kept.
-
-        Returns:
-            The content of the file without its last line end, or of the variable; None if neither was named.
-
-        Raises:
-            ConfigError: the file cannot be read, or the variable is not set, on this machine.
-        """
-        if self.credentialsfile is not None:
-            try:
-                text = Path(self.credentialsfile).read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-                raise ConfigError(
-                    f"credentialsfile {self.credentialsfile} cannot be read: {reason}"
-                ) from error
-            return text.removesuffix("\n").removesuffix("\r")
-        if self.credentialsenv is not None:
-            secret = os.environ.get(self.credentialsenv)
-            if secret is None:
-                raise ConfigError(
-                    f"environment variable {self.credentialsenv} (option credentialsenv) is not set in the "
-                    "process that reads: set it before the Spark session starts, on a cluster on every node"
-                )
-            return secret
-        return None
 
     def connect(self, server: str | None = None) -> "Directory":
         """Connect as the options say, only to read; the password is read now and not kept.
@@ -186,22 +117,28 @@ class SourceOptions:
             ConfigError: settings that cannot be, or a password that is not there.
             DirectoryNotConnected: no server could be reached, or none lets us in.
         """
-        return mqdssm.connect(
-            self.urls if server is None else server,
-            user=self.user,
-            password=self.password(),
-            tls=self.tls,
-            ca_file=self.cafile,
-            profile=self.profile,
-            read_only=True,
-            naming_context=self.namingcontext,
-            allow_clear_text=self.allowcleartext,
-            page_size=self.pagesize,
-            authentication=self.authentication,
-            keytab=self.keytab,
-            kerberos_host=self.kerberoshost,
-            check_msmq=self.frame.ldap_class is not None,
-        )
+        return (self.access if server is None else self.access.at(server)).connect()
+
+
+def _access(given: Mapping[str, str], frame: FrameType) -> Access:
+    return Access(
+        urls=_urls(_required(given, "url")),
+        user=given.get("user") or None,
+        password_file=given.get("credentialsfile") or None,
+        password_variable=given.get("credentialsenv") or None,
+        tls=cast("TlsMode | None", _one_of(given, "tls", get_args(TlsMode))),
+        ca_file=given.get("cafile") or None,
+        profile=given.get("profile") or "auto",
+        naming_context=given.get("namingcontext") or None,
+        allow_clear_text=_flag(given, "allowcleartext"),
+        authentication=cast(
+            "Authentication | None", _one_of(given, "authentication", get_args(Authentication))
+        ),
+        keytab=given.get("keytab") or None,
+        kerberos_host=given.get("kerberoshost") or None,
+        page_size=_number(given, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
+        check_msmq=frame.ldap_class is not None,
+    )
 
 
 def _refuse_others(given: Mapping[str, str]) -> None:
@@ -215,6 +152,20 @@ def _refuse_others(given: Mapping[str, str]) -> None:
                 "file and name it with credentialsfile, or into a variable and name it with credentialsenv"
             )
         raise ConfigError(f"unknown option {name}: the data source mqdssm knows {', '.join(NAMES)}")
+
+
+def _filter(given: Mapping[str, str]) -> LdapFilter | None:
+    """The filter of the option.
+
+    Raises:
+        ValueError: no filter, or one that is too deep.
+    """
+    text = given.get("filter", "").strip()
+    if not text:
+        return None
+    wanted = parse_text(text)
+    encode(Not(Not(wanted)))  # the class and what Spark filters by come around it: two levels more
+    return wanted
 
 
 def _required(given: Mapping[str, str], name: str) -> str:
@@ -266,6 +217,7 @@ def _attributes(given: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
 def _urls(text: str) -> tuple[str, ...]:
     urls = tuple(text.split())
     for url in urls:
-        if "@" in urlsplit(url).netloc:
+        if "@" in url:  # wherever it stands: the messages of other checks repeat the URL
             raise ConfigError("option url holds a user or password: use user and credentialsfile")
+        Endpoint.parse(url, None)  # raises for what is none: now, not in each worker
     return urls

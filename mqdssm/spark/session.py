@@ -1,4 +1,4 @@
-"""One quiet Spark session on this machine."""
+"""One quiet Spark session, on this machine or on a cluster."""
 
 import atexit
 import contextlib
@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.spark.cluster import HERE, LOCAL, MASTER, SparkOptions, check_master, package_zip
 from mqdssm.spark.failures import SparkFailed, unpack
+from mqdssm.spark.gateway import JavaEndedError, cause_of, environment, java_started
 from mqdssm.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOG_NAME: Final = "spark.log"
+PYTHON: Final = "spark.pyspark.python"
 SHOWN_LINES_MAX: Final = 2  # of an error of Spark's, whose first lines say what and where
 DRIVER_MEMORY_MIN_MIB: Final = 1024  # Spark's own default
 DRIVER_MEMORY_MAX_MIB: Final = 8192  # more was never needed: nothing is cached
@@ -40,9 +43,11 @@ _SQL_CONF: Final[Mapping[str, str]] = {
 _STATIC_CONF: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+_LOCAL_CONF: Final[Mapping[str, str]] = {  # executors of a cluster must reach the driver
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.log.level": "ERROR",
 }
 
 
@@ -54,8 +59,9 @@ def spark_session(
     memory: str | None = None,
     brief: bool = False,
     conf: Mapping[str, str] | None = None,
+    on: SparkOptions = HERE,
 ) -> Iterator["SparkSession"]:
-    """Start Spark on this machine, or join the session that this process has.
+    """Start Spark, or join the session that this process has.
 
     Nothing that Java or Spark say reaches the terminal: it goes to a log file, which stays when something
     fails. Starting takes 7 to 15 seconds. A session of somebody else's is joined, not changed: what is
@@ -68,7 +74,8 @@ def spark_session(
         brief: little work is to come: the JVM compiles quickly rather than well, which halves the time of
             small jobs and makes large ones slower. Like ``memory`` it counts for the first session of a
             process only, whose JVM stays.
-        conf: further settings of Spark, which win.
+        conf: further settings of Spark; what they say of cores is for this machine alone.
+        on: where Spark runs, and settings that win.
 
     Yields:
         The session.
@@ -86,10 +93,11 @@ def spark_session(
         ours = _folder.cache_info().currsize
         hint = _log_hint() if ours else "see the log of the session that was there already"
         with _translated(hint):
-            yield _joined(active, conf or {})
+            yield _joined(active, conf or {}, on)
         return
+    check_master(on)
     quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"} if brief else {}
-    session = _start(_configuration(app, cores, memory, {**quick, **(conf or {})}))
+    session = _start(_configuration(app, cores, memory, {**quick, **(conf or {})}, on))
     try:
         with _translated(_log_hint()):
             yield session
@@ -133,13 +141,19 @@ def _translated(hint: str) -> Iterator[None]:
         known = unpack(str(error))
         if known is not None:
             raise known from None
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        raise SparkFailed(f"Spark failed: {' '.join(lines[:SHOWN_LINES_MAX])}; {hint}") from error
+        raise SparkFailed(f"Spark failed: {_first_lines(error)}; {hint}") from error
 
 
-def _joined(active: "SparkSession", conf: Mapping[str, str]) -> "SparkSession":
+def _first_lines(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return " ".join(lines[:SHOWN_LINES_MAX])
+
+
+def _joined(active: "SparkSession", conf: Mapping[str, str], on: SparkOptions) -> "SparkSession":
     joined = active.newSession()
-    for key, value in {**_SQL_CONF, **conf}.items():
+    if on.is_cluster:
+        joined.sparkContext.addPyFile(str(package_zip(_folder())))
+    for key, value in {**_SQL_CONF, **conf, **on.conf}.items():
         if joined.conf.isModifiable(key):
             joined.conf.set(key, value)
     return joined
@@ -163,20 +177,21 @@ def _remove(folder: Path) -> None:
 
 
 def _configuration(
-    app: str, cores: int | None, memory: str | None, conf: Mapping[str, str]
+    app: str, cores: int | None, memory: str | None, conf: Mapping[str, str], on: SparkOptions
 ) -> dict[str, str]:
     count = cores or os.cpu_count() or 1
-    return {
+    found = {
         "spark.app.name": app,
-        "spark.master": f"local[{cores or '*'}]",
+        MASTER: f"local[{cores or '*'}]",
         "spark.driver.memory": memory or _driver_memory(),
-        "spark.sql.shuffle.partitions": str(2 * count),
         "spark.local.dir": str(_folder()),
         "spark.sql.warehouse.dir": (_folder() / "warehouse").as_uri(),
         **_STATIC_CONF,
         **_SQL_CONF,
-        **conf,
     }
+    if not on.is_cluster:
+        found |= {"spark.sql.shuffle.partitions": str(2 * count), **_LOCAL_CONF}
+    return found | dict(conf) | on.settings(_folder())
 
 
 def _driver_memory() -> str:
@@ -189,6 +204,7 @@ def _driver_memory() -> str:
 
 
 def _start(conf: Mapping[str, str]) -> "SparkSession":
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
@@ -196,17 +212,21 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
     for key, value in conf.items():
         builder = builder.config(key, value)
     log = _folder() / LOG_NAME
-    with _environment(), _errors_to(log):
-        try:
+    try:
+        with environment(_inherited(conf)), _errors_to(log), java_started(conf, log):
             return builder.getOrCreate()
-        except PySparkRuntimeError as error:
-            _KEPT.add(_folder())
-            raise ConfigError(f"Java did not start Spark: {error}; {_log_hint()}") from error
+    except (PySparkRuntimeError, JavaEndedError, Py4JError) as error:
+        _KEPT.add(_folder())
+        why = cause_of(error) or _first_lines(error)
+        where = "" if LOCAL.fullmatch(conf[MASTER]) else f" on {conf[MASTER]}"
+        raise ConfigError(f"Spark did not start{where}: {why.rstrip('.')}; {_log_hint()}") from error
 
 
-@contextlib.contextmanager
-def _environment() -> Iterator[None]:
-    """Set what the JVM and its workers inherit, for as long as they are started."""
+def _inherited(conf: Mapping[str, str]) -> dict[str, str]:
+    """What the JVM and its workers inherit."""
+    python = conf.get(PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    if not LOCAL.fullmatch(conf[MASTER]):
+        return {"PYSPARK_PYTHON": python}
     python_path = os.environ.get("PYTHONPATH", "")
     root = str(Path(__file__).parents[2])
     installed = {os.path.realpath(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())}
@@ -214,16 +234,7 @@ def _environment() -> Iterator[None]:
         # run from a source tree: the workers must find the same mqdssm
         python_path = os.pathsep.join(filter(None, [root, python_path]))
     wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": python_path}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update({name: value for name, value in wanted.items() if value})
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return {name: value for name, value in wanted.items() if value}
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import platform
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mqdssm.spark.access import LogIn
+from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
 from mqdssm.spark.findings import Findings, Skipped, Summary, results, save
 from mqdssm.spark.rules import RULES
 from mqdssm.spark.rules.graphs import DRAWINGS
@@ -57,22 +58,24 @@ def validation(
     export: str | os.PathLike[str] | None = None,
     *,
     urls: Sequence[str] = (),
-    access: Mapping[str, Any] | None = None,
+    access: LogIn | None = None,
     mqis: str | os.PathLike[str] | None = None,
     rules: Sequence[Rule] = RULES,
     own: Sequence[Rule] = (),
     now: datetime | None = None,
+    on: SparkOptions = HERE,
 ) -> Iterator[Validation]:
     """Check one source by rules.
 
     Args:
         export: the folder of an export; or
         urls: the servers of a directory, with
-        access: how to log in, as `mqdssm.spark.export.export` takes it; or
+        access: how to log in; or
         mqis: a folder of MQIS tables.
         rules: what to check.
         own: further rules, which Spark evaluates in any case.
         now: moment by which certificates are judged; None is the present one.
+        on: where Spark runs.
 
     Yields:
         What was found, for as long as the context lasts.
@@ -87,16 +90,16 @@ def validation(
 
     with contextlib.ExitStack() as stack:
         if mqis is not None:
-            spark = stack.enter_context(spark_session("mqdssm validate"))
-            source = stack.enter_context(sources.mqis_source(spark, Path(mqis)))
+            spark = stack.enter_context(spark_session("mqdssm validate", on=on))
+            source = stack.enter_context(sources.mqis_source(spark, Path(mqis), on))
         else:
             if export is not None:
                 source = sources.export_source(Path(export))
             else:
-                source = stack.enter_context(sources.directory_source(urls, access or {}))
+                source = stack.enter_context(sources.directory_source(urls, access or {}, on))
             brief = source.rows < BRIEF_ROWS_MAX
-            spark = stack.enter_context(spark_session("mqdssm validate", brief=brief))
-        yield stack.enter_context(checked(spark, source, rules, own=own, now=now))
+            spark = stack.enter_context(spark_session("mqdssm validate", brief=brief, on=on))
+        yield stack.enter_context(checked(spark, source, rules, own=own, now=now, on=on))
 
 
 @contextlib.contextmanager
@@ -108,6 +111,7 @@ def checked(
     own: Sequence[Rule] = (),
     now: datetime | None = None,
     sql_only: bool = False,
+    on: SparkOptions = HERE,
 ) -> Iterator[Validation]:
     """Apply rules to a source.
 
@@ -118,6 +122,7 @@ def checked(
         own: further rules, which Spark evaluates in any case.
         now: moment by which certificates are judged; None is the present one.
         sql_only: leave to Spark all that it can do: for comparing both ways.
+        on: where the session runs.
     """
     from mqdssm.spark.rules.own import check_columns
 
@@ -126,11 +131,12 @@ def checked(
     applied, skipped, reasons = choose([*rules, *own], source.present())
     own_ids = {id(rule) for rule in own}
     drawn = list(draw(applied, source))
-    with tempfile.TemporaryDirectory(prefix="mqdssm-findings-") as folder:
+    with scratch(on, "mqdssm-findings-") as folder:
+        probe(spark, on, _witnesses(source, folder) if on.is_cluster else ())
         frame = _findings_frame(
             spark, source, applied, now or started, lambda rule: sql_only or id(rule) in own_ids
         )
-        found = save(frame, [*drawn, *_about_server(applied, source)], Path(folder))
+        found = save(frame, [*drawn, *_about_server(applied, source)], folder)
         counts, samples = found.counted()
         summary = Summary(
             source=source.name,
@@ -142,6 +148,13 @@ def checked(
             versions=_versions(),
         )
         yield Validation(summary, found, source.sets)
+
+
+def _witnesses(source: "Source", folder: Path) -> list[Path]:
+    """Files by which executors show that they see the same folders as we do."""
+    mark = folder / "mark"
+    mark.touch()
+    return [mark, *(Path(path) for one in source.sets.values() for path in one.paths[:1])]
 
 
 def choose(

@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,8 +13,11 @@ from mqdssm.directory.schema_check import differences_of, subschema_dn
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.spark import columns
+from mqdssm.spark.access import LogIn, access_to
+from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
 from mqdssm.spark.datasets import Dataset, dataset
 from mqdssm.spark.manifest import ExportedFile, Manifest, sha256
+from mqdssm.spark.mqis_files import find_tables
 from mqdssm.spark.rules.drift import SCHEMA_DRIFT
 from mqdssm.spark.rules.rule import Finding
 from mqdssm.spark.rules.vocabulary import DIRECTORY, FRAMES
@@ -112,26 +114,26 @@ def check(folder: Path, files: Sequence[ExportedFile]) -> None:
 
 
 @contextlib.contextmanager
-def directory_source(urls: Sequence[str], access: Mapping[str, Any]) -> Iterator[Source]:
+def directory_source(urls: Sequence[str], login: LogIn, on: SparkOptions = HERE) -> Iterator[Source]:
     """Export a directory to a folder of our own, which is removed afterwards.
 
     Args:
         urls: one or several LDAP servers.
-        access: how to log in, as `mqdssm.spark.export.export` takes it.
+        login: how to log in.
+        on: where Spark runs.
 
     Raises:
         ConfigError: as `export`.
         DirectoryError: the server cannot be reached, or refuses.
     """
-    import mqdssm
     from mqdssm.spark.export import export
 
-    with mqdssm.connect(urls, read_only=True, **access) as directory:
+    with access_to(urls, login, on) as access, access.connect() as directory:
         drift = tuple(schema_drift(directory.session))
     types = tuple(columns.FRAME_TYPES)
-    with tempfile.TemporaryDirectory(prefix="mqdssm-validate-") as name:
-        folder = Path(name) / "export"
-        manifest = export(urls, [one for one in types if one in FRAMES], folder, **access)
+    with scratch(on, "mqdssm-validate-") as made:
+        folder = made / "export"
+        manifest = export(urls, [one for one in types if one in FRAMES], folder, on=on, **login)
         found = export_source(folder, name=manifest.server)
         yield Source(found.name, found.sets, found.dns, is_directory=True, findings=drift)
 
@@ -159,28 +161,31 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
 
 
 @contextlib.contextmanager
-def mqis_source(spark: "SparkSession", folder: Path) -> Iterator[Source]:
+def mqis_source(spark: "SparkSession", folder: Path, on: SparkOptions = HERE) -> Iterator[Source]:
     """Take MQIS tables: they become files of our own, which are removed afterwards.
 
     Args:
         spark: the session.
         folder: of the tables.
+        on: where the session runs.
 
     Raises:
         ConfigError: there are no MQIS tables, or damaged ones.
     """
     mqis: Any = importlib.import_module("mqdssm.spark.mqis")
-    with frames_source(mqis.mqis_frames(spark, folder), str(folder)) as source:
+    probe(spark, on, [files.files[0] for files in find_tables(folder).values()] if on.is_cluster else ())
+    with frames_source(mqis.mqis_frames(spark, folder), str(folder), on) as source:
         yield source
 
 
 @contextlib.contextmanager
-def frames_source(frames: "Mapping[str, DataFrame]", name: str) -> Iterator[Source]:
+def frames_source(frames: "Mapping[str, DataFrame]", name: str, on: SparkOptions = HERE) -> Iterator[Source]:
     """Take data frames, one of each type.
 
     Args:
         frames: by the type's name on the command line.
         name: of the source, for people.
+        on: where the session runs.
 
     Raises:
         ConfigError: a type that is not known.
@@ -188,10 +193,10 @@ def frames_source(frames: "Mapping[str, DataFrame]", name: str) -> Iterator[Sour
     for one in frames:
         if one not in FRAMES:
             raise ConfigError(f"{name} holds type {one}, which this program does not know")
-    with tempfile.TemporaryDirectory(prefix="mqdssm-validate-") as made:
+    with scratch(on, "mqdssm-validate-") as made:
         sets = {}
         for one, frame in frames.items():
-            target = Path(made) / one
+            target = made / one
             frame.write.option("compression", "none").parquet(target.as_uri())
             sets[one] = dataset(one, sorted(target.glob("part-*.parquet")))
         yield Source(name, sets)

@@ -180,7 +180,7 @@ def test_a_worker_of_a_killed_export_is_waited_for(server, tmp_path, monkeypatch
 
 
 def test_somebody_watches(server, tmp_path, monkeypatch) -> None:
-    def run_slowly(task) -> None:
+    def run_slowly(task, _on) -> None:
         run_here(task)
         time.sleep(0.3)
 

@@ -6,12 +6,13 @@ import pytest
 
 from mqdssm.errors import MqdssmError
 from mqdssm.spark import export as export_module
+from mqdssm.spark.cluster import HERE, SparkOptions
 from mqdssm.spark.export_worker import Task, export_item
 from mqdssm.spark.journal import Folder
 from mqdssm.spark.manifest import Manifest
 
 
-def run_here(task: Task) -> None:
+def run_here(task: Task, on: SparkOptions = HERE) -> None:
     """Do the work items one after the other."""
     folder = Folder(Path(task.folder))
     for name in task.plan.types:

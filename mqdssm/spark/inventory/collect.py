@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from mqdssm.spark.cluster import HERE, SparkOptions
 from mqdssm.spark.datasets import Dataset, values_of
 from mqdssm.spark.inventory.people import names_of
 from mqdssm.spark.inventory.problems import applied_rules, by_object, place_rule, problems_of
@@ -87,13 +88,18 @@ class Inventory:
         systems: number of machines by operating system.
         roles: number of machines by role.
         rights_problems: number of objects by what is wrong with their descriptors.
+
+    Args:
+        source: where from.
+        now: moment of the inventory; None is the present one.
+        on: where Spark runs, if it is needed.
     """
 
-    def __init__(self, source: "Source", now: datetime | None = None) -> None:
+    def __init__(self, source: "Source", now: datetime | None = None, *, on: SparkOptions = HERE) -> None:
         self.source = source.name
         self.taken = now or datetime.now(UTC)
         self.counts: Mapping[str, int] = {name: one.rows for name, one in source.sets.items()}
-        self.problems: Sequence[Finding] = problems_of(source, self.taken)
+        self.problems: Sequence[Finding] = problems_of(source, self.taken, on)
         self.not_looked_for: Mapping[str, str] = applied_rules(source)[1]
         self._sets = source.sets
         self._rule = place_rule(source)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from mqdssm.spark.cluster import HERE, SparkOptions
 from mqdssm.spark.rules import RULES
 from mqdssm.spark.rules.rule import Drawn, Finding, MissingReference, Repeated, Rule
 from mqdssm.spark.session import spark_session
@@ -35,15 +36,21 @@ def applied_rules(source: "Source") -> tuple[list[Applied], dict[str, str]]:
     return applied, {one.id: one.reason for one in skipped}
 
 
-def problems_of(source: "Source", now: datetime) -> list[Finding]:
-    """Find orphans and clones, sorted."""
+def problems_of(source: "Source", now: datetime, on: SparkOptions = HERE) -> list[Finding]:
+    """Find orphans and clones, sorted.
+
+    Args:
+        source: where to look.
+        now: moment of the inventory.
+        on: where Spark runs, if it is needed.
+    """
     applied, _ = applied_rules(source)
     if all(isinstance(rule, Drawn) or can(rule, types, source.sets) for rule, types in applied):
         found = list(_here(source, applied, now))
     else:  # more objects than this process could hold
         with (
-            spark_session("mqdssm inventory") as spark,
-            checked(spark, source, problem_rules(), now=now) as validation,
+            spark_session("mqdssm inventory", on=on) as spark,
+            checked(spark, source, problem_rules(), now=now, on=on) as validation,
         ):
             found = list(validation.findings)
     order = ORPHANS + CLONES

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mqdssm.spark.access import LogIn
+from mqdssm.spark.cluster import HERE, SparkOptions
 from mqdssm.spark.session import check_packages, check_spark, spark_session
 
 if TYPE_CHECKING:
@@ -17,16 +19,18 @@ def opened(
     export: str | os.PathLike[str] | None = None,
     *,
     urls: Sequence[str] = (),
-    access: Mapping[str, Any] | None = None,
+    access: LogIn | None = None,
     mqis: str | os.PathLike[str] | None = None,
+    on: SparkOptions = HERE,
 ) -> "Iterator[Source]":
     """Open one source.
 
     Args:
         export: the folder of an export; or
         urls: the servers of a directory (it is exported to a folder of our own), with
-        access: how to log in, as `mqdssm.spark.export.export` takes it; or
+        access: how to log in; or
         mqis: a folder of MQIS tables.
+        on: where Spark runs.
 
     Yields:
         The source, for as long as the context lasts.
@@ -43,12 +47,12 @@ def opened(
 
     if mqis is not None:
         with (
-            spark_session("mqdssm inventory") as spark,
-            sources.mqis_source(spark, Path(mqis)) as source,
+            spark_session("mqdssm inventory", on=on) as spark,
+            sources.mqis_source(spark, Path(mqis), on) as source,
         ):
             yield source
     elif export is not None:
         yield sources.export_source(Path(export))
     else:
-        with sources.directory_source(urls, access or {}) as source:
+        with sources.directory_source(urls, access or {}, on) as source:
             yield source

@@ -55,6 +55,7 @@ def test_export_logs_in_as_all_commands_do(monkeypatch, tmp_path) -> None:
     assert seen["authentication"] == "kerberos"
     assert seen["keytab"] == keys
     assert seen["kerberos_host"] == "dc1.example.com"
-    assert seen["password"] is None
+    assert "password" not in seen
+    assert not seen["on"].is_cluster
     assert "ldap" not in seen["types"]
     assert {"queue", "settings", "computer"} < set(seen["types"])

@@ -21,6 +21,9 @@ VALUES = {  # setting: (option, variable, file), each another value
     "read_only": (True, "true", True),
     "allow_clear_text": (True, "1", True),
     "log_file": (None, "/e", "/f"),
+    "spark_master": ("spark://o", "spark://e", "spark://f"),
+    "spark_conf": (("spark.a=o",), "spark.a=e", "spark.a=f"),
+    "spark_shared": (Path("/o"), "/e", "/f"),
 }
 SEEN = {
     "url": ("ldap://{}",),
@@ -28,6 +31,8 @@ SEEN = {
     "password_file": Path("/{}"),
     "ca_file": Path("/{}"),
     "log_file": Path("/{}"),
+    "spark_conf": ("spark.a={}",),
+    "spark_shared": Path("/{}"),
 }
 
 

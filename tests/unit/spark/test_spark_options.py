@@ -4,8 +4,17 @@ import pickle
 
 import pytest
 
-from mqdssm.directory.filters import And, GreaterOrEqual, Substrings
+from mqdssm.directory.filters import (
+    FILTER_DEPTH_MAX,
+    TRUE,
+    And,
+    GreaterOrEqual,
+    Substrings,
+    all_of,
+    encode,
+)
 from mqdssm.errors import ConfigError
+from mqdssm.spark.access import Access
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.options import NAMES, SourceOptions
 
@@ -39,21 +48,27 @@ def test_everything_that_can_be_said_is_kept() -> None:
     )
     assert parsed.object == "queue-manager"
     assert parsed.filter == And((Substrings("cn", initial=b"a"), GreaterOrEqual("mSMQQuota", b"5")))
-    assert (parsed.base, parsed.numpartitions, parsed.pagesize) == ("CN=Computers,DC=a", 4, 500)
-    assert parsed.pushdown
-    assert (parsed.authentication, parsed.keytab) == ("kerberos", "/etc/reader.keytab")
-    assert parsed.kerberoshost == "dc1.contoso.test"
+    assert (parsed.base, parsed.numpartitions, parsed.pushdown) == ("CN=Computers,DC=a", 4, True)
     assert [column.name for column in parsed.columns] == ["ComputerName", "Identifier"]
-    assert parsed.urls == ("ldap://a", "ldaps://b")
-    assert (parsed.user, parsed.credentialsfile, parsed.credentialsenv) == ("cn=reader", "/run/secret", None)
-    assert (parsed.tls, parsed.cafile, parsed.profile) == ("starttls", "/etc/ca.pem", "openldap")
+    assert parsed.access == Access(
+        urls=("ldap://a", "ldaps://b"),
+        user="cn=reader",
+        password_file="/run/secret",
+        tls="starttls",
+        ca_file="/etc/ca.pem",
+        profile="openldap",
+        authentication="kerberos",
+        keytab="/etc/reader.keytab",
+        kerberos_host="dc1.contoso.test",
+        page_size=500,
+    )
 
 
 def test_what_is_left_out_or_empty_has_a_default() -> None:
     parsed = SourceOptions.parse(options(user="", tls="", columns="", profile=""))
-    assert (parsed.user, parsed.tls, parsed.cafile, parsed.profile) == (None, None, None, "auto")
-    assert parsed.password() is None
-    assert (parsed.filter, parsed.base, parsed.numpartitions, parsed.pagesize) == (None, None, 1, 1000)
+    assert parsed.access == Access(urls=("ldap://127.0.0.1:389",))
+    assert parsed.access.password() is None
+    assert (parsed.filter, parsed.base, parsed.numpartitions) == (None, None, 1)
     assert not parsed.pushdown
     assert "Pathname" in [column.name for column in parsed.columns]
 
@@ -80,10 +95,28 @@ def test_a_literal_secret_is_refused_and_not_repeated(name: str) -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_a_secret_in_the_url_is_refused_and_not_repeated() -> None:
+@pytest.mark.parametrize("begin", ["ldap://", "ldaps:", "ldap:/", "", "ldap://good ldap://bad/"])
+def test_a_secret_in_the_url_is_refused_and_not_repeated(begin: str) -> None:
     with pytest.raises(ConfigError, match="credentialsfile") as caught:
-        SourceOptions.parse(options(url=f"ldap://admin:{SECRET}@host"))
+        SourceOptions.parse(options(url=f"{begin}admin:{SECRET}@host"))
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["ldap://[::1", "ldap://a:x", "a", "http://a", "ldap://a/dc=b", "ldap://a ldap:"]
+)
+def test_what_is_no_url_is_refused_before_any_worker_sees_it(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"LDAP URL|only scheme, host and port"):
+        SourceOptions.parse(options(url=url))
+
+
+def test_a_filter_leaves_room_for_what_comes_around_it() -> None:
+    """A filter that is refused when it is sent would fail in a worker, with a traceback."""
+    deep = SourceOptions.parse(options(filter="(!" * (FILTER_DEPTH_MAX - 3) + "(cn=a)" + ")" * 97)).filter
+    assert deep is not None
+    encode(all_of(TRUE, all_of(deep, TRUE)))
+    with pytest.raises(ConfigError, match="nests deeper"):
+        SourceOptions.parse(options(filter="(!" * (FILTER_DEPTH_MAX - 2) + "(cn=a)" + ")" * 98))
 
 
 @pytest.mark.parametrize(
@@ -115,41 +148,20 @@ def test_what_makes_no_sense_is_refused(given: dict[str, str], words: str) -> No
         SourceOptions.parse(options(**given))
 
 
-@pytest.mark.parametrize(
-    ("content", "password"),
-    [(b"pw\n", "pw"), (b"pw\r\n", "pw"), (b"pw", "pw"), (b" p w \n\n", " p w \n"), ("pä\n".encode(), "pä")],
-)
-def test_password_of_a_file(tmp_path, content: bytes, password: str) -> None:
-    file = tmp_path / "password"
-    file.write_bytes(content)
-    assert SourceOptions.parse(options(credentialsfile=str(file))).password() == password
-
-
-def test_password_of_the_environment(monkeypatch) -> None:
-    monkeypatch.setenv("MQDSSM_TEST_PASSWORD", SECRET)
-    parsed = SourceOptions.parse(options(credentialsenv="MQDSSM_TEST_PASSWORD"))
-    assert parsed.password() == SECRET
-
-
-def test_password_that_is_not_there(tmp_path, monkeypatch) -> None:
-    monkeypatch.delenv("MQDSSM_TEST_PASSWORD", raising=False)
-    with pytest.raises(ConfigError, match=r"MQDSSM_TEST_PASSWORD .* is not set"):
-        SourceOptions.parse(options(credentialsenv="MQDSSM_TEST_PASSWORD")).password()
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
-        SourceOptions.parse(options(credentialsfile=str(tmp_path / "none"))).password()
-    (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="not UTF-8"):
-        SourceOptions.parse(options(credentialsfile=str(tmp_path / "binary"))).password()
-
-
 def test_printing_and_pickling_shows_no_secret(tmp_path) -> None:
     file = tmp_path / "password"
     file.write_text(SECRET)
     parsed = SourceOptions.parse(options(credentialsfile=str(file)))
-    parsed.password()
+    assert parsed.access.password() == SECRET
     assert SECRET not in repr(parsed)
     assert SECRET.encode() not in pickle.dumps(parsed)
     assert pickle.loads(pickle.dumps(parsed)) == parsed
+
+
+def test_password_of_the_environment(monkeypatch) -> None:
+    parsed = SourceOptions.parse(options(credentialsenv="MQDSSM_TEST_PASSWORD"))
+    monkeypatch.setenv("MQDSSM_TEST_PASSWORD", SECRET)
+    assert parsed.access.password() == SECRET
 
 
 def test_no_option_is_a_password() -> None:

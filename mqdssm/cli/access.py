@@ -1,0 +1,42 @@
+"""How a command of the pipeline logs in: its settings, as `mqdssm.spark.access.LogIn` takes them."""
+
+from typing import TYPE_CHECKING
+
+from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.run import Run
+
+if TYPE_CHECKING:
+    from mqdssm.spark.access import LogIn
+
+
+def login_of(run: Run) -> "LogIn":
+    """How to log in. A password in a file stays there; one of the environment stays there on a cluster.
+
+    Raises:
+        UsageProblem: a setting that cannot be, or one of another kind of command.
+    """
+    from mqdssm.spark.access import PASSWORD_VARIABLE, LogIn
+
+    settings = run.loaded.settings
+    if settings.forest or settings.catalog:
+        raise UsageProblem("this reads whole objects, of one domain: leave --forest and --catalog out")
+    login = LogIn(
+        user=settings.user,
+        tls=settings.tls,
+        ca_file=settings.ca_file,
+        profile=settings.profile,
+        naming_context=settings.naming_context,
+        allow_clear_text=settings.allow_clear_text,
+        authentication=settings.authentication,
+        keytab=settings.keytab,
+        kerberos_host=settings.kerberos_host,
+    )
+    password = run.password()  # asked for at a terminal, or found to be missing, before Java starts
+    file = run.loaded.password_file()
+    if password is None:
+        return login
+    if file is not None:
+        return login | LogIn(password_file=file)
+    if run.spark().is_cluster and run.loaded.stored_password() is not None:
+        return login | LogIn(password_variable=PASSWORD_VARIABLE)
+    return login | LogIn(password=password)
