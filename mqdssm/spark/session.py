@@ -141,7 +141,7 @@ def _translated(hint: str) -> Iterator[None]:
         known = unpack(str(error))
         if known is not None:
             raise known from None
-        raise SparkFailed(f"Spark failed: {_first_lines(error)}; {hint}") from error
+        raise SparkFailed(f"Spark failed: {cause_of(error) or _first_lines(error)}; {hint}") from error
 
 
 def _first_lines(error: Exception) -> str:
