@@ -29,7 +29,9 @@ MODULES: Final = {
     "generate": "mqdssm.cli.generate",
     "export": "mqdssm.cli.export",
     "validate": "mqdssm.cli.validate",
+    "diff": "mqdssm.cli.diff",
     "inventory": "mqdssm.cli.inventory",
+    "plan": "mqdssm.cli.plan",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""

@@ -6,7 +6,8 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,6 +58,24 @@ class Run:
             self._loaded = load(given.settings(), config=given.config, connection=given.connection)
             logs.to_file(self._loaded.settings.log_file)
         return self._loaded
+
+    def at(self, urls: Sequence[str]) -> "Run":
+        """The same settings, for other servers."""
+        return Run(replace(self.given, url=list(urls)))
+
+    def by(self, connection: str) -> "Run":
+        """A connection of the profile file as it stands there: no other option or variable counts.
+
+        Raises:
+            UsageProblem: there is no such connection.
+        """
+        from mqdssm.cli.settings import load
+
+        given = self.given
+        spark = {name: value for name, value in given.settings().items() if name in SPARK}
+        other = Run(replace(Given(), output=given.output, config=given.config, debug=given.debug))
+        other._loaded = load(spark, config=given.config, connection=connection, environment=False)
+        return other
 
     def password(self) -> str | None:
         """The password of the user: stored, or asked for at a terminal; None if nobody logs in with one.

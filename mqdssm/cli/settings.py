@@ -147,13 +147,20 @@ class Loaded:
         return file if self.sources["password_file"].startswith("--") else None
 
 
-def load(options: Mapping[str, Any], *, config: Path | None = None, connection: str | None = None) -> Loaded:
+def load(
+    options: Mapping[str, Any],
+    *,
+    config: Path | None = None,
+    connection: str | None = None,
+    environment: bool = True,
+) -> Loaded:
     """Gather the settings.
 
     Args:
         options: from the command line; None is not given.
         config: the profile file; None: ``MQDSSM_CONFIG``, or the usual place if there is one.
         connection: one of its connections; None: ``MQDSSM_CONNECTION``, or the file's ``default``.
+        environment: variables count; not where a connection is meant as it stands in the profile file.
 
     Raises:
         UsageProblem: a setting that cannot be, a file that cannot be used.
@@ -172,10 +179,12 @@ def load(options: Mapping[str, Any], *, config: Path | None = None, connection: 
             file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             del dotenv_settings, file_secret_settings
-            return init_settings, env_settings, InitSettingsSource(settings_cls, dict(profile))
+            from_file = InitSettingsSource(settings_cls, dict(profile))
+            return (init_settings, env_settings, from_file) if environment else (init_settings, from_file)
 
     sources = {name: str(file) for name in profile}
-    variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields}
+    fields = Settings.model_fields if environment else {}
+    variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in fields}
     sources |= {name: variable for name, variable in variables.items() if os.environ.get(variable)}
     sources |= {name: f"--{name.replace('_', '-')}" for name in given}
     try:

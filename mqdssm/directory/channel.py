@@ -7,6 +7,7 @@ still be on its way, so the channel is never used again.
 import ssl
 import threading
 import time
+from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
 from mqdssm.directory.requests import MESSAGE_ID_MAX, encode_unbind
@@ -177,6 +178,45 @@ class Channel:
         """
         self.send(request, deadline)
         return self.receive(message_id, deadline, expected).result
+
+    def answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
+        """Wait for some of the results of several requests that are no searches.
+
+        Args:
+            waiting: the message ids of all requests that are not answered yet -> the tags of their results.
+            deadline: when to give up.
+
+        Returns:
+            Message id and result of those that came, at least one; in the server's order.
+
+        Raises:
+            ConnectionBroken: as `receive`; what came before it was returned by earlier calls.
+        """
+        try:
+            return self._answers(waiting, deadline)
+        except BaseException:
+            self.broken = True
+            raise
+
+    def _answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
+        found: dict[int, LdapResult] = {}
+        try:
+            while not found:
+                buffer, messages = self._splitter.feed(self._more(deadline))
+                for message in messages:
+                    if message.id in found or message.id not in waiting:
+                        if message.id == 0 and message.tag in RESULT_TAGS:
+                            raise self._said_goodbye(decode_result(buffer, message))
+                        raise self._confused(f"an answer to message {message.id}, which nobody sent")
+                    if message.tag != waiting[message.id]:
+                        expected = waiting[message.id]
+                        raise self._confused(
+                            f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}"
+                        )
+                    found[message.id] = decode_result(buffer, message)
+        except DecodeError as error:
+            raise self._confused(str(error)) from error
+        return list(found.items())
 
     def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
         parts: list[tuple[bytes, list[Message]]] = []

@@ -159,6 +159,7 @@ class Profile(ABC):
         makes_guid: objectGUID is made by us and sent with an add.
         writes_default_security: objects get a security descriptor from us (decision M41).
         create_time_attributes: where CreateTime is read from, first one that is there.
+        create_time_written: where the creation time of an object from elsewhere is kept; None: nowhere.
         modify_time_attributes: where ModifyTime is read from, first one that is there.
         operational_attributes: needed by the mapping, and returned only when asked for by name.
         schema_hint: what to do when the schema is missing.
@@ -182,6 +183,7 @@ class Profile(ABC):
     makes_guid: ClassVar[bool]
     writes_default_security: ClassVar[bool]
     create_time_attributes: ClassVar[tuple[str, ...]]
+    create_time_written: ClassVar[str | None] = None
     modify_time_attributes: ClassVar[tuple[str, ...]]
     operational_attributes: ClassVar[tuple[str, ...]]
     schema_hint: ClassVar[str]

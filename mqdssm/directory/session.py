@@ -1,7 +1,7 @@
 """A session with a directory: the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19, safe for threads."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Self
@@ -14,6 +14,7 @@ from mqdssm.directory.filters import TRUE, LdapFilter, encode
 from mqdssm.directory.forest import Forest
 from mqdssm.directory.identities import Identities
 from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.loading.loader import Loader
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.presence import check_msmq
@@ -44,6 +45,9 @@ class Session:
 
     Made by `open`. Every call has a limit: `operation_timeout_s` of the options for what it does, and
     for a change whose answer was lost the time for reading back (`ReadBack.limit_s`) besides.
+
+    Attributes:
+        loader: makes many changes in one go.
     """
 
     def __init__(self, options: ConnectionOptions) -> None:
@@ -60,6 +64,7 @@ class Session:
         self._identities = Identities(self)
         self._sid: tuple[str | None] | None = None
         self._forest = Forest(self)
+        self.loader: Final = Loader(self, self._pool, self._changing, self._knowledge)
 
     @classmethod
     def open(cls, options: ConnectionOptions) -> Self:
@@ -299,6 +304,16 @@ class Session:
         brings = None if references is None else bool(bring)
         rows = streams.Rows(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
         return rows.stream(self._paging(base, search_filter, scope, page_size, controls=bring))
+
+    def portions(
+        self,
+        base: str | DN,
+        search_filter: LdapFilter,
+        columns: Sequence[str],
+        decoder: Callable[[tuple[str, ...]], Callable[[streams.Parts], streams.P]],
+    ) -> Iterator[streams.P]:
+        """Search as `rows`, page by page, decoded by the caller: see `streams.portions`."""
+        return streams.portions(self._paging(base, search_filter, Scope.SUBTREE, None), columns, decoder)
 
     def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
         """Search as `find`, for copies: DN and attributes spelt and ordered as the server does."""

@@ -12,8 +12,8 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import MappingError
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN, first_values
-from mqdssm.model.elements import QueueManager, Site
-from mqdssm.tables import TABLES, compute
+from mqdssm.tables import compute
+from mqdssm.tables.references import REFERRED_CLASSES
 from mqdssm.tables.row import Computed, Holder, Row
 from mqdssm.tables.syntax import BOOLEAN, UINT32
 
@@ -27,14 +27,6 @@ UNSET: Final = object()
 
 COMPUTER_ABOVE: Final[Mapping[str, int]] = MappingProxyType({"QueueManager": 1, "Queue": 2})
 """How many RDNs above the element its computer is ([MS-MQDSSM] 2.2.1)."""
-
-REFERRED_CLASSES: Final[Mapping[Computed, str]] = MappingProxyType(
-    {
-        Computed.QUEUE_MANAGERS: TABLES[QueueManager].ldap_class,
-        Computed.SITE: TABLES[Site].ldap_class,
-    }
-)
-"""What the DNs behind an attribute must name: anything else there is as good as nothing."""
 
 
 @dataclass(slots=True)

@@ -16,8 +16,9 @@ from mqdssm.errors import (
 from mqdssm.events import security, settings
 from mqdssm.events.attributes import left_by_create, names_to_create
 from mqdssm.events.context import Context, Machine
-from mqdssm.events.encode import DESCRIPTOR, SERVICE_NAMES, Values, for_server, service_type, stored_values
+from mqdssm.events.encode import DESCRIPTOR, Values, for_server, stored_values
 from mqdssm.events.machines import with_machine
+from mqdssm.events.making import link_cn, service_values
 from mqdssm.events.settings import Served, guid_of
 from mqdssm.events.signing import KEYS_NAME, keys_of
 from mqdssm.model.base import DirectoryObject
@@ -25,7 +26,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
 from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import rdn_of
-from mqdssm.tables import TABLES, compute, places
+from mqdssm.tables import TABLES, places
 from mqdssm.tables.row import Access
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -181,8 +182,7 @@ def _create_queue_manager(
     _check_computer(manager.computer_name or "")
     table = TABLES[QueueManager]
     values = stored_values(ctx, table, manager, names, Access.CREATE)
-    if not names.isdisjoint(SERVICE_NAMES):
-        values["mSMQServiceType"] = service_type(manager, manager.populated, {})
+    values |= service_values(manager, names)
     keys = keys_of(manager, names)
 
     def below(machine: Machine) -> tuple[UUID, frozenset[str]]:
@@ -245,10 +245,5 @@ def _create_site(ctx: Context, site: Site, names: frozenset[str]) -> UUID:
 def _create_routing_link(ctx: Context, link: RoutingLink, names: frozenset[str]) -> UUID:
     table = TABLES[RoutingLink]
     values = stored_values(ctx, table, link, names, Access.CREATE)
-    if link.site1_identifier is None or link.site2_identifier is None:
-        raise GenericDirectoryError(
-            "RoutingLink.Site1Identifier and Site2Identifier must be set to create it"
-        )
-    name = compute.link_name(link.site1_identifier, link.site2_identifier)
-    dn = places.link_dn(ctx.forest_root, name)
+    dn = places.link_dn(ctx.forest_root, link_cn(link))
     return _add(ctx, dn, table.ldap_class, values, _identity(link, names))

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from mqdssm.directory.profile import Profile
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.events.context import Context
 from mqdssm.events.references import References
@@ -88,10 +89,15 @@ def values_of(
 
 def for_server(ctx: Context, ldap_class: str, values: Values) -> Values:
     """The values as this kind of server holds them: masks of descriptors are translated (decision M31)."""
+    return translated(ctx.session.profile, ldap_class, values)
+
+
+def translated(profile: Profile, ldap_class: str, values: Values) -> Values:
+    """As `for_server`, for a kind of server that nobody need be connected to."""
     images = values.get(DESCRIPTOR)
     if not images:
         return values
-    translate = ctx.session.profile.security_to_directory
+    translate = profile.security_to_directory
     return values | {DESCRIPTOR: tuple(translate(ldap_class, image) for image in images)}
 
 

@@ -8,7 +8,6 @@ from mqdssm.directory.responses import Dereferenced
 from mqdssm.directory.session import Session
 from mqdssm.events.computed import (
     COMPUTER_ABOVE,
-    REFERRED_CLASSES,
     Maker,
     Source,
     Value,
@@ -16,6 +15,7 @@ from mqdssm.events.computed import (
     maker_of,
 )
 from mqdssm.events.references import BROUGHT, References
+from mqdssm.tables.references import REFERRED_CLASSES
 from mqdssm.tables.row import Holder, Row
 
 Brought: TypeAlias = Mapping[str, Sequence[Dereferenced]] | None

@@ -110,6 +110,15 @@ class References:
         for key, entry in self._fetch(dns, self._computers, attributes, _COMPUTER):
             self._computers[key] = entry
 
+    def entries_at(self, dns: Iterable[str], ldap_class: str, attributes: Sequence[str]) -> dict[str, Entry]:
+        """Read many objects of a class by their DNs at once.
+
+        Returns:
+            Normalised DN -> entry; what is not there is left out.
+        """
+        found = self._fetch(dns, {}, attributes, ldap_class)
+        return {key: entry for key, entry in found if entry is not None}
+
     def dns_of(self, identifiers: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
         """The DNs of objects of a class by their objectGUID; those that are not there are left out."""
         found: dict[UUID, str] = {}

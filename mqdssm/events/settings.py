@@ -62,7 +62,12 @@ class Served:
     @property
     def is_server(self) -> bool:
         """Whether one of the three roles is TRUE: then settings objects must exist (3.1.6.20.1)."""
-        return any(BOOLEAN.load(value) for name in _ROLES for value in self.values.get(name, ()))
+        return is_server(self.values)
+
+
+def is_server(values: Mapping[str, Sequence[bytes]]) -> bool:
+    """Whether one of the three roles is TRUE among the LDAP values of a queue manager (3.1.6.20.1)."""
+    return any(BOOLEAN.load(value) for name in _ROLES for value in values.get(name, ()))
 
 
 ATTRIBUTES: Final = (*CONFIGURATION_ATTRIBUTES, "mSMQSites")

@@ -252,11 +252,19 @@ def _normalized_pair(name: str, value: str) -> str:
     return f"{_SAME_TYPE.get(name, name)}={_normalized_value(value)}"
 
 
+def folded(value: str) -> str:
+    """A text as LDAP compares it (caseIgnoreMatch, [RFC4517] 4.2.11).
+
+    Letter case, runs of blanks and blanks at the ends do not count.
+    """
+    lower = value.lower() if value.isascii() else _UNICODE.normalize("NFKC", "".join(map(_lower, value)))
+    if " " in lower:
+        lower = " ".join(part for part in lower.split(" ") if part) or " "
+    return lower
+
+
 def _normalized_value(value: str) -> str:
-    folded = value.lower() if value.isascii() else _UNICODE.normalize("NFKC", "".join(map(_lower, value)))
-    if " " in folded:
-        folded = " ".join(part for part in folded.split(" ") if part) or " "
-    return _MUST_ESCAPE.sub(lambda match: f"\\{ord(match[0]):02x}", folded)
+    return _MUST_ESCAPE.sub(lambda match: f"\\{ord(match[0]):02x}", folded(value))
 
 
 @lru_cache(maxsize=4096)

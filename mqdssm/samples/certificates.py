@@ -24,6 +24,7 @@ VALID_TO: Final = datetime(2099, 12, 31, tzinfo=UTC)
 EXPONENT: Final = 65537
 BASE_KEY_BYTES: Final = 512 // 8
 ENHANCED_KEY_BYTES: Final = 1024 // 8
+BALLAST: Final = x509.ObjectIdentifier("2.25.1")  # of no registered owner
 
 
 @cache
@@ -31,7 +32,14 @@ def _authority() -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(octets(32, AUTHORITY))
 
 
-def certificate(name: str, identifier: UUID, begin: datetime = VALID_FROM, end: datetime = VALID_TO) -> bytes:
+def certificate(
+    name: str,
+    identifier: UUID,
+    begin: datetime = VALID_FROM,
+    end: datetime = VALID_TO,
+    *,
+    ballast: int = 0,
+) -> bytes:
     """Make an X.509 certificate.
 
     Args:
@@ -39,6 +47,7 @@ def certificate(name: str, identifier: UUID, begin: datetime = VALID_FROM, end: 
         identifier: becomes its serial number; two certificates of one name need different ones.
         begin: from when it is valid.
         end: until when it is valid.
+        ballast: octets of an extension that nobody knows.
 
     Returns:
         DER bytes.
@@ -55,6 +64,9 @@ def certificate(name: str, identifier: UUID, begin: datetime = VALID_FROM, end: 
         .not_valid_before(begin)
         .not_valid_after(end)
     )
+    if ballast:
+        unknown = x509.UnrecognizedExtension(BALLAST, bytes(ballast))
+        builder = builder.add_extension(unknown, critical=False)
     return builder.sign(_authority(), None).public_bytes(Encoding.DER)
 
 

@@ -67,7 +67,7 @@ def site(plan: Plan, number: int) -> Site:
         "name": plan.place(number).name,
         "intra_site_replication_interval": dice.of((2, 2, 5, 10)),
         "inter_site_replication_interval": dice.of((10, 10, 30, 60)),
-        "foreign_site": False,
+        "foreign_site": plan.is_foreign(number),
         "migrated_from_msmq10": dice.one_in(4),
         "security": security.site_security(plan),
     }
@@ -99,11 +99,14 @@ def machine(
         site_number: its site; None: what the plan says. Given, it has no routing server.
     """
     router = plan.routing_server(number) if site_number is None else None
-    site_number = plan.site_of(number) if site_number is None else site_number
+    sites = plan.sites_of(number) if site_number is None else (site_number,)
     role = role or plan.role(number)
-    name = plan.machine_name(number, role, site_number)
+    name = plan.machine_name(number, role, sites[-1])
     dice = plan.dice("machine", number)
-    system = dice.of(words.SERVER_SYSTEMS if role.server else words.CLIENT_SYSTEMS)
+    system = _system(dice, role)
+    is_foreign = plan.is_foreign_machine(number)
+    if is_foreign:
+        system = words.FOREIGN_SYSTEM
     identifier = plan.guid("machine", number)
     routers = () if router is None else (plan.guid("machine", router),)
     values: dict[str, Any] = {
@@ -115,20 +118,32 @@ def machine(
         "remote_access_server": role.remote,
         "queue_manager_quota": dice.of(QUOTAS),
         "journal_quota": dice.of(QUOTAS),
-        "foreign_system": False,
-        "site_identifier_list": (plan.guid("site", site_number),),
+        "foreign_system": is_foreign,
+        "site_identifier_list": tuple(plan.guid("site", one) for one in sites),
         "out_routing_server_identifier_list": routers,
         "in_routing_server_identifier_list": routers,
         "routing_server": role.routing,
         "directory_server": role.directory is not None,
         "supporting_server": role.supporting,
-        "public_encryption_key_list": encryption_keys(identifier),
+        "public_encryption_key_list": b"" if is_foreign else encryption_keys(identifier),
         "public_signing_key_list": _signing_key(plan, number, name) if role.routing else b"",
         "security": security.machine_security(plan, number),
     }
     if role.directory is not None:
         values["directory_server_type"] = role.directory
     return MachineRoles(number, QueueManager.from_directory(values), role, system)
+
+
+def _system(dice: Dice, role: Role) -> words.System:
+    """The operating system of a machine: its first choice."""
+    return dice.of(words.SERVER_SYSTEMS if role.server else words.CLIENT_SYSTEMS)
+
+
+def has_windows_nt(plan: Plan, number: int) -> bool:
+    """Whether a machine of the plan runs Windows NT 4.0, whose MSMQ 1.0 wrote computers in upper case."""
+    if plan.is_foreign_machine(number):
+        return False
+    return _system(plan.dice("machine", number), plan.role(number)).version == words.NT4
 
 
 def _signing_key(plan: Plan, number: int, name: str) -> bytes:

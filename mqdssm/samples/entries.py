@@ -1,61 +1,15 @@
 """The LDAP entries of a sample enterprise, made by the adapter's own rules: no attribute is mapped here."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from uuid import UUID
 
-from mqdssm.events.encode import SERVICE_NAMES, Values, service_type, values_of
-from mqdssm.events.settings import MADE_BY_US
-from mqdssm.events.signing import signing_values
-from mqdssm.model.base import DirectoryObject
+from mqdssm.events.making import MadeEntry, Maker, Target, dns_in
 from mqdssm.model.dn import DN
-from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
+from mqdssm.model.elements import Enterprise, Queue, RoutingLink, Site, User
 from mqdssm.model.names import PathName
-from mqdssm.model.queuenames import rdn_of
 from mqdssm.samples.elements import MachineRoles
 from mqdssm.samples.plan import Plan
-from mqdssm.tables import TABLES, compute, places
-from mqdssm.tables.row import Access
-from mqdssm.tables.settings import COPIED, LDAP_CLASS
-from mqdssm.tables.syntax import GUID, SID
-
-WORKSTATION_ACCOUNT = b"4096"  # userAccountControl, [MS-ADTS] 2.2.16
-NORMAL_ACCOUNT = b"512"
-STORED = Access.CREATE | Access.WRITE
-
-
-@dataclass(slots=True)
-class Entry:
-    """One entry before it is written.
-
-    Attributes:
-        type: of the object, as on the command line; empty for what only holds others.
-        dn: its name.
-        ldap_class: its structural class.
-        values: its attributes, apart from objectClass and the naming attribute.
-    """
-
-    type: str
-    dn: DN
-    ldap_class: str
-    values: Values = field(default_factory=dict)
-
-    @property
-    def guid(self) -> UUID | None:
-        """The objectGUID, if it has one."""
-        raw = self.values.get("objectGUID")
-        return UUID(bytes_le=raw[0]) if raw else None
-
-    def pairs(self) -> Iterator[tuple[str, str | bytes]]:
-        """The entry as LDIF has it."""
-        yield "dn", str(self.dn)
-        yield "objectClass", "top"
-        yield "objectClass", self.ldap_class
-        name, value = self.dn.rdn[0]
-        yield name.lower(), value
-        for attribute, raws in self.values.items():
-            for raw in raws:
-                yield attribute, raw
+from mqdssm.tables import places
 
 
 class Entries:
@@ -68,8 +22,10 @@ class Entries:
 
     def __init__(self, plan: Plan, *, operational: bool) -> None:
         self._plan = plan
-        self._operational = operational
         self._known = self._referred()
+        target = Target.named("openldap", plan.root_dn)
+        # what lacks a descriptor lacks it on purpose
+        self._maker = Maker(target, dns_in(self._known), operational=operational, complete=False)
 
     def _referred(self) -> dict[UUID, str]:
         """The DNs of what others refer to: sites and their routing servers."""
@@ -85,104 +41,58 @@ class Entries:
         """Make known where another object is that is referred to."""
         self._known[guid] = str(dn)
 
-    def _dns_of(self, guids: Sequence[UUID], ldap_class: str) -> Mapping[UUID, str]:
-        del ldap_class  # every GUID here is of one object
-        return {guid: self._known[guid] for guid in guids if guid in self._known}
-
-    def _values(self, obj: DirectoryObject) -> Values:
-        """The attributes of an element's own entry, with those that no event writes."""
-        table = TABLES[type(obj)]
-        values = values_of(table, obj, obj.populated, STORED, self._dns_of)
-        own: Values = {}
-        if obj.identifier is not None:
-            own["objectGUID"] = (GUID.dump(obj.identifier),)
-        for adm, attribute in (("CreateTime", "whenCreated"), ("ModifyTime", "modifyTimestamp")):
-            if adm in obj.populated and (attribute == "whenCreated" or self._operational):
-                raw = table.row(adm).encode(getattr(obj, table.row(adm).field))
-                # operational attributes are written without a fraction
-                own[attribute] = raw if attribute == "whenCreated" else (raw[0].replace(b".0Z", b"Z"),)
-        return own | {name: raws for name, raws in values.items() if raws}
-
     # -- elements
 
-    def enterprise(self, obj: Enterprise) -> Entry:
+    def enterprise(self, obj: Enterprise) -> MadeEntry:
         """CN=MsmqServices."""
-        dn = places.enterprise_dn(self._plan.root_dn)
-        return Entry("enterprise", dn, TABLES[Enterprise].ldap_class, self._values(obj))
+        return self._maker.enterprise(obj)
 
-    def site(self, obj: Site) -> Iterator[Entry]:
+    def site(self, obj: Site) -> Iterator[MadeEntry]:
         """A site, and the container of its servers."""
-        dn = places.site_dn(self._plan.root_dn, obj.name or "")
-        yield Entry("site", dn, TABLES[Site].ldap_class, self._values(obj))
-        yield self._container(places.servers_dn(self._plan.root_dn, dn.name), "serversContainer")
+        made = self._maker.site(obj)
+        yield made
+        servers = places.servers_dn(self._plan.root_dn, made.dn.name)
+        yield self._maker.servers(made.dn.name, self._plan.guid("container", servers))
 
-    def link(self, obj: RoutingLink) -> Entry:
+    def link(self, obj: RoutingLink) -> MadeEntry:
         """A routing link."""
-        name = compute.link_name(obj.site1_identifier or UUID(int=0), obj.site2_identifier or UUID(int=0))
-        dn = places.link_dn(self._plan.root_dn, name)
-        return Entry("routing-link", dn, TABLES[RoutingLink].ldap_class, self._values(obj))
+        return self._maker.link(obj)
 
-    def user(self, obj: User, name: str) -> Entry:
+    def user(self, obj: User, name: str) -> MadeEntry:
         """A user."""
-        values = {"sAMAccountName": (name.encode(),), "userAccountControl": (NORMAL_ACCOUNT,)}
-        if obj.security_identifier is not None:
-            values["objectSid"] = (SID.dump(obj.security_identifier),)
-        dn = places.user_dn(self._plan.root_dn, name)
-        return Entry("user", dn, TABLES[User].ldap_class, values | self._values(obj))
+        return self._maker.user(obj, name)
 
-    def queue(self, obj: Queue) -> Entry:
+    def queue(self, obj: Queue) -> MadeEntry:
         """A queue."""
-        path = PathName.parse(obj.pathname or "")
-        name = rdn_of(path.queue)
-        values = self._values(obj)
-        if name.extension is not None:
-            values["mSMQQueueNameExt"] = (name.extension.encode(),)
-        computer = path.computer.upper()  # as the plan writes all machines, and slapd all that is below
-        dn = places.queue_manager_dn(self._plan.root_dn, computer).child("CN", name.cn)
-        return Entry("queue", dn, TABLES[Queue].ldap_class, values)
+        # upper case, as the plan writes all machines, and slapd all that is below
+        computer = PathName.parse_stored(obj.pathname or "").computer.upper()
+        return self._maker.queue(obj, places.computer_dn(self._plan.root_dn, computer))
 
     # -- machines
 
-    def machine(self, made: MachineRoles) -> tuple[Entry, Entry]:
+    def machine(self, made: MachineRoles) -> tuple[MadeEntry, MadeEntry]:
         """The computer and the queue manager of a machine."""
         computer = self._computer(made)
-        manager = made.manager
-        values = self._values(manager)
-        values["mSMQServiceType"] = service_type(manager, frozenset(SERVICE_NAMES) & manager.populated, {})
-        dn = places.queue_manager_of(computer.dn)
-        return computer, Entry("queue-manager", dn, TABLES[QueueManager].ldap_class, values)
+        return computer, self._maker.queue_manager(made.manager, computer.dn)
 
-    def _computer(self, made: MachineRoles) -> Entry:
+    def _computer(self, made: MachineRoles) -> MadeEntry:
         plan, name = self._plan, made.manager.computer_name or ""
-        host = f"{name.lower()}.{plan.domain}"
-        values: Values = {
-            "objectGUID": (GUID.dump(plan.guid("computer", made.number)),),
-            "objectSid": (bytes(plan.computer_sid(made.number)),),
-            "sAMAccountName": (f"{name}$".encode(),),
-            "userAccountControl": (WORKSTATION_ACCOUNT,),
-            "dNSHostName": (host.encode(),),
-            "servicePrincipalName": (f"HOST/{name}".encode(), f"HOST/{host}".encode()),
+        guid, sid = plan.guid("computer", made.number), plan.computer_sid(made.number)
+        computer = self._maker.computer(name, plan.domain, guid=guid, sid=sid)
+        computer.values |= {
             "operatingSystem": (made.system.name.encode(),),
             "operatingSystemVersion": (made.system.version.encode(),),
         }
-        values |= {
-            k: raws for k, raws in signing_values(made.manager.public_signing_key_list).items() if raws
-        }
-        return Entry("computer", places.computer_dn(plan.root_dn, name), "computer", values)
+        computer.values |= self._maker.computer_keys(made.manager)
+        return computer
 
-    def settings(self, made: MachineRoles, manager: Entry, site: str) -> tuple[Entry, Entry]:
+    def settings(self, made: MachineRoles, manager: MadeEntry, site: str) -> tuple[MadeEntry, MadeEntry]:
         """The server object and the mSMQSettings of a machine in a site ([MS-MQDSSM] 3.1.6.1.1.3)."""
         plan, name = self._plan, made.manager.computer_name or ""
-        server = self._container(places.server_dn(plan.root_dn, site, name), "server")
-        values: Values = {"objectGUID": (GUID.dump(plan.guid("settings", made.number, site)),)}
-        for copied in COPIED:
-            if raws := manager.values.get(copied.configuration):
-                values[copied.settings] = raws
-        return server, Entry("settings", places.settings_dn(plan.root_dn, site, name), LDAP_CLASS, values)
-
-    def _container(self, dn: DN, ldap_class: str) -> Entry:
-        values: Values = {
-            "objectGUID": (GUID.dump(self._plan.guid("container", dn)),),
-            "description": (MADE_BY_US.encode(),),
-        }
-        return Entry("", dn, ldap_class, values)
+        server = places.server_dn(plan.root_dn, site, name)
+        guid = plan.guid("settings", made.number, site)
+        original = made.manager.identifier or UUID(int=0)
+        return (
+            self._maker.server(site, name, plan.guid("container", server)),
+            self._maker.settings(manager, site, original, guid),
+        )

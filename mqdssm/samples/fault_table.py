@@ -1,9 +1,11 @@
 """Every defect that can be planted, which rule must find it, and where it can be: data.
 
-Scenes, wrong values and changes are those of `faults` and `fault_values`. What is not here cannot be planted:
-``schema-drift`` is about a server, ``security-masks-untranslated`` about Active Directory.
+Scenes, wrong values and changes are those of `faults` and `fault_values`. `NOT_PLANTED` names the rules whose
+defects no enterprise that is generated can have.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from mqdssm.model.enums import DirectoryServerType
@@ -19,7 +21,16 @@ FAR_FUTURE: Final = 2**31 - 1  # 2038, the last moment that MSMQ knows
 TOO_MUCH: Final = 5_000_000_000  # more than 32 bits hold
 SUPPORTING: Final = Role(supporting=True, server=True)
 LONG_LABEL: Final = "x" * 130
+LONG_TEXT: Final = "x" * 1025
 JUNK: Final = b"this is none"
+
+NOT_PLANTED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "schema-drift": "it is about a server's schema, not about objects",
+        "security-masks-untranslated": "only Active Directory holds descriptors in a form of its own",
+    }
+)
+"""Rules that no fault is planted for, and why."""
 
 # fmt: off
 FAULTS: Final[tuple[Fault, ...]] = (
@@ -49,7 +60,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault(rule="queue-public-only", type="queue", scene=lambda s: s.queue(), forms=MQIS,
           fields={"pathname": wrong.path("private$\\planted.{}")}),
     Fault(rule="queue-name-form", type="queue", scene=lambda s: s.queue(),
-          fields={"pathname": wrong.path("planted name {}")}, ldap={}, ldif=wrong.name_form),
+          fields={"pathname": wrong.odd_path}, ldap={}, ldif=wrong.name_form),
     Fault(rule="queue-name-hash", type="queue", scene=lambda s: s.queue(), forms=LDIF, ldif=wrong.wrong_hash),
     Fault(rule="queue-label-length", type="queue", scene=lambda s: s.queue(),
           fields={"label": LONG_LABEL}, ldap={"mSMQLabelEx": LONG_LABEL.encode()}),
@@ -65,6 +76,12 @@ FAULTS: Final[tuple[Fault, ...]] = (
           fields={"multicast_address": "10.0.0.1:8001"}),
     Fault(rule="queue-type-form", type="queue", scene=lambda s: s.queue(),
           ldap={"mSMQQueueType": bytes(15)}, mqis={"PROPID_Q_TYPE": "no GUID at all"}),
+    Fault(rule="queue-pathname-required", type="queue", scene=lambda s: s.queue(), forms=MQIS,
+          fields={"pathname": DROP}),
+    Fault(rule="queue-create-time-required", type="queue", scene=lambda s: s.queue(), forms=MQIS,
+          fields={"create_time": DROP}),
+    Fault(rule="queue-modify-time-required", type="queue", scene=lambda s: s.queue(), forms=MQIS,
+          fields={"modify_time": DROP}),
     Fault(rule="queue-times", type="queue", scene=lambda s: s.queue(), fields={"create_time": FAR_FUTURE}),
 
     # -- queue managers, computers and their settings
@@ -98,6 +115,12 @@ FAULTS: Final[tuple[Fault, ...]] = (
           mqis={"PROPID_QM_SERVICE": 4}),
     Fault(rule="queue-manager-roles", type="queue-manager", scene=lambda s: s.machine(ROUTER), forms=LDIF,
           ldif=wrong.no_routing_bit),
+    Fault(rule="queue-manager-create-time-required", type="queue-manager", scene=lambda s: s.machine(),
+          forms=MQIS, fields={"create_time": DROP}),
+    Fault(rule="queue-manager-modify-time-required", type="queue-manager", scene=lambda s: s.machine(),
+          forms=MQIS, fields={"modify_time": DROP}),
+    Fault(rule="queue-manager-qualified-computer-name-length", type="queue-manager",
+          scene=lambda s: s.machine(), forms=LDIF, ldif=wrong.long_host),
     Fault(rule="queue-manager-public-key-form", type="queue-manager", scene=lambda s: s.machine(),
           fields={"public_encryption_key_list": JUNK}),
     Fault(rule="computer-dns-name", type="computer", scene=lambda s: s.machine(), forms=LDIF,
@@ -127,6 +150,8 @@ FAULTS: Final[tuple[Fault, ...]] = (
     # -- sites and links
     Fault(rule="site-name-unique", type="site", scene=lambda s: (s.site(), s.site()), forms=MQIS,
           fields={"name": lambda s: f"Twice-{s.serial}"}),
+    Fault(rule="site-name-length", type="site", scene=lambda s: s.site(), forms=MQIS,
+          fields={"name": lambda s: f"Long-{s.serial}".ljust(65, "x")}),
     Fault(rule="site-intervals-range", type="site", scene=lambda s: s.site(),
           fields={"intra_site_replication_interval": 0}),
     Fault(rule="site-foreign-consistent", type="site",
@@ -134,6 +159,9 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault(rule="site-unreachable", type="site", scene=lambda s: s.site(linked=False)),
     Fault(rule="link-cost-range", type="routing-link",
           scene=lambda s: s.link(s.home, s.site(faulty=False, linked=False)), fields={"actual_cost": 0}),
+    Fault(rule="routing-link-description-length", type="routing-link",
+          scene=lambda s: s.link(s.home, s.site(faulty=False, linked=False)),
+          fields={"description": LONG_TEXT}, ldap={"description": LONG_TEXT.encode()}),
     Fault(rule="link-sites-exist", type="routing-link", scene=lambda s: s.link(s.home, s.site(faulty=False)),
           fields={"site2_identifier": lambda s: s.ghost("site"), "site_gate_identifier_list": ()},
           ldap={"mSMQSite2": wrong.ghost_site_dn, "mSMQSiteGates": None}, ldif=wrong.other_link),
@@ -155,6 +183,13 @@ FAULTS: Final[tuple[Fault, ...]] = (
           fields={"security_identifier": DROP}, ldap={"objectSid": None}),
     Fault(rule="user-sid-unique", type="user", scene=lambda s: (s.user(), s.user()),
           fields={"security_identifier": lambda s: str(s.plan.user_sid(s.extras[0].number))}),
+    Fault(rule="user-certificate-digest-list-form", type="user", scene=lambda s: s.user(),
+          fields={"certificates": DROP, "certificate_digest_list": DROP},
+          ldap={"mSMQDigests": bytes(15), "mSMQSignCertificates": None},
+          mqis={"PROPID_U_DIGEST": ("no GUID at all",)}),
+    Fault(rule="user-certificates-length", type="user", scene=lambda s: s.user(),
+          fields={"certificates": wrong.large, "certificate_digest_list": wrong.digests(wrong.large)},
+          ldap={"mSMQSignCertificates": wrong.large, "mSMQDigests": wrong.digests(wrong.large)}),
     Fault(rule="digests-match", type="user", scene=lambda s: s.user(),
           fields={"certificate_digest_list": wrong.one_digest_more}),
     Fault(rule="digest-unique", type="user", scene=lambda s: (s.user(), s.user()),

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
+from mqdssm.events.making import MadeEntry
 from mqdssm.model.elements import User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.samples import security
 from mqdssm.samples.certificates import certificate, sign_certificates
 from mqdssm.samples.dice import octets
-from mqdssm.samples.entries import Entry
 from mqdssm.samples.faults import CLIENT, Extra, Stage
 from mqdssm.tables import compute, places
 from mqdssm.wire.acl import Ace
@@ -19,8 +19,10 @@ from mqdssm.wire.control import Control
 from mqdssm.wire.dtyp import SecurityDescriptor, allow
 from mqdssm.wire.masks import QueueAccess
 
-Entries = dict[str, Entry]
+Entries = dict[str, MadeEntry]
 """The entries of one planted object, by type."""
+CERTIFICATES_BYTES_MAX: Final = 2**20
+"""Of mSMQSignCertificates in Active Directory's schema."""
 
 # -- wrong values
 
@@ -95,6 +97,14 @@ def same_certificate(stage: Stage) -> bytes:
     return bytes(sign_certificates({identifier: certificate("shared", identifier)}))
 
 
+def large(stage: Stage) -> bytes:
+    """Two certificates that are larger than all that Active Directory would take."""
+    half = CERTIFICATES_BYTES_MAX // 2
+    identifiers = (stage.ghost("certificate"), stage.ghost("other certificate"))
+    ders = {one: certificate("large", one, ballast=half) for one in identifiers}
+    return bytes(sign_certificates(ders))
+
+
 def ghost_dn(stage: Stage) -> tuple[bytes, ...]:
     """Where no queue manager is."""
     name = f"GONE-{stage.serial}"
@@ -152,6 +162,11 @@ def path(form: str) -> Callable[[Stage], str]:
     return lambda stage: f"{stage.plan.machine_name(stage.host).lower()}\\{form.format(stage.serial)}"
 
 
+def odd_path(stage: Stage) -> str:
+    """A blank in the name of one copy; in the next one what MSMQ 1.0 allowed and later versions do not."""
+    return path("planted+no,{}" if stage.copy % 2 else "planted name {}")(stage)
+
+
 # -- changes of entries
 
 
@@ -192,7 +207,7 @@ def no_queue_manager(stage: Stage, entries: Entries) -> None:
     """Something else stands where the queue manager belongs, and the queue lies below it."""
     root, name = stage.plan.root_dn, f"NOMSMQ-{stage.serial}"
     computer = entries["queue"]
-    above = Entry(
+    above = MadeEntry(
         "computer",
         places.computer_dn(root, name),
         "computer",
@@ -206,7 +221,7 @@ def no_queue_manager(stage: Stage, entries: Entries) -> None:
     folder = places.queue_manager_of(above.dn)
     queue = entries.pop("queue")
     entries["nothing"] = above
-    entries["folder"] = Entry("", folder, "container", {"objectGUID": (stage.ghost("folder").bytes_le,)})
+    entries["folder"] = MadeEntry("", folder, "container", {"objectGUID": (stage.ghost("folder").bytes_le,)})
     queue.dn = folder.child("CN", computer.dn.name)
     entries["queue"] = queue
 
@@ -257,6 +272,12 @@ def without(kind: str, attribute: str) -> Callable[[Stage, Entries], None]:
         del entries[kind].values[attribute]
 
     return change
+
+
+def long_host(stage: Stage, entries: Entries) -> None:
+    """The name of the computer's host is too long."""
+    labels = f"{'x' * 60}." * 40
+    entries["computer"].values["dNSHostName"] = (f"{labels}{stage.plan.domain}".encode(),)
 
 
 def second_enterprise(stage: Stage, entries: Entries) -> None:

@@ -11,11 +11,11 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from mqdssm.events.making import MadeEntry
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, QueueManager, RoutingLink
 from mqdssm.samples import elements
 from mqdssm.samples.elements import MachineRoles
-from mqdssm.samples.entries import Entry
 from mqdssm.samples.plan import Plan, Role
 from mqdssm.samples.queues import Queues
 
@@ -114,8 +114,8 @@ class Stage:
 
     @property
     def home(self) -> int:
-        """A sound site that planted machines are put in."""
-        return self.serial % self.plan.sites
+        """A sound site that planted machines are put in: no foreign one."""
+        return self.plan.home_of(self.serial % self.plan.sites)
 
     def queue(self, *, faulty: bool = True) -> Extra:
         """Make a queue."""
@@ -216,7 +216,7 @@ class Fault:
     forms: frozenset[Form] = EVERYWHERE
     fields: Mapping[str, Any] = field(default_factory=dict)
     ldap: Mapping[str, Any] | None = None
-    ldif: Callable[[Stage, dict[str, Entry]], None] | None = None
+    ldif: Callable[[Stage, dict[str, MadeEntry]], None] | None = None
     mqis: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 

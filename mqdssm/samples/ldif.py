@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from mqdssm.events.making import MadeEntry
 from mqdssm.samples import elements
-from mqdssm.samples.entries import Entries, Entry
+from mqdssm.samples.entries import Entries
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.queues import Queues
 from mqdssm.tables.ldif import base_tree_entries
@@ -13,7 +14,7 @@ BASE_TREE: Final = "base-tree.ldif"
 OBJECTS: Final = "objects.ldif"
 
 
-def base_tree(plan: Plan, enterprises: Iterable[Entry]) -> Iterator[Iterable[tuple[str, str | bytes]]]:
+def base_tree(plan: Plan, enterprises: Iterable[MadeEntry]) -> Iterator[Iterable[tuple[str, str | bytes]]]:
     """The tree that holds the objects, with the enterprise object as its last entry, as pairs.
 
     Args:
@@ -27,7 +28,7 @@ def base_tree(plan: Plan, enterprises: Iterable[Entry]) -> Iterator[Iterable[tup
         yield entry.pairs()
 
 
-def objects(plan: Plan, entries: Entries) -> Iterator[Entry]:
+def objects(plan: Plan, entries: Entries) -> Iterator[MadeEntry]:
     """All objects but the enterprise, parents first; one is made when the one before is written."""
     for number in range(plan.sites):
         yield from entries.site(elements.site(plan, number))
@@ -38,7 +39,8 @@ def objects(plan: Plan, entries: Entries) -> Iterator[Entry]:
         computer, manager = entries.machine(made)
         yield from (computer, manager)
         if made.role.has_settings:
-            yield from entries.settings(made, manager, plan.place(plan.site_of(number)).name)
+            for site in plan.sites_of(number):
+                yield from entries.settings(made, manager, plan.place(site).name)
         yield from map(entries.queue, Queues(plan, number))
     for first, second in plan.links():
         yield entries.link(elements.link(plan, first, second))

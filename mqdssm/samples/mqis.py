@@ -1,6 +1,7 @@
 """A sample enterprise as rows of the MQIS tables: what MSMQ 1.0 kept, and what later versions added."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -21,6 +22,8 @@ MqisRow = dict[str, Any]
 ENTERPRISE_SCOPE: Final = 1
 IP: Final = 1
 IPX: Final = 3
+FOREIGN: Final = 5
+TA_FOREIGN: Final = b"\x10\x00\x05\x00"  # of sixteen bytes: the GUID of the connected network
 TA_IP: Final = b"\x04\x00\x01\x00"  # TA_ADDRESS of four bytes, type IP ([MS-MQMQ] 2.2.4)
 DELETED_IN: Final = 50  # one object was deleted for so many queues that are there
 
@@ -145,6 +148,7 @@ class Rows:
         self._plan = plan
         self._makers = {name: RowMaker(table) for name, table in MQIS_TABLES.items()}
         self._nobody = str(GUID_NULL)
+        self._has_nt = lru_cache(maxsize=64)(partial(elements.has_windows_nt, plan))
 
     def enterprise(self, obj: Enterprise) -> MqisRow:
         """A row of Enterprise."""
@@ -161,7 +165,7 @@ class Rows:
         return self._makers["Site"].row(
             obj,
             S_GATES=[] if gate is None else [str(gate.identifier)],
-            S_PSC="" if gate is None else gate.computer_name,
+            S_PSC=gate.computer_name if gate is not None and gate.directory_server else "",
             S_PARTITIONID=self._nobody,
             S_SEQNUM=sequence(3, number),
         )
@@ -174,14 +178,17 @@ class Rows:
         )
 
     def network(self, number: int) -> MqisRow:
-        """A row of ConnectedNetwork: the IP network of a site."""
+        """A row of ConnectedNetwork: the network of a site; a foreign one is its own."""
         aces = [allow(EVERYONE, ConnectedNetworkAccess.GENERIC_READ)]
         admins = self._plan.sid(security.DOMAIN_ADMINS_RID)
+        protocol, name = (IPX, "IPX") if number % 10 == 9 else (IP, "IP")
+        if self._plan.is_foreign(number):
+            protocol, name = FOREIGN, "foreign"
         return self._makers["ConnectedNetwork"].row(
             None,
             CN_GUID=str(self._plan.guid("network", number)),
-            CN_NAME=f"{self._plan.place(number).name} {'IPX' if number % 10 == 9 else 'IP'}",
-            CN_PROTOCOLID=IPX if number % 10 == 9 else IP,
+            CN_NAME=f"{self._plan.place(number).name} {name}",
+            CN_PROTOCOLID=protocol,
             CN_PARTITIONID=self._nobody,
             CN_SEQNUM=sequence(5, number),
             CN_SECURITY=security.descriptor(admins, aces),
@@ -189,20 +196,32 @@ class Rows:
 
     def machine(self, obj: QueueManager, number: int, site: int) -> MqisRow:
         """A row of Machine."""
+        networks = [self._plan.guid("network", one) for one in self._networks(number, site)]
         address = TA_IP + bytes((10, site % 256, number // 254 % 256, number % 254 + 1))
+        if obj.foreign_system:
+            address = TA_FOREIGN + networks[0].bytes_le
         return self._makers["Machine"].row(
             obj,
             QM_SERVICE=service(obj),
-            QM_CNS=[str(self._plan.guid("network", site))],
+            QM_CNS=[str(network) for network in networks],
             QM_ADDRESS=address,
             QM_PARTITIONID=str(self._plan.guid("site", site)),
             QM_SEQNUM=sequence(2, number),
         )
 
+    def _networks(self, number: int, site: int) -> tuple[int, ...]:
+        """The sites whose networks a machine is in."""
+        return self._plan.sites_of(number) if number < self._plan.machines else (site,)
+
     def queue(self, obj: Queue, ordinal: int, machine: int) -> MqisRow:
         """A row of Queue."""
+        more = {}
+        if obj.pathname is not None and "pathname" in obj.model_fields_set and self._has_nt(machine):
+            computer, slash, name = obj.pathname.partition("\\")
+            more["Q_PATHNAME"] = computer.upper() + slash + name
         return self._makers["Queue"].row(
             obj,
+            **more,
             Q_SCOPE=ENTERPRISE_SCOPE,
             Q_QMID=str(self._plan.guid("machine", machine)),
             Q_PARTITIONID=str(self._plan.guid("site", self._plan.site_of(machine))),

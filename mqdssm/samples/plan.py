@@ -16,6 +16,11 @@ from mqdssm.wire.sid import Sid
 
 MACHINES_MAX: Final = 9_999_999  # a NetBIOS name has 15 characters
 FIRST_RID: Final = 1103
+FOREIGN_IN: Final = 8
+FOREIGN_FIRST: Final = 2
+"""Of so many sites one is of another messaging system, the third one to begin with."""
+OLD_IN: Final = 6
+"""Of so many users one has the account of a domain that is no more."""
 SHARES: Final = (3, 1, 0, 2, 9, 1, 0, 4)
 """How the queues are spread: of 20 queues these are on eight machines that follow each other."""
 
@@ -112,9 +117,20 @@ class Plan:
         """SID of an account of the domain."""
         return Sid.of(5, *self.domain_sid.subauthorities, rid)
 
+    @cached_property
+    def old_domain_sid(self) -> Sid:
+        """SID of a domain of Windows NT that is no more; some accounts and descriptors still know it."""
+        dice = self.dice("old domain")
+        return Sid.of(5, 21, *(dice.between(2**20, 2**30) for _ in range(3)))
+
+    def old_sid(self, rid: int) -> Sid:
+        """SID of an account of the old domain."""
+        return Sid.of(5, *self.old_domain_sid.subauthorities, rid)
+
     def user_sid(self, number: int) -> Sid:
         """SID of a user."""
-        return self.sid(FIRST_RID + 2 * number)
+        rid = FIRST_RID + 2 * number
+        return self.old_sid(rid) if self.dice("old account", number).one_in(OLD_IN) else self.sid(rid)
 
     def computer_sid(self, number: int) -> Sid:
         """SID of the computer of a machine."""
@@ -125,20 +141,41 @@ class Plan:
     def place(self, site: int) -> Place:
         """Name and code of a site; no two sites have the same name."""
         again, index = divmod(site, len(PLACES))
-        found = PLACES[index]
-        return Place(f"{found.name}-{again + 1}", found.code) if again else found
+        name = PLACES[index].name
+        if again:
+            name = f"{name}-{again + 1}"
+        return Place(f"{name}-MQSeries" if self.is_foreign(site) else name, PLACES[index].code)
+
+    def is_foreign(self, site: int) -> bool:
+        """Whether a site is one of another messaging system; those that are planted are not."""
+        return site < self.sites and site % FOREIGN_IN == FOREIGN_FIRST
 
     def links(self) -> Iterator[tuple[int, int]]:
-        """The pairs of sites that are linked: every site is reached from the first one."""
+        """The pairs of sites that are linked: every site is reached from the first one.
+
+        Nothing is routed through a foreign site: its one link is the way to its connector.
+        """
         for site in range(1, self.sites):
+            if self.is_foreign(site):
+                yield self.home_of(site), site
+                continue
             dice = self.dice("link", site)
-            first = min(dice.below(site), dice.below(site))
+            first = self._native(min(dice.below(site), dice.below(site)))
             yield first, site
-            if site >= 3 and dice.one_in(3):
-                yield (first + 1 + dice.below(site - 1)) % site, site
+            if site > FOREIGN_FIRST and dice.one_in(3):
+                other = self._native((first + 1 + dice.below(site - 1)) % site)
+                if other != first:
+                    yield other, site
+
+    def _native(self, site: int) -> int:
+        return site - 1 if self.is_foreign(site) else site
+
+    def home_of(self, site: int) -> int:
+        """The site that a foreign site's connector is in besides; of others the site itself."""
+        return 0 if self.is_foreign(site) else site
 
     def gate(self, site: int) -> int:
-        """The machine through which a site is reached: its routing server."""
+        """The machine through which a site is reached: its routing server, of a foreign one its connector."""
         return site
 
     # -- machines
@@ -150,6 +187,15 @@ class Plan:
         dice = self.dice("site of", machine)
         return min(dice.below(self.sites), dice.below(self.sites))
 
+    def sites_of(self, machine: int) -> tuple[int, ...]:
+        """All sites of a machine: connectors are in two."""
+        site = self.site_of(machine)
+        return (self.home_of(site), site) if machine < self.sites and self.is_foreign(site) else (site,)
+
+    def is_foreign_machine(self, machine: int) -> bool:
+        """Whether a machine has another messaging system than MSMQ."""
+        return self.sites <= machine < self.machines and self.is_foreign(self.site_of(machine))
+
     def role(self, machine: int) -> Role:
         """What a machine does: the first one is the primary controller of the enterprise."""
         if machine == 0:
@@ -157,7 +203,10 @@ class Plan:
                 routing=True, directory=DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER, server=True
             )
         if machine < self.sites:
-            return Role(routing=True, directory=DirectoryServerType.PRIMARY_SITE_CONTROLLER, server=True)
+            kind = None if self.is_foreign(machine) else DirectoryServerType.PRIMARY_SITE_CONTROLLER
+            return Role(routing=True, directory=kind, server=True)
+        if self.is_foreign_machine(machine):
+            return Role()
         draw = self.dice("role", machine).below(100)
         if draw < 2:
             return Role(routing=True, directory=DirectoryServerType.BACKUP_SITE_CONTROLLER, server=True)
@@ -181,7 +230,8 @@ class Plan:
 
     def routing_server(self, machine: int) -> int | None:
         """The machine that routes for another one; None where it talks to everybody directly."""
-        if self.role(machine).routing or self.dice("direct", machine).below(10) < 3:
+        direct = self.role(machine).routing or self.is_foreign_machine(machine)
+        if direct or self.dice("direct", machine).below(10) < 3:
             return None
         return self.gate(self.site_of(machine))
 

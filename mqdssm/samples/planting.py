@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from mqdssm.events.making import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.samples import elements
-from mqdssm.samples.entries import Entries, Entry
+from mqdssm.samples.entries import Entries
 from mqdssm.samples.faults import Extra, Planted, Stage, Truth, value_of
 from mqdssm.samples.mqis import MqisRow, Rows
 from mqdssm.tables import places
@@ -26,7 +27,7 @@ def _in_order(stage: Stage) -> list[Extra]:
 
 def planted_entries(
     planted: Iterable[Planted], entries: Entries
-) -> Iterator[tuple[list[Entry], list[Truth]]]:
+) -> Iterator[tuple[list[MadeEntry], list[Truth]]]:
     """The entries of each planted object, and what must be found about them."""
     for fault, stage in planted:
         _refer(stage, entries)
@@ -44,8 +45,8 @@ def planted_entries(
 
 
 def _text_of(dn: DN) -> str:
-    """The text of a DN, the types in lower case as slapd writes them."""
-    return str(DN.of(*((kind.lower(), value) for ((kind, value),) in dn.rdns)))
+    """The text of a DN as slapd writes it: the types in lower case, a line feed as it is."""
+    return str(DN.of(*((kind.lower(), value) for ((kind, value),) in dn.rdns))).replace(r"\0A", "\n")
 
 
 def _refer(stage: Stage, entries: Entries) -> None:
@@ -59,7 +60,7 @@ def _refer(stage: Stage, entries: Entries) -> None:
             entries.refer(extra.guid, places.queue_manager_dn(root, name))
 
 
-def _entries_of(stage: Stage, extra: Extra, entries: Entries) -> dict[str, Entry]:
+def _entries_of(stage: Stage, extra: Extra, entries: Entries) -> dict[str, MadeEntry]:
     obj = extra.obj
     match obj:
         case Queue():
@@ -77,7 +78,7 @@ def _entries_of(stage: Stage, extra: Extra, entries: Entries) -> dict[str, Entry
             return _machine(stage, extra, entries)
 
 
-def _machine(stage: Stage, extra: Extra, entries: Entries) -> dict[str, Entry]:
+def _machine(stage: Stage, extra: Extra, entries: Entries) -> dict[str, MadeEntry]:
     if extra.made is None:
         raise ValueError(f"{extra.type} {extra.number} is no machine")
     computer, manager = entries.machine(extra.made)
@@ -88,7 +89,7 @@ def _machine(stage: Stage, extra: Extra, entries: Entries) -> dict[str, Entry]:
     return made
 
 
-def _override(entry: Entry, wrong: Mapping[str, Any], stage: Stage) -> None:
+def _override(entry: MadeEntry, wrong: Mapping[str, Any], stage: Stage) -> None:
     for attribute, value in wrong.items():
         found = value_of(value, stage)
         if found is None:

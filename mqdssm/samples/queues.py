@@ -15,6 +15,7 @@ from mqdssm.samples.plan import Plan
 LONG_IN: Final = 50  # one queue name in so many is longer than 63 characters
 MULTICAST_IN: Final = 100
 OWNERS: Final = 3  # users who own queues on one machine
+OLD_OWNERS_IN: Final = 4  # on one machine in so many, administrators of a domain that is no more own queues
 PRIVACY: Final = (PrivacyLevel.OPTIONAL, PrivacyLevel.OPTIONAL, PrivacyLevel.NONE, PrivacyLevel.BODY)
 QUOTAS: Final = (QUOTA_UNLIMITED, QUOTA_UNLIMITED, 1024, 65_536, 1_048_576, 3_000_000_000)
 PRIORITIES: Final = (0, 0, 0, 0, 1, 3, -2, 100, -32_768, 32_767)
@@ -90,7 +91,9 @@ class Queues:
         """A descriptor of this machine's queues: its few owners have many of them."""
         plan = self._plan
         sid = plan.sid(security.DOMAIN_ADMINS_RID)
-        if owner < OWNERS and plan.users:
+        if owner == 0 and plan.dice("old owner", self._machine).one_in(OLD_OWNERS_IN):
+            sid = plan.old_sid(security.DOMAIN_ADMINS_RID)
+        elif owner < OWNERS and plan.users:
             sid = plan.user_sid((self._machine * OWNERS + owner) % plan.users)
         return security.queue_security(
             sid, plan.computer_sid(self._machine), plan.sid(security.DOMAIN_USERS_RID), form

@@ -19,7 +19,7 @@ class System(NamedTuple):
         type: as a queue manager tells it.
         name: of the product, as a computer tells it.
         version: of the product.
-        msmq: of MSMQ.
+        msmq: of MSMQ; empty where another messaging system runs.
         server: it can have the roles of a server.
     """
 
@@ -32,6 +32,8 @@ class System(NamedTuple):
     @property
     def text(self) -> str:
         """QueueManagerVersion: operating system and version of MSMQ as one text."""
+        if not self.msmq:
+            return self.name
         return f"{self.name} ({self.version}), MSMQ {self.msmq}"
 
 
@@ -54,17 +56,19 @@ PLACES: Final = tuple(
 )
 
 _OS: Final = OperatingSystemType
+NT4: Final = "4.0 (1381)"
 SYSTEMS: Final = (
-    System(_OS.WIN_SERVER, "Windows NT Server", "4.0 (1381)", "1.0", server=True),
-    System(_OS.WIN_ENT, "Windows NT Server Enterprise Edition", "4.0 (1381)", "1.0", server=True),
+    System(_OS.WIN_SERVER, "Windows NT Server", NT4, "1.0", server=True),
+    System(_OS.WIN_ENT, "Windows NT Server Enterprise Edition", NT4, "1.0", server=True),
     System(_OS.WIN_SERVER, "Windows 2000 Server", "5.0 (2195)", "2.0", server=True),
     System(_OS.WIN_ENT, "Windows Server 2003 Enterprise Edition", "5.2 (3790)", "3.0", server=True),
     System(_OS.WIN_SERVER, "Windows Server 2008 R2 Standard", "6.1 (7601)", "5.0", server=True),
-    System(_OS.WIN_CLIENT, "Windows NT Workstation", "4.0 (1381)", "1.0", server=False),
+    System(_OS.WIN_CLIENT, "Windows NT Workstation", NT4, "1.0", server=False),
     System(_OS.WIN_CLIENT, "Windows 2000 Professional", "5.0 (2195)", "2.0", server=False),
     System(_OS.WIN_CLIENT, "Windows XP Professional", "5.1 (2600)", "3.0", server=False),
     System(_OS.WIN95, "Windows 98", "4.10 (2222)", "1.0", server=False),
 )
+FOREIGN_SYSTEM: Final = System(_OS.FOREIGN, "MQSeries", "5.1", "", server=False)
 SERVER_SYSTEMS: Final = tuple(system for system in SYSTEMS if system.server)
 CLIENT_SYSTEMS: Final = tuple(system for system in SYSTEMS if not system.server)
 
@@ -88,6 +92,9 @@ LABEL_FORMS: Final = (
     "Queue for {area}, {step}",
     "{site} → {area} → {step}",  # labels are Unicode
     "Aufträge: {area}, {step}",
+    "AuftrÃ¤ge: {area}",  # UTF-8 that was taken for Windows-1252, long ago
+    "Zahlungen in €: {area}",  # 0x80 in Windows-1252, not in ISO 8859-1
+    "Заказы: {area} ({site})",  # Windows-1251
     "",
 )
 FIRST_NAMES: Final = _words(

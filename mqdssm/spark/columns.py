@@ -10,7 +10,7 @@ string, SID, DN        string
 integer, quota         long                       unsigned 32-bit values have no Arrow form in Spark
 boolean                boolean
 enumeration            string                     the specification's name, as ``Body``; an unknown
-                                                  number stays a number in text
+                                                  number is NULL (of MQIS tables: that number)
 time                   timestamp                  UTC; abstract values are seconds since 1970
 bytes                  binary                     the exact image: descriptors, keys, certificates
 list                   array of the above
@@ -36,10 +36,11 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.tables import TABLES
+from mqdssm.tables.access import KINDS
 from mqdssm.tables.companions import COMPUTER, SETTINGS, CompanionTable
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.row import Access, Missing, Row, RowMaker
-from mqdssm.tables.syntax import UNICODE, Kind
+from mqdssm.tables.row import Access, Computed, Missing, Row, RowMaker
+from mqdssm.tables.syntax import DN_TEXT, UNICODE, Kind
 
 # names of the types in folders, on the command line and in findings
 TYPES: Final[Mapping[str, type[DirectoryObject]]] = types.MappingProxyType(
@@ -155,6 +156,8 @@ UNREADABLE: Final = Column("Unreadable", "unreadable", Kind.TEXT, many=True)
 """``Attribute: reason`` for each value that could not be decoded; NULL when all is well."""
 ORIGINAL_IDENTIFIER: Final = Column("OriginalIdentifier", "original_identifier", Kind.GUID)
 """The GUID that the object had before it was migrated to a server that makes GUIDs itself (decision M37)."""
+STORED_SECURITY: Final = Column("StoredSecurity", "stored_security", Kind.BYTES)
+"""The descriptor as the server holds it, where Security is a translation of it (decision M31); else NULL."""
 DN_COLUMN: Final = Column("dn", "dn", Kind.DN)
 OBJECT_CLASS: Final = Column("objectClass", "object_class", Kind.TEXT, many=True)
 ATTRIBUTES: Final = Column("attributes", "attributes", Kind.BYTES, many=True, named=True)
@@ -164,9 +167,14 @@ ORIGINAL_IDENTIFIER_CLASSES: Final = frozenset(
     name for profile in PROFILES.values() for name in profile.original_guid_classes
 )
 (_STORED_EXTENSION,) = TABLES[Queue].row("Pathname").written
-_NAME_EXTENSION: Final = RowMaker(read="3.1.6.11.2.1")(
+NAME_EXTENSION: Final = RowMaker(read="3.1.6.11.2.1")(
     _STORED_EXTENSION, _STORED_EXTENSION, UNICODE, "R", Missing.UNPOPULATED, propid=None
 )
+"""The stored second part of a long queue name: what `Pathname` is made of, as it is."""
+_PLACE: Final = RowMaker(read="2.2.1")(
+    "FullPath", "distinguishedName", DN_TEXT, "R", Missing.ERROR, propid=None, computed=Computed.FULL_PATH
+)
+"""Where an object is, for the element that does not say it: the enterprise."""
 
 
 def _column(row: Row) -> Column:
@@ -177,10 +185,14 @@ def _frame(name: str, table: ElementTable | CompanionTable) -> FrameType:
     """The frame of a table: its rows that can be read, then what else an entry says."""
     rows = [row for row in table.rows if Access.READ in row.access]
     if table.ldap_class == TABLES[Queue].ldap_class:
-        rows.append(_NAME_EXTENSION)
+        rows.append(NAME_EXTENSION)
+    if all(row.computed is not Computed.FULL_PATH for row in rows):
+        rows.append(_PLACE)
     columns = [*map(_column, rows)]
     if table.ldap_class in ORIGINAL_IDENTIFIER_CLASSES:
         columns.append(ORIGINAL_IDENTIFIER)
+    if table.ldap_class in KINDS:
+        columns.append(STORED_SECURITY)
     return FrameType(
         name=name,
         columns=(*columns, UNREADABLE),

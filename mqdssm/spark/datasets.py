@@ -62,8 +62,11 @@ class Dataset:
         return tuple(dict.fromkeys(piece.path for piece in self.pieces))
 
     def frame(self, spark: "SparkSession") -> "DataFrame":
-        """The objects as a data frame."""
-        return spark.read.parquet(*(Path(path).resolve().as_uri() for path in self.paths))
+        """The objects as a data frame, without a look at the files: each would cost a job of Spark's."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(pa.schema(self.columns))
+        return spark.read.schema(schema).parquet(*(Path(path).resolve().as_uri() for path in self.paths))
 
     def batches(self, columns: Sequence[str], rows_max: int) -> Iterator[pa.RecordBatch]:
         """Read columns of all objects, in pieces."""

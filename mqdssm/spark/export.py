@@ -259,13 +259,17 @@ def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
 
 def _export(folder: Folder, plan: Plan, access: Access, on: SparkOptions, watch: Watch | None) -> Manifest:
     from mqdssm.spark.export_worker import Task
+    from mqdssm.spark.load_order import load_order, write_parents
     from mqdssm.spark.settling import settle
 
     with _watched(folder, plan, access, watch):
         witness = Witness.of(folder.work / PLAN_NAME) if on.is_cluster else None
         _run(Task(access.for_executors(on), str(folder.path), plan, witness), on)
         with access.connect() as directory:
-            consistent, changed = settle(directory, folder, plan)
+            settled = settle(directory, folder, plan)
+            parents = write_parents(directory, folder, plan, settled.marks)
+    types = {name: _exported(folder, plan, name) for name in plan.types}
+    files = [(name, one.files) for name, one in types.items()]
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         server=access.urls[0],
@@ -276,9 +280,11 @@ def _export(folder: Folder, plan: Plan, access: Access, on: SparkOptions, watch:
         started=utc_seconds(plan.started),
         ended=utc_seconds(datetime.now(UTC)),
         resumed=plan.resumed,
-        consistent=consistent,
-        changed=changed,
-        types={name: _exported(folder, plan, name) for name in plan.types},
+        consistent=settled.consistent and not parents.changed,
+        changed=(*settled.changed, *parents.changed),
+        types=types,
+        parents=parents.files,
+        load_order=load_order(files, parents) if plan.format == "ldif" else (),
         versions=_versions(),
     )
     manifest.write(folder.path)

@@ -55,7 +55,7 @@ class ChangedObject(BaseModel):
     """An object that was changed while the export ran, and read again.
 
     Attributes:
-        type: its type, as on the command line.
+        type: its type, as on the command line; ``parents`` for one that is above an exported object.
         dn: where it is, or was; None where the export does not say.
         guid: its objectGUID; None if it has none.
         what: what happened to it. ``added`` is also what a scan missed because it was moved meanwhile.
@@ -86,6 +86,8 @@ class Manifest(BaseModel):
             what did was read again until nothing more did.
         changed: the objects that changed while it ran. The files hold them as they were read again.
         types: what there is of each type, by its name on the command line.
+        parents: files of LDIF with the objects that are above those of the types and of none of them.
+        load_order: the paths of all files of LDIF that make the directory, in the order of loading.
         versions: of mqdssm, Python, pyspark and pyarrow.
     """
 
@@ -103,6 +105,8 @@ class Manifest(BaseModel):
     consistent: bool = False
     changed: tuple[ChangedObject, ...] = ()
     types: Mapping[str, ExportedType]
+    parents: tuple[ExportedFile, ...] = ()
+    load_order: tuple[str, ...] = ()
     versions: Mapping[str, str]
 
     def write(self, folder: Path) -> Path:
@@ -146,7 +150,7 @@ class Manifest(BaseModel):
         Raises:
             ConfigError: a file is missing or differs.
         """
-        for part in (file for kind in self.types.values() for file in kind.files):
+        for part in (*(file for kind in self.types.values() for file in kind.files), *self.parents):
             path = folder / part.path
             try:
                 digest = sha256(path)

@@ -70,12 +70,21 @@ def find_tables(folder: Path) -> dict[str, TableFiles]:
     Raises:
         ConfigError: there is no such folder, no table in it, or two that are one table.
     """
+    return find_named(folder, _BY_NAME)
+
+
+def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableFiles]:
+    """Find the tables in a folder as `find_tables`, by names of their own in lower case.
+
+    Raises:
+        ConfigError: as `find_tables`.
+    """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder of MQIS tables: {_EXPECTED}")
     found: dict[str, TableFiles] = {}
     for path in sorted(folder.iterdir()):
         stem, _, ending = path.name.partition(".")
-        table = _BY_NAME.get(stem.lower())
+        table = names.get(stem.lower())
         if table is None or (ending and ending.lower() not in FORMS) or (path.is_file() and not ending):
             continue
         if table.name in found:
@@ -163,7 +172,7 @@ def _named(files: TableFiles, frame: "DataFrame") -> RawTable:
     """Call columns as the table does."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    known = _known(files, [name for name in frame.columns if name != BROKEN])
+    known = known_columns(files, [name for name in frame.columns if name != BROKEN])
     if files.table.key not in known:
         raise ConfigError(
             f"{files.path} has no column {files.table.key}, which holds the GUIDs of the objects; it has "
@@ -183,8 +192,12 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _known(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
-    """The table's names of columns, and how they are written in the file."""
+def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
+    """The table's names of columns, and how they are written in the file.
+
+    Raises:
+        ConfigError: a column is there twice, or one like a property's that the table has not.
+    """
     of_table = {column.name for column in files.table.columns}
     known: dict[str, str] = {}
     for name in names:

@@ -94,7 +94,7 @@ def _repeated(frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping
             f"{literal(name)} as type",
             f"{_dn(name, frame, dns)} as dn",
             f"{_guid(frame)} as guid",
-            f"{_value(frame, rule.key)} as value",
+            f"{_value(frame, rule.key, distinct=True)} as value",
         )
         rows = part if rows is None else rows.unionAll(part)
     if rows is None:
@@ -123,10 +123,12 @@ def _repeated(frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping
     )
 
 
-def _value(frame: "DataFrame", key: str) -> str:
-    """One value for each row, where the key is an array."""
+def _value(frame: "DataFrame", key: str, *, distinct: bool = False) -> str:
+    """One value for each row, where the key is an array; `distinct`: each but once."""
     kind = frame.selectExpr(key).schema[0].dataType.simpleString()
-    return f"explode({key})" if kind.startswith("array") else key
+    if not kind.startswith("array"):
+        return key
+    return f"explode(array_distinct({key}))" if distinct else f"explode({key})"
 
 
 def _reference(name: str, frames: Frames, rule: MissingReference, dns: Mapping[str, str]) -> "DataFrame":

@@ -80,6 +80,13 @@ def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Ta
     return pc.is_in(value_set, value_set=pa.chunked_array(held).combine_chunks())
 
 
+def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """A value that stands twice in the list of one object is there once."""
+    pairs = pa.table({"parent": parents, "value": values})
+    found = pairs.group_by(["parent", "value"], use_threads=False).aggregate([])
+    return found["parent"].combine_chunks(), found["value"].combine_chunks()
+
+
 def _keyed(
     rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], *, whole: bool
 ) -> Iterator[tuple[str, pa.Array, Batch]]:
@@ -92,7 +99,7 @@ def _keyed(
             values: Any = key.evaluate(columns)
             batch = Batch(name, columns if whole else {}, record.num_rows, dns.get(name))
             if pa.types.is_list(values.type):
-                parents, values = pc.list_parent_indices(values), pc.list_flatten(values)
+                parents, values = _once(pc.list_parent_indices(values), pc.list_flatten(values))
                 batch = batch.taken(parents)
             mask = pc.is_valid(values)
             yield name, values.filter(mask), batch.kept(mask) if whole else batch

@@ -2,7 +2,8 @@
 
 A scan that pages through a directory may miss an object that is moved, or see it twice, and of an object that
 changes later it holds the former state. So when the server's marks are not what they were, the keys of all
-objects are read once more (names and stamps only). What differs from the files is taken out of them and read
+objects are read once more (names and stamps only), and the columns that tell of other objects, whose changes
+leave no stamp here (`mqdssm.spark.elsewhere`). What differs from the files is taken out of them and read
 again, until nothing differs any more, or a few times on a directory that never rests.
 """
 
@@ -14,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mqdssm.spark import objects
+from mqdssm.spark import elsewhere, objects
 from mqdssm.spark.export_rows import all_rows
 from mqdssm.spark.export_worker import part_options
 from mqdssm.spark.held import keys_in, rewritten
 from mqdssm.spark.journal import Finished, Folder, Journal, Plan
 from mqdssm.spark.ldif import REFERENCES_SERIES
 from mqdssm.spark.manifest import ChangedObject, What
-from mqdssm.spark.marks import Counter, Marks
+from mqdssm.spark.marks import Counter, Marks, Since
 from mqdssm.spark.parts import PartOptions, Parts
 
 if TYPE_CHECKING:
@@ -50,16 +51,28 @@ class Difference:
     what: What
 
 
-def settle(directory: "Directory", folder: Folder, plan: Plan) -> tuple[bool, tuple[ChangedObject, ...]]:
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of an export whose work items are done.
+
+    Attributes:
+        consistent: whether the files show the directory as it was at one moment.
+        changed: the objects that were changed, and read again.
+        marks: of the server at that moment, or at the last one that was tried.
+    """
+
+    consistent: bool
+    changed: tuple[ChangedObject, ...]
+    marks: Marks
+
+
+def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
     """Bring the files to what the directory holds now.
 
     Args:
         directory: that was read.
         folder: of the export, all of whose work items are done.
         plan: what was exported, and the marks at the beginning.
-
-    Returns:
-        Whether the files show the directory as it was at one moment, and the objects that were changed.
 
     Raises:
         DirectoryError: the directory could not be read.
@@ -69,21 +82,30 @@ def settle(directory: "Directory", folder: Folder, plan: Plan) -> tuple[bool, tu
     for _ in range(ROUNDS_MAX):
         now = Marks.read(directory.session)
         if now.same_as(earlier):
-            return True, tuple(changed.values())
+            return Settled(consistent=True, changed=tuple(changed.values()), marks=now)
         since = now.changes_since(earlier)
         found: list[ChangedObject] = []
         for name in plan.types:
-            differing = differences(_held(folder, plan, name), objects.keys(directory, name, since))
+            differing = _differing(directory, folder, plan, name, since)
             for one in _replace(directory, folder, plan, name, differing):
                 found.append(ChangedObject(type=name, dn=one.dn, guid=one.guid, what=one.what))
                 changed[name, one.key] = _merged(changed.get((name, one.key)), found[-1])
         log.info("%d objects changed while the export ran, and were read again", len(found))
-        if not found:
-            return True, tuple(changed.values())
-        if now.counter is Counter.TIME:
-            return False, tuple(changed.values())  # times are too coarse to tell what came later
+        if not found or now.counter is Counter.TIME:  # times are too coarse to tell what came later
+            return Settled(consistent=not found, changed=tuple(changed.values()), marks=now)
         earlier = now
-    return Marks.read(directory.session).same_as(earlier), tuple(changed.values())
+    now = Marks.read(directory.session)
+    return Settled(consistent=now.same_as(earlier), changed=tuple(changed.values()), marks=now)
+
+
+def _differing(
+    directory: "Directory", folder: Folder, plan: Plan, name: str, since: Since
+) -> list[Difference]:
+    """What of a type is not in the files as it is in the directory, or tells of others what is not so."""
+    found = objects.keys(directory, name, since)
+    outdated = elsewhere.outdated(directory, folder, plan, name, _files(folder, plan, name))
+    changed = pc.or_(found.column("changed"), pc.is_in(found.column("key"), value_set=outdated))
+    return differences(_held(folder, plan, name), found.set_column(3, "changed", changed))
 
 
 def differences(held: pa.Table, found: pa.Table) -> list[Difference]:
@@ -132,9 +154,14 @@ def _difference(
 
 def _held(folder: Folder, plan: Plan, name: str) -> pa.Table:
     """Key and name of all objects of a type that the files hold."""
-    files = [one for journal in folder.journals(plan, name) for one in journal.read()]
-    tables = [keys_in(folder, plan, one) for one in files if one.series != REFERENCES_SERIES]
+    tables = [
+        keys_in(folder, plan, one) for one in _files(folder, plan, name) if one.series != REFERENCES_SERIES
+    ]
     return pa.concat_tables(tables) if tables else pa.table({"key": [], "dn": []}, schema=_HELD_SCHEMA)
+
+
+def _files(folder: Folder, plan: Plan, name: str) -> list[Finished]:
+    return [one for journal in folder.journals(plan, name) for one in journal.read()]
 
 
 _HELD_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string())])

@@ -14,7 +14,7 @@ Both are UTF-8. CSV has a line of column names and is otherwise RFC 4180 with li
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -55,9 +55,21 @@ def read_jsonl(path: Path, schema: pa.Schema) -> pa.Table:
         schema: as the manifest says.
     """
     with path.open(encoding="utf-8", newline="\n") as file:  # other characters end no line
-        rows = [json.loads(line) for line in file]
-    return pa.Table.from_arrays(
-        [pa.array([_back(row[field.name], field.type) for row in rows], field.type) for field in schema],
+        return pa.Table.from_batches([rows_of([json.loads(line) for line in file], schema)])
+
+
+def rows_of(objects: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Make rows of the objects of JSON that `jsonl_records` wrote.
+
+    Args:
+        objects: as `json.loads` gives them; a name that is not there is NULL.
+        schema: of the rows.
+    """
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([_back(row.get(field.name), field.type) for row in objects], field.type)
+            for field in schema
+        ],
         schema=schema,
     )
 

@@ -114,6 +114,87 @@ def test_the_files_hold_what_is_there_in_the_end(server, tmp_path, monkeypatch, 
     assert manifest == Manifest.load(tmp_path)
 
 
+def elsewhere(server) -> None:
+    """A computer gets another name in DNS; a routing server is deleted and made anew under its name."""
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
+        session = directory.session
+        (web1,) = session.find(session.naming.root, Equal("cn", b"web1"), ["cn"])
+        session.modify(web1.dn, {"dNSHostName": [uuid.uuid4().hex.encode() + b".example.com"]})
+        (gate,) = session.find(session.naming.root, Equal("cn", b"gate"), ["cn"])
+        session.modify(f"CN=msmq,{gate.dn}", {"objectGUID": [uuid.uuid4().bytes]})
+
+
+@pytest.fixture
+def gated(server):
+    """A queue manager with a routing server that has no queues."""
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
+        server.add_computer("gate")
+        server.add_computer("sender")
+        (site,) = directory.search(mqdssm.Site)
+        gate = directory.create(
+            mqdssm.QueueManager(computer_name="gate", site_identifier_list=[site.identifier])
+        )
+        sender = mqdssm.QueueManager(
+            computer_name="sender",
+            site_identifier_list=[site.identifier],
+            out_routing_server_identifier_list=[gate],
+        )
+        directory.create(sender)
+        yield server
+        for name in ("gate", "sender"):
+            directory.delete(
+                directory.read(mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", name)), recursive=True
+            )
+            directory.session.delete(f"CN={name},CN=Computers,{server.base_dn}")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_rows_that_tell_of_what_changed_elsewhere_are_read_again(gated, tmp_path, monkeypatch, kind) -> None:
+    afterwards(monkeypatch, lambda: elsewhere(gated))
+    before = {name: now(gated, name) for name in ("queue", "queue-manager")}
+    manifest = export(gated.url, [*before], tmp_path, format=kind, file_rows=5, **access_to(gated))
+    assert manifest.consistent
+    for name, rows_before in before.items():
+        assert held(tmp_path, manifest, name) == now(gated, name) != rows_before
+    told = {(one.type, one.dn.lower().partition(",cn=computers")[0], one.what) for one in manifest.changed}
+    managers = {("queue-manager", f"cn=msmq,cn={name}", "modified") for name in ("web1", "sender")}
+    gate = {("queue-manager", "cn=msmq,cn=gate", what) for what in ("added", "deleted")}  # its GUID is new
+    dns = [row["FullPath"].lower().partition(",cn=computers")[0] for row in before["queue"]]
+    queues = {("queue", dn, "modified") for dn in dns if dn.endswith(",cn=web1")}
+    assert queues
+    assert told == managers | gate | queues
+
+
+def test_ldif_tells_nothing_of_others(gated, tmp_path, monkeypatch) -> None:
+    afterwards(monkeypatch, lambda: elsewhere(gated))
+    manifest = export(gated.url, ["queue", "queue-manager"], tmp_path, format="ldif", **access_to(gated))
+    assert manifest.consistent
+    told = {one.dn.lower().partition(",cn=computers")[0] for one in manifest.changed}
+    assert told == {"cn=msmq,cn=gate"}
+
+
+def test_a_computer_that_never_rests(server, tmp_path, monkeypatch) -> None:
+    real = settling._replace
+
+    def rename() -> None:
+        with mqdssm.connect(server.url, **access_to(server)) as directory:
+            (web1,) = directory.session.find(directory.session.naming.root, Equal("cn", b"web1"), ["cn"])
+            directory.session.modify(web1.dn, {"dNSHostName": [uuid.uuid4().hex.encode() + b".example.com"]})
+
+    def restless(*args):
+        try:
+            return real(*args)
+        finally:
+            rename()
+
+    monkeypatch.setattr(settling, "_replace", restless)
+    afterwards(monkeypatch, rename)
+    manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
+    assert not manifest.consistent
+    assert manifest.changed
+    assert all(",cn=web1," in one.dn.lower() for one in manifest.changed)
+
+
 def test_ldif_too(server, tmp_path, monkeypatch) -> None:
     afterwards(monkeypatch, lambda: everything(server))
     manifest = export(server.url, ["ldap"], tmp_path / "a", format="ldif", file_rows=5, **access_to(server))

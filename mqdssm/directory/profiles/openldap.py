@@ -40,6 +40,7 @@ class OpenLdap(Profile):
     makes_guid: ClassVar[bool] = True
     writes_default_security: ClassVar[bool] = True
     create_time_attributes: ClassVar[tuple[str, ...]] = ("whenCreated", "createTimestamp")
+    create_time_written: ClassVar[str | None] = "whenCreated"
     modify_time_attributes: ClassVar[tuple[str, ...]] = ("modifyTimestamp",)
     operational_attributes: ClassVar[tuple[str, ...]] = ("createTimestamp", "modifyTimestamp", "entryUUID")
     split_key: ClassVar[str] = "entryUUID"

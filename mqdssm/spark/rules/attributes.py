@@ -20,7 +20,7 @@ from mqdssm.spark.rules.expressions import literal
 from mqdssm.spark.rules.rule import Rule, Undecodable, Wrong
 from mqdssm.tables import TABLES, schema
 from mqdssm.tables.row import Access, Computed, Missing, Row
-from mqdssm.tables.syntax import OCTETS16, Kind
+from mqdssm.tables.syntax import DESCRIPTOR, OCTETS16, Kind
 
 IDS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
@@ -117,7 +117,8 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
         yield from _length(name, row)
     elif row.syntax is OCTETS16:
         yield _digest(name, row)
-    elif row.kind is Kind.BYTES and row.computed is None:
+    elif row.kind is Kind.BYTES and row.computed is None and row.syntax is not DESCRIPTOR:
+        # a descriptor that Active Directory's schema finds too long is none: security-parses
         yield from _octets(name, row)
     if row.adm in _DECODED_ONLY and row.kind is not Kind.ENUMERATION:
         yield Undecodable(

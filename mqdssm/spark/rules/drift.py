@@ -27,7 +27,7 @@ SCHEMA_DRIFT: Final = Drift(
     severity="error",
     types=(DIRECTORY,),
     attribute="subschemaSubentry",
-    section="[MS-ADSC], [MS-ADA2]",
+    section="[MS-MQDSSM] 2.2.2, 2.4",
     what="the server's schema has all that is read and written, as it has to be",
 )
 RULES: Final[tuple[Rule, ...]] = (SCHEMA_DRIFT,)

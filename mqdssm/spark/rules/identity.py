@@ -10,9 +10,12 @@ _NULL: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def _tagged(tag: str) -> str:
-    """The name of the object itself, not that of one above it, has such a mark behind a line feed."""
-    mark = f"'\\\\0A{tag}:'"
-    return f"contains(FullPath, {mark}) and not contains({PARENT}, {mark})"
+    r"""The name of the object itself, not that of one above it, has such a mark behind a line feed.
+
+    Active Directory shows the line feed as ``\0A``, slapd as it is.
+    """
+    marks = (f"'\\\\0A{tag}:'", f"'\\n{tag}:'")
+    return " or ".join(f"contains(FullPath, {mark}) and not contains({PARENT}, {mark})" for mark in marks)
 
 
 def _name(kind: str, attribute: str, section: str) -> Wrong:
@@ -59,7 +62,7 @@ RULES: Final[tuple[Rule, ...]] = (
         severity="error",
         types=PLACED,
         attribute="FullPath",
-        section="[MS-ADTS] 3.1.1.5.5.1",
+        section="[MS-ADTS] 3.1.1.5.5",
         what="no object is the remains of a deleted one",
         message="{FullPath} is the name of a deleted object",
         bad=_tagged("DEL"),
@@ -69,7 +72,7 @@ RULES: Final[tuple[Rule, ...]] = (
         severity="warning",
         types=PLACED,
         attribute="FullPath",
-        section="[MS-ADTS] 3.1.1.5.1.2",
+        section="[MS-MQDSSM] 2.2.1",
         what="no object was renamed because another one of its name was made at the same time",
         message="{FullPath} was renamed by the server: another object of that name was made elsewhere",
         bad=_tagged("CNF"),
@@ -79,7 +82,7 @@ RULES: Final[tuple[Rule, ...]] = (
         severity="warning",
         types=ALL,
         attribute="Unreadable",
-        section="[MS-MQDSSM] 3.1.6.11.1.3",
+        section="[MS-MQDSSM] 3.1.6.11.1.3, 3.1.6.11.1.4, 3.1.6.11.5.3",
         what="no attribute refers to a deleted object",
         decodes=False,
     ),

@@ -12,7 +12,8 @@ PARENT: Final = r"regexp_replace(FullPath, r'^(?:[^,\\]|\\.)*,', '')"
 _LEGAL: Final = r"^[^\\]+\\(?:[Pp][Rr][Ii][Vv][Aa][Tt][Ee]\$\\)?[!#-*\-./0-9:<-\[\]-\x7e]+\z"
 # what a name looks like that was cut in two and lost its second part: nothing else is 64 characters long
 _CUT: Final = r"^[^\\]+\\[^\\]{55}-[0-9a-f]{8}\z"
-_RENAMED: Final = r"\n(?:CNF|DEL):"
+# a path name is in lower case on some servers
+_RENAMED: Final = r"\n(?:CNF|DEL|cnf|del):"
 _NAME: Final = r"substring_index(Pathname, '\\', -1)"
 _MULTICAST: Final = (
     r"^(?:22[4-9]|23[0-9])(?:\.(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])){3}"
@@ -105,7 +106,7 @@ RULES: Final[tuple[Rule, ...]] = (
         severity="warning",
         types=("queue", "queue-manager"),
         attribute="ModifyTime",
-        section="[MS-MQDMPR] 3.1.1.2",
+        section="[MS-MQDMPR] 3.1.1.1, 3.1.1.2",
         what="nothing was changed before it was made",
         message="changed at {ModifyTime}, yet made at {CreateTime}",
         bad="ModifyTime < CreateTime",

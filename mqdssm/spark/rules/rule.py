@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
 from mqdssm.spark.rules.expressions import columns_in, columns_of_template
-from mqdssm.spark.rules.vocabulary import DESCRIPTORS, UNREADABLE
+from mqdssm.spark.rules.vocabulary import UNREADABLE
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -122,7 +122,7 @@ class Rule:
         for name in self.types:
             missing = _missing(name, self.columns(), present)
             if not missing and self.instead_of in present[name]:
-                missing = f"{name} has column {self.instead_of}, which tells more"
+                continue  # the first choice is applied
             if missing:
                 reasons.append(missing)
             else:
@@ -288,7 +288,3 @@ class Drawn(Rule):
     def others(self) -> Present:
         """All that is read."""
         return {name: frozenset(columns) for name, columns in self.reads.items()}
-
-
-SECURED: Final = DESCRIPTORS
-"""Types whose objects have a security descriptor that access is checked on."""

@@ -2,8 +2,10 @@
 
 from typing import Final
 
-from mqdssm.spark.rules.rule import SECURED, Judged, Rule, Severity, Wrong
-from mqdssm.spark.rules.vocabulary import STORED_SECURITY
+from mqdssm.spark.rules.rule import Judged, Rule, Severity, Wrong
+from mqdssm.spark.rules.vocabulary import SECURED, STORED_SECURITY
+
+_MASKS: Final = "[MS-MQMQ] 2.2.23, 2.2.24, 2.2.25, 2.2.26"
 
 
 def _descriptor(name: str, severity: Severity, section: str, what: str, *, decodes: bool = False) -> Judged:
@@ -27,7 +29,7 @@ RULES: Final[tuple[Rule, ...]] = (
         severity="error",
         types=SECURED,
         attribute="Security",
-        section="[MS-MQDSSM] 3.1.6.11",
+        section="[MS-MQDSSM] 3.1.6.1.1.8, 3.1.6.1.3.4, 3.1.6.11",
         what="an object that access is checked on has a security descriptor",
         message="Security is missing: who may use the object is not known",
         bad="Security is null or length(Security) = 0",
@@ -48,24 +50,25 @@ RULES: Final[tuple[Rule, ...]] = (
         "[MS-DTYP] 2.4.5",
         "entries stand in canonical order: own before inherited ones, refusals before grants",
     ),
-    _descriptor(
-        "everyone-full-control", "error", "[MS-MQMQ] 2.2.23", "nobody unknown may do everything to an object"
-    ),
+    _descriptor("everyone-full-control", "error", _MASKS, "nobody unknown may do everything to an object"),
     _descriptor(
         "everyone-takes-ownership",
         "error",
-        "[MS-MQMQ] 2.2.23",
+        _MASKS,
         "nobody unknown may take an object over: become its owner or change its rights",
     ),
     _descriptor(
-        "everyone-receives", "warning", "[MS-MQMQ] 2.2.24", "nobody unknown may receive or peek messages"
+        "everyone-receives",
+        "warning",
+        "[MS-MQMQ] 2.2.23, 2.2.24",
+        "nobody unknown may receive or peek messages",
     ),
     Judged(
         id="security-masks-untranslated",
         severity="error",
         types=SECURED,
         attribute="Security",
-        section="[MS-ADTS] 5.1.3.2, [MS-MQMQ] 2.2.23",
+        section=f"[MS-ADTS] 5.1.3.2, {_MASKS}",
         what="no mask of MSMQ stands in Active Directory as it is: there it lets readers write",
         examiner="stored-descriptor",
         looks_at=(STORED_SECURITY,),

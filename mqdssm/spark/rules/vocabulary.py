@@ -1,78 +1,37 @@
-"""Types and columns that rules may speak of: those of the mapping table, and the technical ones."""
+"""Types and columns that rules may speak of: those of the data source, whatever the objects come from."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from mqdssm.spark.columns import TYPES, Column, columns_of
-from mqdssm.tables.syntax import Kind
+from mqdssm.spark import columns
+from mqdssm.spark.columns import FRAME_TYPES, NAME_EXTENSION, Column
 
-UNREADABLE: Final = "Unreadable"
+UNREADABLE: Final = columns.UNREADABLE.name
 """Column with ``Attribute: reason`` of each value that could not be decoded; NULL when all is well."""
-EXTENSION: Final = "mSMQQueueNameExt"
+EXTENSION: Final = NAME_EXTENSION.adm
 """Column with the stored second part of a long queue name."""
-ORIGINAL: Final = "OriginalIdentifier"
+ORIGINAL: Final = columns.ORIGINAL_IDENTIFIER.name
 """Column with the GUID of a migrated object in its old directory (decision M37)."""
-STORED_SECURITY: Final = "StoredSecurity"
+STORED_SECURITY: Final = columns.STORED_SECURITY.name
 """Column with the descriptor as Active Directory holds it, where Security is a translation (decision M31)."""
 
-DESCRIPTORS: Final = ("enterprise", "site", "queue-manager", "queue")
 DIRECTORY: Final = "directory"
 """Not a type of objects: what a finding about the server itself is of."""
 
-
-def _column(name: str, kind: Kind, *, many: bool = False) -> Column:
-    return Column(name, "", kind, many)
-
-
-SETTINGS: Final = (
-    _column("Identifier", Kind.GUID),
-    _column("FullPath", Kind.DN),
-    _column("QueueManagerIdentifier", Kind.GUID),
-    _column("Services", Kind.INTEGER),
-    _column("RoutingServer", Kind.BOOLEAN),
-    _column("DirectoryServer", Kind.BOOLEAN),
-    _column("SupportingServer", Kind.BOOLEAN),
-)
-COMPUTER: Final = (
-    _column("Identifier", Kind.GUID),
-    _column("FullPath", Kind.DN),
-    _column("Name", Kind.TEXT),
-    _column("AccountName", Kind.TEXT),
-    _column("DnsHostName", Kind.TEXT),
-    _column("ServicePrincipalNames", Kind.TEXT, many=True),
-    _column("Sid", Kind.SID),
-    _column("OperatingSystemVersion", Kind.TEXT),
-)
-_UNREADABLE_COLUMN: Final = _column(UNREADABLE, Kind.TEXT, many=True)
-_TECHNICAL: Final[Mapping[str, tuple[Column, ...]]] = {
-    "queue": (
-        _column(EXTENSION, Kind.TEXT),
-        _column(ORIGINAL, Kind.GUID),
-        _column(STORED_SECURITY, Kind.BYTES),
-    ),
-    "queue-manager": (_column(ORIGINAL, Kind.GUID), _column(STORED_SECURITY, Kind.BYTES)),
-    "site": (_column(STORED_SECURITY, Kind.BYTES),),
-    "enterprise": (_column(STORED_SECURITY, Kind.BYTES),),
-    "settings": (_column(ORIGINAL, Kind.GUID),),
-}
-
-
-def _frame(name: str, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    return (*columns, *_TECHNICAL.get(name, ()), _UNREADABLE_COLUMN)
-
-
 FRAMES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
-    {
-        **{name: _frame(name, columns_of(element)) for name, element in TYPES.items()},
-        "settings": _frame("settings", SETTINGS),
-        "computer": _frame("computer", COMPUTER),
-    }
+    {name: frame.columns for name, frame in FRAME_TYPES.items() if frame.ldap_class is not None}
 )
-"""Every column that a rule may speak of, by the type's name on the command line."""
+"""Every column that a rule may speak of, by the type's name on the command line; no raw entries."""
+
+
+def _having(column: str) -> tuple[str, ...]:
+    return tuple(name for name, found in FRAMES.items() if any(one.name == column for one in found))
+
+
 ALL: Final = tuple(FRAMES)
 """All types of objects."""
-PLACED: Final = tuple(
-    name for name, columns in FRAMES.items() if any(column.name == "FullPath" for column in columns)
-)
+PLACED: Final = _having("FullPath")
 """Types whose objects say where they are."""
+SECURED: Final = _having("Security")
+"""Types whose objects have a security descriptor that access is checked on."""

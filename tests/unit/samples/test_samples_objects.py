@@ -1,14 +1,17 @@
 """Sample enterprises: every object is what the model allows, unlike all others, and hangs together."""
 
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 import pytest
 
 from mqdssm.errors import ConfigError
+from mqdssm.model.enums import OperatingSystemType
 from mqdssm.model.names import PathName
 from mqdssm.samples import elements
 from mqdssm.samples.dice import Dice, guid, octets
+from mqdssm.samples.mqis import Rows
 from mqdssm.samples.plan import MACHINES_MAX, Plan
 from mqdssm.samples.queues import Queues
 from mqdssm.wire.certificates import UserSignCerts
@@ -72,12 +75,58 @@ def test_references_name_routing_servers_of_the_right_site():
     for obj in managers.values():
         for other in (*obj.out_routing_server_identifier_list, *obj.in_routing_server_identifier_list):
             assert managers[other].routing_server
-            assert managers[other].site_identifier_list == obj.site_identifier_list
+            assert set(obj.site_identifier_list) <= set(managers[other].site_identifier_list)
             referred += 1
     assert referred > 20
     for link in (obj for obj in OBJECTS if obj.element_name == "RoutingLink"):
-        sites = [managers[gate].site_identifier_list[0] for gate in link.site_gate_identifier_list]
-        assert sites == [link.site1_identifier, link.site2_identifier]
+        ends = (link.site1_identifier, link.site2_identifier)
+        for gate, end in zip(link.site_gate_identifier_list, ends, strict=True):
+            assert end in managers[gate].site_identifier_list
+
+
+def test_foreign_sites_have_a_connector_and_foreign_machines():
+    plan = Plan(sites=20, machines=200, queues=0, users=0, seed=3)
+    foreign = {plan.guid("site", number) for number in (2, 10, 18)}
+    assert {one.identifier for one in map(partial(elements.site, plan), range(20)) if one.foreign_site} == (
+        foreign
+    )
+    for number in range(plan.machines):
+        manager = elements.machine(plan, number).manager
+        inside = foreign & set(manager.site_identifier_list)
+        if manager.foreign_system:
+            assert set(manager.site_identifier_list) == inside
+            assert manager.operating_system_type is OperatingSystemType.FOREIGN
+            assert not manager.routing_server
+        elif inside:
+            assert manager.routing_server
+            assert not manager.directory_server
+            assert len(manager.site_identifier_list) == 2
+    assert sum(elements.machine(plan, number).manager.foreign_system for number in range(200)) > 10
+    for first, second in plan.links():
+        assert not plan.is_foreign(first)
+        assert not plan.is_foreign(second) or first == plan.home_of(second)
+
+
+def test_some_accounts_are_of_a_domain_that_is_no_more():
+    old, own = (str(sid) + "-" for sid in (PLAN.old_domain_sid, PLAN.domain_sid))
+    sids = [obj.security_identifier for obj in OBJECTS if obj.element_name == "User"]
+    owners = {
+        str(SecurityDescriptor.from_bytes(obj.security).owner)
+        for obj in OBJECTS
+        if obj.element_name == "Queue"
+    }
+    for some in (sids, owners):
+        assert {sid.startswith(old) for sid in some} == {True, False}
+        assert all(sid.startswith((old, own)) for sid in some)
+
+
+def test_msmq_10_writes_computers_in_upper_case():
+    rows = list(Rows(PLAN).queues())
+    for row in rows:
+        computer = row["PROPID_Q_PATHNAME"].partition("\\")[0]
+        assert computer in {computer.upper(), computer.lower()}
+    upper = [row for row in rows if row["PROPID_Q_PATHNAME"].partition("\\")[0].isupper()]
+    assert 0 < len(upper) < len(rows)
 
 
 def test_there_is_variety():

@@ -100,9 +100,11 @@ def test_frames_of_elements_have_its_attributes_first(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "technical"),
     [
-        ("queue", ["mSMQQueueNameExt", "OriginalIdentifier", "Unreadable"]),
-        ("queue-manager", ["OriginalIdentifier", "Unreadable"]),
-        ("site", ["Unreadable"]),
+        ("queue", ["mSMQQueueNameExt", "OriginalIdentifier", "StoredSecurity", "Unreadable"]),
+        ("queue-manager", ["OriginalIdentifier", "StoredSecurity", "Unreadable"]),
+        ("site", ["StoredSecurity", "Unreadable"]),
+        ("enterprise", ["FullPath", "StoredSecurity", "Unreadable"]),
+        ("routing-link", ["Unreadable"]),
         ("user", ["Unreadable"]),
     ],
 )

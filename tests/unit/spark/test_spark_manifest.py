@@ -55,6 +55,8 @@ def test_shape_of_the_file(export) -> None:
         "consistent",
         "changed",
         "types",
+        "parents",
+        "load_order",
         "versions",
     }
 

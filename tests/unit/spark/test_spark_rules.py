@@ -1,9 +1,12 @@
 """Rules are declarations that prove themselves."""
 
+import csv
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from source_tree import ROOT
 
 from mqdssm.spark.rules import (
     RULES,
@@ -40,9 +43,35 @@ def test_every_rule_says_what_must_hold_and_where_that_is_written() -> None:
     for rule in RULES:
         assert rule.what
         assert not rule.what.endswith(".")
-        assert re.match(r"\[M[SC]-[A-Z0-9]+\]( \d|,)", rule.section), rule.id
         assert set(rule.types) <= {*FRAMES, DIRECTORY}
         assert rule.message or isinstance(rule, Judged | Drawn | Undecodable | Drift)
+
+
+CITATION = re.compile(r"\[(M[SC]-[A-Z0-9]+)\] (\d+(?:\.\d+)*(?:, \d+(?:\.\d+)*)*)")
+
+
+def cited(section: str) -> Iterator[tuple[str, str]]:
+    """Document and number of each section of ``[DOC] n, n, [DOC] n``."""
+    for document, numbers in CITATION.findall(section):
+        yield from ((document, number) for number in numbers.split(", "))
+
+
+def index(name: str) -> set[tuple[str, str]]:
+    with (ROOT / "tests" / "spec" / name).open(encoding="utf-8", newline="") as file:
+        return {(row["document"], row["section"]) for row in csv.DictReader(file)}
+
+
+def test_every_cited_section_exists() -> None:
+    """In the four specifications; of others in the list of what was looked up, which has nothing else."""
+    ours, others = index("sections.csv"), index("cited_sections.csv")
+    used = set()
+    for rule in RULES:
+        assert CITATION.sub("", rule.section).replace(", ", "") == "", rule.section
+        found = set(cited(rule.section))
+        assert found, rule.id
+        assert found <= ours | others, rule.id
+        used |= found
+    assert used - ours == others
 
 
 def test_all_forms_are_in_use() -> None:

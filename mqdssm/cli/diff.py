@@ -1,0 +1,239 @@
+"""``mqdssm diff``: what one directory, export or set of MQIS tables holds and another one does not."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli.access import login_of
+from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.export import OBJECTS
+from mqdssm.cli.run import Run, add_command, usage_problems
+
+if TYPE_CHECKING:
+    from mqdssm.spark.diff.differences import Difference
+    from mqdssm.spark.diff.run import Comparison
+    from mqdssm.spark.diff.sides import Given
+
+app = typer.Typer(add_completion=False)
+
+CONNECTION_PREFIX: Final = "connection:"
+COLUMNS: Final = ("difference", "type", "object", "attribute", "A", "B")
+SHOWN_MAX: Final = 50
+"""Objects that a table shows; all of them are in the other outputs."""
+VALUE_CHARS_MAX: Final = 60
+"""Of a value in a table."""
+DiffType = StrEnum("DiffType", {name.upper().replace("-", "_"): name for name in OBJECTS})  # type: ignore[misc]  # made from another one
+
+
+class DiffFormat(StrEnum):
+    """For whom differences are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    LDIF = "ldif"
+
+
+_SIDE: Final = (
+    "The folder of an export or of MQIS tables, an LDAP URL, or connection:NAME of the profile file."
+)
+
+
+def _option(name: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, help=text, show_default=False, **more)
+
+
+Types = Annotated[
+    list[DiffType] | None, _option("--type", "Only these types; repeatable. Else all.", metavar="TYPE")
+]
+Ignored = Annotated[
+    list[str] | None,
+    _option("--ignore", "An attribute to leave out, as Label or queue.Label; repeatable.", metavar="NAME"),
+]
+GuidMap = Annotated[
+    Path | None,
+    _option("--guid-map", "Of a migration: which GUID became which; CSV with old and new.", metavar="FILE"),
+]
+Recheck = Annotated[
+    int,
+    typer.Option(
+        "--recheck", metavar="N", min=0, help="How often what differs in directories is read again."
+    ),
+]
+
+
+def diff(
+    run: Run,
+    *,
+    a: Annotated[str, typer.Argument(metavar="A", help=_SIDE, show_default=False)],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The same; what is held against A.", show_default=False)
+    ],
+    types: Types = None,
+    ignored: Ignored = None,
+    guid_map: GuidMap = None,
+    recheck: Recheck = 1,
+) -> int:
+    r"""Compare directories, exports or MQIS tables; exit code 1 if they differ.
+
+    Missing is what B lacks, extra what A lacks. With -o ldif: what makes B equal A, for ldapmodify.
+    A URL is opened with the options of the connection; for two different log-ins name connections of the
+    profile file. Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
+    """
+    from mqdssm.spark.diff.compared import check_ignored
+    from mqdssm.spark.diff.run import Asked, comparison
+    from mqdssm.spark.session import check_spark
+
+    check_spark()
+    with usage_problems():
+        check_ignored(ignored or ())
+    sides, on = (side_of(run, a), side_of(run, b)), run.spark()
+    asked = Asked(
+        None if not types else frozenset(one.value for one in types), tuple(ignored or ()), guid_map, recheck
+    )
+    with run.output.progress("comparing", counted=False), comparison(*sides, asked, on=on) as found:
+        _print(run, found)
+        differs = found.differences.count > 0
+    return ExitCode.FINDINGS if differs else ExitCode.FINE
+
+
+def side_of(run: Run, named: str) -> "Given":
+    """One side, as it was named on the command line.
+
+    Raises:
+        UsageProblem: it is nothing that can be compared.
+    """
+    from mqdssm.spark.diff.sides import Given
+
+    if named.startswith(CONNECTION_PREFIX):
+        return _directory(run.by(named.removeprefix(CONNECTION_PREFIX)), named)
+    if "://" in named:
+        return _directory(run.at(named.split()))
+    folder = Path(named)
+    if not folder.is_dir():
+        raise UsageProblem(
+            f"{named!r} is nothing to compare: name a folder, an LDAP URL, or {CONNECTION_PREFIX}NAME for a "
+            "connection of the profile file"
+        )
+    return Given(folder=folder)
+
+
+def _directory(run: Run, name: str = "") -> "Given":
+    from mqdssm.spark.diff.sides import Given
+
+    run.connection_options()  # what cannot be is refused before Java starts
+    return Given(urls=run.loaded.settings.url, login=login_of(run), name=name)
+
+
+def _print(run: Run, found: "Comparison") -> None:
+    match run.given.output:
+        case DiffFormat.LDIF:
+            from mqdssm.spark.diff.changes import changes
+
+            for record in changes(found):
+                run.output.raw(record)
+        case DiffFormat.JSON:
+            for one in found.differences:
+                run.output.raw(json.dumps(_as_json(one), ensure_ascii=False) + "\n")
+            run.output.raw(json.dumps(_summary(found), ensure_ascii=False) + "\n")
+        case _:
+            _table(run, found)
+
+
+def _as_json(one: "Difference") -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "what": one.what.value,
+        "type": one.type,
+        "name": one.name,
+        "key": one.key,
+    }
+    if one.a is not None and one.b is not None:
+        values = {name: {"a": one.a.get(name), "b": one.b.get(name)} for name in one.attributes}
+        return told | {"attributes": values}
+    return told | {"object": one.a or one.b}
+
+
+def _summary(found: "Comparison") -> dict[str, Any]:
+    from mqdssm.spark.diff.fields import What
+
+    counts = found.differences.counted()
+    objects = found.objects
+    return {
+        "what": "summary",
+        "a": {"name": found.a.name, "objects": objects[0]},
+        "b": {"name": found.b.name, "objects": objects[1]},
+        **{what.value: sum(n for (_, one), n in counts.items() if one is what) for what in What},
+        "settled": found.settled,
+        "not_compared": [asdict(one) for one in found.left_out],
+    }
+
+
+def _table(run: Run, found: "Comparison") -> None:
+    count = found.differences.count
+    if count:
+        run.output.rows(COLUMNS, _rows(islice(found.differences, SHOWN_MAX)))
+        if count > SHOWN_MAX:
+            run.output.note(f"{count - SHOWN_MAX} more objects differ: --output json has all of them")
+    else:
+        run.output.line("no differences")
+    for line in _not_compared(found):
+        run.output.note(line)
+    if found.settled:
+        run.output.note(f"{found.settled} differences were none any more when the objects were read again")
+    summary = _summary(found)
+    counts = ", ".join(f"{summary[what]} {what}" for what in ("missing", "extra", "different"))
+    run.output.note(
+        f"{count} differences ({counts}) between {summary['a']['objects']} objects of {found.a.label} and "
+        f"{summary['b']['objects']} of {found.b.label}"
+    )
+
+
+def _rows(differences: "Iterator[Difference]") -> Iterator[tuple[str, ...]]:
+    for one in differences:
+        name = one.name or one.key
+        if one.a is None or one.b is None:
+            yield one.what.value, one.type, name, "", "", ""
+            continue
+        for attribute in one.attributes:
+            a, b = (_shown(attribute, side.get(attribute)) for side in (one.a, one.b))
+            yield one.what.value, one.type, name, attribute, a, b
+
+
+def _shown(attribute: str, value: Any) -> str:
+    """A value for people, cut."""
+    from mqdssm.spark.diff.changes import sddl
+
+    if attribute == "Security" and isinstance(value, str):
+        value = sddl(value)
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE_CHARS_MAX else f"{text[: VALUE_CHARS_MAX - 1]}…"
+
+
+def _not_compared(found: "Comparison") -> Iterator[str]:
+    """What was left out, in a line for each reason."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for one in found.left_out:
+        reasons.setdefault(one.reason, {}).setdefault(one.type, []).append(one.column)
+    for reason, types in reasons.items():
+        named = "; ".join(f"{name} {', '.join(columns)}".strip() for name, columns in types.items())
+        yield f"not compared ({reason}): {named}"
+
+
+add_command(
+    app,
+    "diff",
+    diff,
+    spark=True,
+    formats=DiffFormat,
+    examples=(
+        "mqdssm diff export/2026-01-31 export/2026-02-28",
+        "mqdssm diff mqis/ ldap://ldap.example.com --guid-map plan/guid-map.csv",
+        "mqdssm diff connection:old connection:new --type queue -o json > differences.jsonl",
+        "mqdssm diff export/2026-01-31 connection:lab -o ldif > repair.ldif",
+    ),
+)

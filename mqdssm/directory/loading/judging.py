@@ -1,0 +1,268 @@
+"""What a server's answers to changes mean, and what to do next."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome, Values
+from mqdssm.directory.loading.tasks import Queue, Task
+from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of, owners_of
+from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.model.dn import normalize
+from mqdssm.tables.equality import differing, equal
+
+if TYPE_CHECKING:
+    from mqdssm.directory.responses import LdapResult
+    from mqdssm.directory.session import Session
+
+ATTEMPTS_MAX: Final = 5
+"""How often a change is sent that the server was too busy for, or that meets what others make and delete."""
+BUSY_CODES: Final = frozenset({51, 52})
+_NAMED: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+
+ErrorOf = Callable[["LdapResult", str, str | None], DirectoryError]
+
+
+class Judge:
+    """Turns answers into outcomes, or into further tasks; what has to be looked up is looked up in batches.
+
+    Attributes:
+        tired: the server was too busy: a pause is due.
+    """
+
+    def __init__(self, session: "Session", options: LoadOptions, queue: Queue, error_of: ErrorOf) -> None:
+        self._session = session
+        self._options = options
+        self._queue = queue
+        self._error_of = error_of
+        self._to_look: list[Task] = []
+        self._to_identify: list[Outcome] = []
+        self.tired = False
+
+    @property
+    def curious(self) -> bool:
+        """Whether anything has to be looked up."""
+        return bool(self._to_look or self._to_identify)
+
+    @property
+    def full(self) -> bool:
+        """Whether enough has come together for a look-up."""
+        return len(self._to_look) >= AT_ONCE or len(self._to_identify) >= AT_ONCE
+
+    # -- before anything is sent
+
+    def prepare(self, items: Sequence[Item]) -> list[Outcome]:
+        """Queue changes; those that say what must be there before are compared with what is there.
+
+        Args:
+            items: at most `AT_ONCE`.
+
+        Returns:
+            Outcomes of those that need not be sent.
+
+        Raises:
+            DirectoryError: the look-up failed.
+        """
+        outcomes, tasks = [], []
+        for item in items:
+            try:
+                tasks.append(Task.of(item))
+            except ValueError as error:
+                outcomes.append(refused(item, str(error)))
+        compared = [task for task in tasks if task.item.before is not None and task.action is not Action.ADD]
+        names = {name for task in compared for name in (*task.attributes, *(task.item.before or ()))}
+        there = entries_at(self._session, [task.item.dn for task in compared], names)
+        for task in tasks:
+            outcome = self._changed_since(task, there.get(task.key)) if task in compared else None
+            if outcome is None:
+                self._queue.put(task)
+            else:
+                outcomes.append(outcome)
+        return outcomes
+
+    def _changed_since(self, task: Task, entry: Entry | None) -> Outcome | None:
+        item = task.item
+        if entry is None:
+            return _outcome(item, Effect.MISSING, text="there is no such object (any more)")
+        if item.action is Action.MODIFY and not differing(task.attributes, entry.attributes, item.ldap_class):
+            return _outcome(item, Effect.EQUAL, guid=guid_of(entry.attributes))
+        changed = tuple(
+            name
+            for name, values in (item.before or {}).items()
+            if not equal(name, values, entry.all(name))
+            and (item.action is Action.DELETE or differing({name: item.attributes[name]}, entry.attributes))
+        )
+        if not changed:
+            return None
+        return _outcome(
+            item, Effect.CONFLICT, text="it was changed since this was planned", attributes=changed
+        )
+
+    # -- answers
+
+    def answer(self, task: Task, result: "LdapResult") -> Outcome | None:
+        """What a server's answer to a task means; None: it is not decided yet.
+
+        The task is over as far as the queue is concerned; what must be sent again is queued.
+        """
+        self._queue.done(task)
+        if task.split is not None:
+            return self._part_answer(task, result)
+        if result.code == 0:
+            return self._success(task)
+        if result.code in BUSY_CODES and task.attempts < ATTEMPTS_MAX:
+            self.tired = True
+            self._queue.put(task)
+            return None
+        return self._refusal(task, result)
+
+    def _refusal(self, task: Task, result: "LdapResult") -> Outcome | None:
+        error = self._error_of(result, task.action, task.item.dn)
+        match task.action, error:
+            case Action.ADD, ObjectAlreadyExists():
+                self._to_look.append(task)
+                return None
+            case Action.ADD, ObjectNotFound():
+                return _of_error(task, Effect.MISSING_PARENT, error)
+            case Action.DELETE, ObjectNotFound() if task.suspect:
+                return _outcome(task.item, Effect.DELETED)
+            case _, ObjectNotFound():
+                return _of_error(task, Effect.MISSING, error)
+            case Action.MODIFY, _ if len(task.attributes) > 1:
+                for part in task.parts():
+                    self._queue.put(part)
+                return None
+            case _:
+                return _of_error(task, Effect.REJECTED, error, named_in(result.text, task.attributes))
+
+    def _success(self, task: Task) -> Outcome | None:
+        effect = {Action.MODIFY: Effect.UPDATED, Action.DELETE: Effect.DELETED}.get(task.action, Effect.ADDED)
+        guid = guid_of(task.attributes) or guid_of(task.item.attributes)
+        written = tuple(task.attributes) if effect is Effect.UPDATED else ()
+        outcome = _outcome(task.item, effect, guid=guid, attributes=written)
+        if self._options.identify and effect is Effect.ADDED and guid is None:
+            self._to_identify.append(outcome)
+            return None
+        return outcome
+
+    def _part_answer(self, task: Task, result: "LdapResult") -> Outcome | None:
+        split = task.split
+        if split is None:
+            raise ValueError("the task is no part of another")
+        split.left -= 1
+        if result.code != 0:
+            error = self._error_of(result, task.action, task.item.dn)
+            split.code = result.code
+            split.refused[next(iter(task.attributes))] = str(error)
+        if split.left:
+            return None
+        if not split.refused:  # each for itself is taken, and nothing is left to be written
+            return _outcome(task.item, Effect.UPDATED, attributes=tuple(task.item.attributes))
+        (text, *_) = split.refused.values()
+        return _outcome(
+            task.item, Effect.REJECTED, code=split.code, text=text, attributes=tuple(split.refused)
+        )
+
+    # -- what needs a look
+
+    def look(self) -> list[Outcome]:
+        """Look up some of what has come together; nothing is lost when that fails.
+
+        Returns:
+            Outcomes; what must be sent again is queued.
+
+        Raises:
+            DirectoryError: the look-up failed.
+        """
+        if self._to_look:
+            outcomes = self._compare(self._to_look[:AT_ONCE])
+            del self._to_look[:AT_ONCE]
+        else:
+            outcomes = self._identified(self._to_identify[:AT_ONCE])
+            del self._to_identify[:AT_ONCE]
+        return outcomes
+
+    def _compare(self, tasks: list[Task]) -> list[Outcome]:
+        """Adds that met something: the same, something else, or another object with their GUID."""
+        names = {name for task in tasks for name in task.attributes}
+        there = entries_at(self._session, [task.item.dn for task in tasks], names)
+        absent = [task for task in tasks if task.key not in there]
+        guids = [guid for task in absent if (guid := guid_of(task.attributes)) is not None]
+        owners = owners_of(self._session, guids)
+        outcomes = []
+        for task in tasks:
+            entry = there.get(task.key)
+            if entry is not None:
+                outcome = self._met(task, entry)
+            else:
+                guid = guid_of(task.attributes)
+                outcome = self._not_met(task, None if guid is None else owners.get(guid))
+            if outcome is not None:
+                outcomes.append(outcome)
+        return outcomes
+
+    def _met(self, task: Task, entry: Entry) -> Outcome | None:
+        item, guid = task.item, guid_of(entry.attributes)
+        wanted = {name: raws for name, raws in task.attributes.items() if name.lower() != "objectclass"}
+        changes = differing(wanted, entry.attributes, item.ldap_class)
+        classes = {raw.lower() for raw in entry.all("objectClass")}
+        foreign = not {raw.lower() for raw in task.attributes.get("objectClass", ())} <= classes
+        if not changes and not foreign:
+            return _outcome(item, Effect.ADDED if task.suspect else Effect.EQUAL, guid=guid)
+        if foreign or not self._options.update:
+            text = "an object of another class has that name" if foreign else "other values are there"
+            return _outcome(item, Effect.CONFLICT, text=text, attributes=changes, guid=guid)
+        replacements = {name: wanted[name] for name in changes}
+        self._queue.put(Task(item, Action.MODIFY, replacements, task.key, task.parent))
+        return None
+
+    def _not_met(self, task: Task, owner: str | None) -> Outcome | None:
+        if owner is not None and normalize(owner) != task.key:
+            text = f"another object has the same objectGUID: {owner}"
+            return _outcome(task.item, Effect.CONFLICT, text=text, attributes=("objectGUID",))
+        if task.attempts < ATTEMPTS_MAX:  # deleted in between
+            self._queue.put(task)
+            return None
+        text = "an object is said to be there, but it cannot be seen: may this user read it?"
+        return _outcome(task.item, Effect.CONFLICT, text=text)
+
+    def _identified(self, outcomes: list[Outcome]) -> list[Outcome]:
+        there = entries_at(self._session, [one.dn for one in outcomes], ())
+        found = []
+        for one in outcomes:
+            entry = there.get(normalize(one.dn))
+            guid = None if entry is None else guid_of(entry.attributes)
+            found.append(Outcome(row=one.row, dn=one.dn, effect=one.effect, guid=guid))
+        return found
+
+
+def named_in(text: str, attributes: Values) -> tuple[str, ...]:
+    """The attributes that a server's words name, of those that were sent."""
+    words = {word.lower() for word in _NAMED.findall(text)}
+    return tuple(name for name in attributes if name.lower() in words and name.lower() != "objectclass")
+
+
+def _outcome(
+    item: Item,
+    effect: Effect,
+    *,
+    code: int | None = None,
+    text: str = "",
+    attributes: tuple[str, ...] = (),
+    guid: UUID | None = None,
+) -> Outcome:
+    return Outcome(
+        row=item.row, dn=item.dn, effect=effect, code=code, text=text, attributes=attributes, guid=guid
+    )
+
+
+def _of_error(task: Task, effect: Effect, error: DirectoryError, attributes: tuple[str, ...] = ()) -> Outcome:
+    attributes = attributes or (tuple(task.attributes) if task.action is Action.MODIFY else ())
+    return _outcome(task.item, effect, code=error.ldap_code, text=str(error), attributes=attributes)
+
+
+def refused(item: Item, words: str) -> Outcome:
+    """The outcome of what cannot even be sent."""
+    return _outcome(item, Effect.REJECTED, text=words)

@@ -1,0 +1,258 @@
+"""The loader: changes go out while answers to earlier ones are still on their way.
+
+A load stays on the server that it began with: another one may not have heard yet of what was made there.
+When the connection is lost, what had no answer is sent again on a new one: an add that is there already and
+equal was made, a modify or a delete made twice is the same as once.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from mqdssm.directory.changing import Changing
+from mqdssm.directory.channel import Channel, ConnectionBroken
+from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.loading.items import Action, Item, LoadOptions, Outcome
+from mqdssm.directory.loading.judging import Judge, refused
+from mqdssm.directory.loading.pace import Pace
+from mqdssm.directory.loading.tasks import RESULT_TAGS, Queue, Task
+from mqdssm.directory.loading.there import AT_ONCE
+from mqdssm.directory.loading.transactions import Transactions
+from mqdssm.directory.pool import Pool
+from mqdssm.directory.responses import LdapResult
+from mqdssm.errors import DecodeError, DirectoryNotConnected
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+T = TypeVar("T")
+
+BUSY_PAUSE_S: Final = 0.5
+FIRST_PAUSE_S: Final = 0.05
+LONGEST_PAUSE_S: Final = 2.0
+LOSSES_MAX: Final = 20
+"""Connections lost one after the other, without an answer in between, before a load gives up."""
+_DONE: Final = LdapResult(0)
+
+
+class Loader:
+    """Loads changes; made by a session."""
+
+    def __init__(self, session: "Session", pool: Pool, changing: Changing, knowledge: Knowledge) -> None:
+        """Load over the channels of `pool`."""
+        self._session = session
+        self._pool = pool
+        self._changing = changing
+        self._knowledge = knowledge
+
+    def load(self, items: Iterable[Item], options: LoadOptions | None = None) -> Iterator[Outcome]:
+        """Make changes, each with an outcome; idempotent: what is there and equal is not written again.
+
+        Args:
+            items: the changes; they are taken as they are sent. Parents come before their children.
+            options: how.
+
+        Yields:
+            What became of each item, in any order. Others may be under way when one is yielded: an iterator
+            that is closed early leaves these without an outcome.
+
+        Raises:
+            GenericDirectoryError: the session is read-only.
+            DirectoryNotConnected: the server is gone and does not come back: what had no outcome is to be
+                loaded again.
+            DirectoryError: a look-up failed.
+        """
+        self._changing.refuse_if_read_only("load", "")
+        self._session.connect()
+        queue, chosen = Queue(), options or LoadOptions()
+        judge = Judge(self._session, chosen, queue, self._knowledge.error_of)
+        yield from _Load(self._session, self._pool, chosen, queue, judge).run(iter(items))
+
+
+class _Load:
+    """One load."""
+
+    def __init__(
+        self, session: "Session", pool: Pool, options: LoadOptions, queue: Queue, judge: Judge
+    ) -> None:
+        self._session = session
+        self._pool = pool
+        self._options = options
+        self._queue = queue
+        self._judge = judge
+        self._pace = Pace(options.max_rate)
+        self._transactions = Transactions(session, options.transactions, options.window)
+        self._limit_s = session.options.operation_timeout_s
+        self._items: Iterator[Item] | None = None
+        self._under_way: dict[int, Task] = {}
+        self._tags: dict[int, int] = {}
+        self._url: str | None = None
+        self._losses = 0
+
+    def run(self, items: Iterator[Item]) -> Iterator[Outcome]:
+        """Load all, over as many connections as it takes."""
+        self._items = items
+        while True:
+            with ExitStack() as stack:
+                channel = self._enter(stack)
+                self._url = channel.url
+                try:
+                    yield from self._converse(channel)
+                except ConnectionBroken as broken:
+                    self._lost(broken)
+                else:
+                    return
+                finally:
+                    channel.broken = channel.broken or bool(self._under_way)
+
+    def _enter(self, stack: ExitStack) -> Channel:
+        """A channel to the server that the load began with."""
+        limit = time.monotonic() + self._options.reconnect_s
+        if self._url is None:
+            return stack.enter_context(self._pool.lease(limit))
+        return self._patiently(lambda: stack.enter_context(self._pool.lease(limit, only=self._url)))
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """Ask for something; a server that is gone is waited for."""
+        end = time.monotonic() + self._options.reconnect_s
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                return ask()
+            except DirectoryNotConnected as error:
+                if error.ldap_code is not None or time.monotonic() + pause > end:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_S)
+
+    def _lost(self, broken: ConnectionBroken) -> None:
+        """The connection is gone: what had no answer is to be sent again."""
+        self._losses += 1
+        if broken.garbled or self._losses > LOSSES_MAX:
+            raise DirectoryNotConnected(
+                f"the load stopped: {self._url}: {broken.words}",
+                hint="what was answered is done; load the rest again",
+            ) from broken
+        tasks = list(self._under_way.values())
+        self._forget()
+        for task in tasks:
+            self._queue.done(task)
+            task.suspect = task.alone = True
+        self._queue.put_first(tasks)
+
+    def _forget(self) -> None:
+        self._under_way.clear()
+        self._tags.clear()
+
+    def _converse(self, channel: Channel) -> Iterator[Outcome]:
+        """Send and receive until everything has its outcome."""
+        while True:
+            yield from self._take_items()
+            if self._transactions.size and not self._under_way:
+                yield from self._group(channel)
+            else:
+                yield from self._fill(channel)
+            if self._under_way:
+                yield from self._answers(channel)
+            elif len(self._queue):
+                self._pace.wait()
+            elif self._judge.curious:
+                yield from self._patiently(self._judge.look)
+            elif self._items is None:
+                return
+            if self._judge.full:
+                yield from self._patiently(self._judge.look)
+            if self._judge.tired:
+                self._judge.tired = False
+                time.sleep(BUSY_PAUSE_S)
+
+    def _take_items(self) -> Iterator[Outcome]:
+        """Have as much in the queue as one step can send."""
+        wanted = max(self._options.window, self._transactions.size)
+        while self._items is not None and len(self._queue) < wanted:
+            some = list(islice(self._items, AT_ONCE))
+            if not some:
+                self._items = None
+                return
+            yield from self._patiently(partial(self._judge.prepare, some))
+
+    def _answers(self, channel: Channel) -> Iterator[Outcome]:
+        for number, result in channel.answers(self._tags, time.monotonic() + self._limit_s):
+            del self._tags[number]
+            outcome = self._judge.answer(self._under_way.pop(number), result)
+            self._losses = 0
+            if outcome is not None:
+                yield outcome
+
+    def _fill(self, channel: Channel) -> Iterator[Outcome]:
+        """Send what fits into the window, in one piece."""
+        window = self._options.window
+        if len(self._under_way) > window - window // 4:
+            return
+        tasks: list[Task] = []
+        while len(self._under_way) + len(tasks) < window and len(self._queue) and self._pace.take():
+            task = self._queue.take()
+            if task is None:
+                break
+            tasks.append(task)
+        yield from self._send(channel, tasks)
+
+    def _send(self, channel: Channel, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        requests = []
+        for task in tasks:
+            number = channel.new_id()
+            try:
+                requests.append(task.encode(number, self._session.profile))
+            except (ValueError, DecodeError) as error:
+                self._queue.done(task)
+                yield refused(task.item, str(error))
+                continue
+            task.attempts += 1
+            self._under_way[number] = task
+            self._tags[number] = RESULT_TAGS[task.action]
+        if requests:
+            channel.send(b"".join(requests), time.monotonic() + self._limit_s)
+
+    # -- transactions
+
+    def _group(self, channel: Channel) -> Iterator[Outcome]:
+        """Add a group in one transaction; what is not for transactions, or was refused there, goes alone."""
+        group: dict[int, Task] = {}
+        others: list[Task] = []
+        while len(group) < self._transactions.size and len(others) < self._options.window:
+            if not len(self._queue) or not self._pace.take():
+                break
+            task = self._queue.take()
+            if task is None:
+                break
+            if task.action is Action.ADD and not task.alone:
+                group[channel.new_id()] = task
+            else:
+                others.append(task)
+        if len(group) < 2:
+            others += group.values()
+        else:
+            yield from self._commit(channel, group)
+        yield from self._send(channel, others)
+
+    def _commit(self, channel: Channel, group: dict[int, Task]) -> Iterator[Outcome]:
+        self._under_way.update(group)
+        try:
+            odd = self._transactions.commit(channel, group, self._limit_s)
+        except (ValueError, DecodeError):  # one of them cannot be sent: alone it will be refused
+            odd = None
+        self._forget()
+        self._losses = 0
+        for number, task in group.items():
+            if odd is not None and number not in odd:
+                task.attempts += 1
+                outcome = self._judge.answer(task, _DONE)
+                if outcome is not None:
+                    yield outcome
+            else:
+                self._queue.done(task)
+                task.alone = True
+                self._queue.put(task)

@@ -1,0 +1,67 @@
+"""What is there, for many objects at once: by name, and by objectGUID."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import Equal, LdapFilter, any_of
+from mqdssm.errors import ObjectNotFound
+from mqdssm.model.dn import normalize
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+AT_ONCE: Final = 100
+"""Objects of one search: slapd tests each candidate against all terms."""
+GUID: Final = "objectGUID"
+
+
+def entries_at(session: "Session", dns: Sequence[str], attributes: Iterable[str]) -> dict[str, Entry]:
+    """The entries of some names.
+
+    Args:
+        session: where to look.
+        dns: of the objects, at most `AT_ONCE`.
+        attributes: to read; objectGUID always comes along.
+
+    Returns:
+        Normalised name -> entry, of those that are there and may be seen.
+
+    Raises:
+        DirectoryError: the search failed.
+    """
+    if not dns:
+        return {}
+    wanted = any_of(*(session.profile.dn_filter(dn) for dn in dns))
+    names = tuple(dict.fromkeys((*attributes, GUID)))
+    return {normalize(entry.dn): entry for entry in _found(session, wanted, names)}
+
+
+def owners_of(session: "Session", guids: Sequence[UUID]) -> dict[UUID, str]:
+    """The DNs of the objects that have some objectGUIDs."""
+    if not guids:
+        return {}
+    wanted = any_of(*(Equal(GUID, guid.bytes_le) for guid in guids))
+    found = {}
+    for entry in _found(session, wanted, (GUID,)):
+        guid = guid_of(entry.attributes)
+        if guid is not None:
+            found[guid] = entry.dn
+    return found
+
+
+def guid_of(attributes: Mapping[str, Sequence[bytes]]) -> UUID | None:
+    """The objectGUID among attributes that were read or are to be sent; None where there is none."""
+    for name, values in attributes.items():
+        if name.lower() == GUID.lower() and len(values) == 1 and len(values[0]) == 16:
+            return UUID(bytes_le=values[0])
+    return None
+
+
+def _found(session: "Session", wanted: LdapFilter, attributes: Sequence[str]) -> Iterable[Entry]:
+    for base in session.naming.guid_bases:
+        try:
+            yield from session.find(base, wanted, attributes)
+        except ObjectNotFound:
+            continue  # there is no such base, so nothing is below it

@@ -1,0 +1,421 @@
+"""Entries of elements: the one rule by which objects are made that come from elsewhere.
+
+Samples, the migration, the Spark writer and comparisons make entries here, without asking a server; create
+([MS-MQDSSM] 3.1.6.1) shares the same parts, so that an object that was made is the one that create makes.
+What others refer to is found by a callable that the caller gives.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+from uuid import UUID, uuid5
+
+from mqdssm.directory.profile import Profile
+from mqdssm.directory.profiles import PROFILES
+from mqdssm.directory.session import Session
+from mqdssm.errors import ConfigError, GenericDirectoryError
+from mqdssm.events import security
+from mqdssm.events.encode import (
+    DESCRIPTOR,
+    SERVICE_NAMES,
+    DnsOf,
+    Values,
+    service_type,
+    translated,
+    values_of,
+)
+from mqdssm.events.settings import MADE_BY_US
+from mqdssm.events.signing import signing_values
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
+from mqdssm.model.names import PathKind, PathName
+from mqdssm.model.queuenames import check_stored_name, rdn_of
+from mqdssm.tables import TABLES, compute, places
+from mqdssm.tables.references import REFERENCES, Reference
+from mqdssm.tables.row import Access
+from mqdssm.tables.schema_attributes import OWN_UUID
+from mqdssm.tables.settings import COPIED, LDAP_CLASS
+from mqdssm.tables.syntax import GUID, SID
+from mqdssm.wire.sid import Sid
+
+STORED: Final = Access.CREATE | Access.WRITE
+NORMAL_ACCOUNT: Final = b"512"
+"""userAccountControl of a user, [MS-ADTS] 2.2.16."""
+WORKSTATION_ACCOUNT: Final = b"4096"
+"""userAccountControl of a computer."""
+_DERIVED: Final = UUID(OWN_UUID)
+
+
+@dataclass(slots=True)
+class MadeEntry:
+    """One entry before it is written.
+
+    Attributes:
+        type: of the object, as on the command line; empty for what only holds others.
+        dn: its name.
+        ldap_class: its structural class.
+        values: its attributes, apart from objectClass and the naming attribute; as the server holds them.
+        original: the GUID that the object brought, or that was given to it; None: it brought none.
+        refers: LDAP attribute -> GUIDs of what it refers to, whether it was found or not.
+        missing: the same, of what was not found: a queue manager left out of a list, a site.
+    """
+
+    type: str
+    dn: DN
+    ldap_class: str
+    values: Values = field(default_factory=dict)
+    original: UUID | None = None
+    refers: dict[str, tuple[UUID, ...]] = field(default_factory=dict)
+    missing: dict[str, tuple[UUID, ...]] = field(default_factory=dict)
+
+    @property
+    def guid(self) -> UUID | None:
+        """The objectGUID, if it has one."""
+        raw = self.values.get("objectGUID")
+        return UUID(bytes_le=raw[0]) if raw else None
+
+    @property
+    def role(self) -> str:
+        """What it is in a migration: ``object``, or what an object needs beside its own entry."""
+        return self.type if self.type in {"computer", "settings"} else "object" if self.type else "container"
+
+    def attributes(self) -> Values:
+        """All attributes, as an add sends them."""
+        return {"objectClass": (self.ldap_class.encode(),), **self.values}
+
+    def pairs(self) -> Iterator[tuple[str, str | bytes]]:
+        """The entry as LDIF has it."""
+        yield "dn", str(self.dn)
+        yield "objectClass", "top"
+        yield "objectClass", self.ldap_class
+        name, value = self.dn.rdn[0]
+        yield name.lower(), value
+        for attribute, raws in self.values.items():
+            for raw in raws:
+                yield attribute, raw
+
+    def postpone(self, attributes: Iterable[str]) -> dict[str, tuple[UUID, ...]]:
+        """Take references out, which are to be written when what they refer to is there.
+
+        Args:
+            attributes: LDAP names; those that refer to nothing are left out.
+
+        Returns:
+            Attribute -> the GUIDs that it refers to, without those that nothing was found for.
+        """
+        later = {}
+        for name in attributes:
+            gone = self.missing.get(name, ())
+            if found := tuple(guid for guid in self.refers.get(name, ()) if guid not in gone):
+                later[name] = found
+                self.values.pop(name, None)
+        return later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What entries are made for.
+
+    Attributes:
+        profile: the kind of server.
+        root: what [MS-MQDSSM] 2.2.1 writes as the root of the names.
+        forest_root: the parent of the configuration naming context.
+        keeps_guids: an object may have the objectGUID that it brings (decision M37).
+        bound: who writes: descriptors that we have to make name this SID (decision M22).
+    """
+
+    profile: Profile
+    root: DN
+    forest_root: DN
+    keeps_guids: bool
+    bound: Sid | None = None
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        """The directory behind a session.
+
+        Raises:
+            DirectoryError: it cannot be asked.
+        """
+        naming = session.naming
+        return cls(
+            profile=session.profile,
+            root=naming.root,
+            forest_root=naming.configuration.parent,
+            keeps_guids=session.keeps_guids,
+            bound=security.sid_of(session.bound_sid()),
+        )
+
+    @classmethod
+    def named(cls, profile: str, root: DN, *, keeps_guids: bool | None = None) -> Self:
+        """A directory that nobody is connected to: for LDIF.
+
+        Args:
+            profile: the kind of server, as ``openldap``.
+            root: the root of the names.
+            keeps_guids: see above; None: as such servers do.
+
+        Raises:
+            ConfigError: no such kind.
+        """
+        found = PROFILES.get(profile)
+        if found is None:
+            raise ConfigError(f"there is no profile {profile!r}: {', '.join(PROFILES)} are known")
+        keeps = found.makes_guid if keeps_guids is None else keeps_guids
+        return cls(profile=found, root=root, forest_root=root, keeps_guids=keeps)
+
+
+class Maker:
+    """Makes entries of elements.
+
+    Every method raises DecodeError, MappingError or ValueError for values and names that no directory can
+    hold, and GenericDirectoryError for what the specification refuses.
+
+    Args:
+        target: where they are to be.
+        dns_of: where the objects of a class with some GUIDs are: GUID -> DN. What is to be made at the same
+            time belongs in it, too.
+        operational: write when objects were changed, which only ``slapadd`` takes.
+        complete: make the GUIDs and security descriptors that create would make where an element brings none.
+    """
+
+    def __init__(
+        self, target: Target, dns_of: DnsOf, *, operational: bool = False, complete: bool = True
+    ) -> None:
+        self._target = target
+        self._dns_of = dns_of
+        self._operational = operational
+        self._complete = complete
+
+    # -- elements
+
+    def enterprise(self, obj: Enterprise) -> MadeEntry:
+        """CN=MsmqServices, the one enterprise object."""
+        return self._entry("enterprise", obj, places.enterprise_dn(self._target.forest_root))
+
+    def site(self, obj: Site) -> MadeEntry:
+        """A site."""
+        made = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""))
+        if self._complete:
+            supplied = obj.security if obj.is_populated("Security") else None
+            image = security.site_descriptor(supplied=supplied, bound=self._target.bound)
+            self._put_descriptor(made, image)
+        return made
+
+    def link(self, obj: RoutingLink) -> MadeEntry:
+        """A routing link."""
+        return self._entry("routing-link", obj, places.link_dn(self._target.forest_root, link_cn(obj)))
+
+    def user(self, obj: User, name: str) -> MadeEntry:
+        """A user with an account of that name."""
+        values: Values = {"sAMAccountName": (name.encode(),), "userAccountControl": (NORMAL_ACCOUNT,)}
+        if obj.security_identifier is not None:
+            values["objectSid"] = (SID.dump(obj.security_identifier),)
+        made = self._entry("user", obj, places.user_dn(self._target.root, name))
+        made.values = values | made.values
+        return made
+
+    def user_values(self, obj: User) -> Values:
+        """What of a user is written to an account that is there: certificates, and the digests in them."""
+        values = values_of(TABLES[User], obj, obj.populated, STORED, self._dns_of)
+        if obj.is_populated("Certificates"):
+            values = signing_values(obj.certificates) | {k: raws for k, raws in values.items() if raws}
+        return values
+
+    def queue(self, obj: Queue, computer: DN, sid: Sid | None = None) -> MadeEntry:
+        """A queue.
+
+        Args:
+            obj: the queue.
+            computer: where its computer is.
+            sid: of the computer, for a descriptor that we have to make.
+        """
+        path = stored_path(obj.pathname or "")
+        cn, extension = rdn_of(path.queue)
+        made = self._entry("queue", obj, places.queue_manager_of(computer).child("CN", cn))
+        if extension is not None:
+            made.values["mSMQQueueNameExt"] = (extension.encode(),)
+        if self._complete and DESCRIPTOR not in made.values and self._target.profile.writes_default_security:
+            self._put_descriptor(made, security.queue_descriptor(machine=sid, bound=self._target.bound))
+        return made
+
+    def queue_manager(self, obj: QueueManager, computer: DN, sid: Sid | None = None) -> MadeEntry:
+        """A queue manager; what of it belongs to the computer is `computer_keys`.
+
+        Args:
+            obj: the queue manager.
+            computer: where its computer is.
+            sid: of the computer, for a descriptor that we have to make.
+        """
+        made = self._entry("queue-manager", obj, places.queue_manager_of(computer))
+        made.values |= service_values(obj, obj.populated)
+        if self._complete and DESCRIPTOR not in made.values:
+            image = security.machine_descriptor(
+                supplied=None, machine=sid, bound=self._target.bound, foreign=obj.foreign_system
+            )
+            self._put_descriptor(made, image)
+        return made
+
+    # -- what queue managers need beside them
+
+    def computer_keys(self, obj: QueueManager) -> Values:
+        """What of a queue manager is written to its computer ([MS-MQDSSM] 3.1.6.1.1.9)."""
+        return {k: raws for k, raws in signing_values(obj.public_signing_key_list).items() if raws}
+
+    def computer(
+        self, name: str, domain: str, *, guid: UUID | None = None, sid: Sid | None = None
+    ) -> MadeEntry:
+        """A computer account at its default place (decision M26).
+
+        Args:
+            name: of the computer.
+            domain: the DNS domain that it is in.
+            guid: its objectGUID, where that is ours to choose; None: one that follows from its name.
+            sid: its objectSid, where that is ours to give: Active Directory gives it itself.
+        """
+        dn = places.computer_dn(self._target.root, name)
+        host = f"{name.lower()}.{domain}"
+        values = self._identity("computer", dn, guid, derived=True)
+        if sid is not None:
+            values["objectSid"] = (bytes(sid),)
+        values |= {
+            "sAMAccountName": (f"{name}$".encode(),),
+            "userAccountControl": (WORKSTATION_ACCOUNT,),
+            "dNSHostName": (host.encode(),),
+            "servicePrincipalName": (f"HOST/{name}".encode(), f"HOST/{host}".encode()),
+        }
+        return MadeEntry("computer", dn, "computer", values, original=guid)
+
+    def servers(self, site: str, guid: UUID | None = None) -> MadeEntry:
+        """The container of a site's server objects (decision M6)."""
+        return self._container(places.servers_dn(self._target.forest_root, site), "serversContainer", guid)
+
+    def server(self, site: str, computer: str, guid: UUID | None = None) -> MadeEntry:
+        """The server object of a computer in a site (decision M6)."""
+        return self._container(places.server_dn(self._target.forest_root, site, computer), "server", guid)
+
+    def settings(self, manager: MadeEntry, site: str, original: UUID, guid: UUID | None = None) -> MadeEntry:
+        """The mSMQSettings of a queue manager in a site ([MS-MQDSSM] 3.1.6.1.1.3).
+
+        Args:
+            manager: the queue manager's entry.
+            site: name of the site.
+            original: the queue manager's GUID, to which mSMQQMID refers.
+            guid: its own objectGUID, where that is ours to choose; None: one that follows from its name.
+        """
+        computer = manager.dn.parent.name
+        dn = places.settings_dn(self._target.forest_root, site, computer)
+        values = self._identity(LDAP_CLASS, dn, guid, derived=True)
+        for copied in COPIED:
+            if copied.configuration == "objectGUID":
+                values[copied.settings] = (GUID.dump(original),)
+            elif raws := manager.values.get(copied.configuration):
+                values[copied.settings] = raws
+        made = MadeEntry("settings", dn, LDAP_CLASS, values, original=guid)
+        (reference,) = REFERENCES[LDAP_CLASS].values()
+        made.refers[reference.attribute] = (original,)
+        return made
+
+    # -- parts
+
+    def _entry(self, type_name: str, obj: DirectoryObject, dn: DN) -> MadeEntry:
+        table = TABLES[type(obj)]
+        self._target.profile.check_name(str(dn))
+        values = values_of(table, obj, obj.populated, STORED, self._dns_of)
+        own = self._identity(table.ldap_class, dn, obj.identifier, derived=self._complete)
+        own |= self._times(obj)
+        stored = {name: raws for name, raws in values.items() if raws}
+        values = own | translated(self._target.profile, table.ldap_class, stored)
+        made = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
+        for reference in REFERENCES.get(table.ldap_class, {}).values():
+            self._note(made, reference, obj)
+        return made
+
+    def _note(self, made: MadeEntry, reference: Reference, obj: DirectoryObject) -> None:
+        """What an entry refers to, and what of that is not to be found."""
+        if not obj.is_populated(reference.adm):
+            return
+        value = getattr(obj, obj.field_name(reference.adm))
+        guids = tuple(dict.fromkeys(value if isinstance(value, tuple) else () if value is None else (value,)))
+        if not guids:
+            return
+        made.refers[reference.attribute] = guids
+        found = self._dns_of(guids, reference.ldap_class)
+        if missing := tuple(guid for guid in guids if guid not in found):
+            made.missing[reference.attribute] = missing
+
+    def _times(self, obj: DirectoryObject) -> Values:
+        """When an object was made, and changed, as far as the server lets a client say that."""
+        table, own = TABLES[type(obj)], {}
+        if "CreateTime" in obj.populated and self._target.profile.create_time_written is not None:
+            row = table.row("CreateTime")
+            own[self._target.profile.create_time_written] = row.encode(getattr(obj, row.field))
+        if "ModifyTime" in obj.populated and self._operational:
+            row = table.row("ModifyTime")
+            (raw,) = row.encode(getattr(obj, row.field))
+            # operational attributes are written without a fraction
+            own["modifyTimestamp"] = (raw.replace(b".0Z", b"Z"),)
+        return own
+
+    def _identity(self, ldap_class: str, dn: DN, guid: UUID | None, *, derived: bool = False) -> Values:
+        """The objectGUID, or what tells the GUID that an object had elsewhere (decision M37)."""
+        if guid is not None and not guid.int:
+            raise ValueError(f"{dn}: the null GUID identifies nothing")
+        if self._target.keeps_guids:
+            own = derived_guid(dn) if guid is None and derived else guid
+            return {} if own is None else {"objectGUID": (GUID.dump(own),)}
+        return self._target.profile.identity(ldap_class, guid, keeps_guids=False)
+
+    def _container(self, dn: DN, ldap_class: str, guid: UUID | None) -> MadeEntry:
+        values = self._identity(ldap_class, dn, guid, derived=True)
+        return MadeEntry("", dn, ldap_class, values | {"description": (MADE_BY_US.encode(),)}, original=guid)
+
+    def _put_descriptor(self, made: MadeEntry, image: bytes) -> None:
+        made.values |= translated(self._target.profile, made.ldap_class, {DESCRIPTOR: (image,)})
+
+
+def derived_guid(dn: DN) -> UUID:
+    """A GUID for an object that brought none: it follows from its name, so making it twice does no harm."""
+    return uuid5(_DERIVED, dn.normalized)
+
+
+def stored_path(pathname: str) -> PathName:
+    """The path name of a queue that comes from elsewhere: every name that a directory gives back (M7).
+
+    Raises:
+        ValueError: no path name, or one that no directory can hold.
+        GenericDirectoryError: of a private or system queue ([MS-MQDSSM] 3.1.6.20.2).
+    """
+    path = PathName.parse_stored(pathname)
+    if path.kind is not PathKind.PUBLIC:
+        raise GenericDirectoryError(
+            f"{pathname!r} is no public queue: only these are stored in a directory (3.1.6.20.2)"
+        )
+    check_stored_name(path.queue)
+    return path
+
+
+def link_cn(link: RoutingLink) -> str:
+    """The RDN value of a routing link ([MS-MQDSSM] 3.1.6.1.4.2).
+
+    Raises:
+        GenericDirectoryError: one of its sites is not set.
+    """
+    if link.site1_identifier is None or link.site2_identifier is None:
+        raise GenericDirectoryError(
+            "RoutingLink.Site1Identifier and Site2Identifier must be set to create it"
+        )
+    return compute.link_name(link.site1_identifier, link.site2_identifier)
+
+
+def service_values(manager: QueueManager, names: frozenset[str]) -> Values:
+    """MSMQServiceType of a new queue manager, if one of the roles behind it is given."""
+    if names.isdisjoint(SERVICE_NAMES):
+        return {}
+    return {"mSMQServiceType": service_type(manager, names, {})}
+
+
+def dns_in(known: Mapping[UUID, str]) -> DnsOf:
+    """Look-ups in a map of everything that is referred to, whatever its class."""
+    return lambda guids, _: {guid: known[guid] for guid in guids if guid in known}

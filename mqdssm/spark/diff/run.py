@@ -1,0 +1,123 @@
+"""A whole comparison, from two sources to sorted differences."""
+
+import contextlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
+from mqdssm.spark.diff import candidates
+from mqdssm.spark.diff.candidates import Pair
+from mqdssm.spark.diff.compared import Compared, LeftOut, check_ignored, choose
+from mqdssm.spark.diff.differences import Differences, compare
+from mqdssm.spark.diff.fields import Ground
+from mqdssm.spark.diff.identity import check_map, read_map, referred
+from mqdssm.spark.diff.recheck import rechecked
+from mqdssm.spark.diff.sides import Given, Side, Sort, opened
+from mqdssm.spark.export import TASK_ATTEMPTS
+from mqdssm.spark.session import check_spark, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What shall be compared.
+
+    Attributes:
+        types: of objects; None: all that both sides hold.
+        ignored: attributes to leave out, as ``Label`` or ``queue.Label``.
+        guid_map: the GUID map of a migration; None: no GUID was changed.
+        recheck: how often objects of directories that differ are read again.
+    """
+
+    types: Collection[str] | None = None
+    ignored: Collection[str] = ()
+    guid_map: Path | None = None
+    recheck: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of it; the files are there until the comparison is left.
+
+    Attributes:
+        a: the first side.
+        b: the second side.
+        compared: the types, and their attributes.
+        left_out: what was not compared, and why.
+        differences: what differs.
+        pair: the sides, and what is known of them.
+        settled: differences that were none any more when the objects were read again.
+    """
+
+    a: Side
+    b: Side
+    compared: tuple[Compared, ...]
+    left_out: tuple[LeftOut, ...]
+    differences: Differences
+    pair: Pair
+    settled: int = 0
+
+    @property
+    def objects(self) -> tuple[int, int]:
+        """How many objects of both sides were compared."""
+        first, second = (sum(side.sets[one.type].rows for one in self.compared) for side in (self.a, self.b))
+        return first, second
+
+
+@contextlib.contextmanager
+def comparison(a: Given, b: Given, asked: Asked, *, on: SparkOptions = HERE) -> Iterator[Comparison]:
+    """Compare two sources.
+
+    Args:
+        a: the first one.
+        b: the one that is held against it.
+        asked: what of them.
+        on: where Spark runs.
+
+    Yields:
+        What differs, for as long as the context lasts.
+
+    Raises:
+        ConfigError: a source that is not there or not whole, no Java or pyspark, a wrong name.
+        DirectoryError: a directory cannot be read.
+        SparkFailed: Spark itself failed, as when the disk is full.
+    """
+    check_spark()
+    check_ignored(asked.ignored)
+    if asked.guid_map is not None:
+        check_map(asked.guid_map)
+    with contextlib.ExitStack() as stack:
+        conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
+        spark = stack.enter_context(spark_session("mqdssm diff", conf=conf, on=on))
+        first, second = (
+            stack.enter_context(opened(spark, letter, given, asked.types, on))
+            for letter, given in (("A", a), ("B", b))
+        )
+        folder = stack.enter_context(scratch(on, "mqdssm-diff-"))
+        probe(spark, on, [Path(side.sets[one].paths[0]) for side in (first, second) for one in side.sets])
+        yield _compared(spark, first, second, asked, folder)
+
+
+def _compared(spark: "SparkSession", a: Side, b: Side, asked: Asked, folder: Path) -> Comparison:
+    compared, left_out = choose(a, b, asked.types, asked.ignored)
+    grounds = (ground(a, asked.guid_map), ground(b, asked.guid_map))
+    guid_map = None if asked.guid_map is None else read_map(spark, asked.guid_map)
+    pair = Pair((a, b), grounds, guid_map)
+    found = candidates.find(spark, compared, pair, folder)
+    differences = compare(spark, compared, found, pair, folder)
+    kept = rechecked(spark, differences, compared, pair, folder, times=asked.recheck)
+    return Comparison(a, b, compared, left_out, kept, pair, settled=differences.count - kept.count)
+
+
+def ground(side: Side, guid_map: Path | None) -> Ground:
+    """What has to be known of a side to compare its values.
+
+    Raises:
+        ConfigError: the GUID map cannot be used.
+    """
+    root = "" if side.root is None else str(side.root)
+    return Ground(root, side.sort is Sort.MQIS, referred(side, guid_map))

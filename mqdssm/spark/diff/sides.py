@@ -1,0 +1,137 @@
+"""The two sides of a comparison: whatever they are, they become Parquet files of the same columns."""
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.dn import DN
+from mqdssm.spark.access import LogIn, access_to
+from mqdssm.spark.cluster import SparkOptions, scratch
+from mqdssm.spark.datasets import Dataset
+from mqdssm.spark.export import export
+from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
+from mqdssm.spark.rules.vocabulary import FRAMES
+from mqdssm.spark.validate_sources import export_source, mqis_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from mqdssm.events.facade import Directory
+
+
+class Sort(StrEnum):
+    """What a side is."""
+
+    DIRECTORY = "directory"
+    EXPORT = "export"
+    MQIS = "MQIS tables"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A side as it was named.
+
+    Attributes:
+        folder: of an export or of MQIS tables; or
+        urls: the servers of a directory, with
+        login: how to log in. May hold a password: not shown.
+        name: of the side for people; empty: its folder or server.
+    """
+
+    folder: Path | None = None
+    urls: tuple[str, ...] = ()
+    login: LogIn = field(default_factory=LogIn, repr=False)
+    name: str = ""
+
+    @contextlib.contextmanager
+    def connected(self) -> "Iterator[Directory]":
+        """Connect to the directory, only to read.
+
+        Raises:
+            DirectoryError: it cannot be reached, or does not let us in.
+        """
+        with access_to(self.urls, self.login) as access, access.connect() as directory:
+            yield directory
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side, as files.
+
+    Attributes:
+        letter: A or B.
+        sort: what it is.
+        name: for people.
+        sets: its types.
+        root: where its tree begins; None: it has none.
+        profile: kind of server that it is, or was exported from; empty: none.
+        given: as it was named.
+    """
+
+    letter: str
+    sort: Sort
+    name: str
+    sets: Mapping[str, Dataset]
+    root: DN | None = None
+    profile: str = ""
+    given: Given = field(default_factory=Given, repr=False)
+
+    @property
+    def label(self) -> str:
+        """The side in a message."""
+        return f"{self.letter} ({self.name})"
+
+
+def is_export(folder: Path) -> bool:
+    """Whether a folder holds an export, rather than MQIS tables."""
+    return (folder / MANIFEST_NAME).is_file()
+
+
+@contextlib.contextmanager
+def opened(
+    spark: "SparkSession", letter: str, given: Given, types: Collection[str] | None, on: SparkOptions
+) -> Iterator[Side]:
+    """Make files of a side, those of a directory or of MQIS tables for as long as the context lasts.
+
+    Args:
+        spark: the session.
+        letter: A or B.
+        given: the side as it was named.
+        types: those that are needed; None: all.
+        on: where the session runs.
+
+    Raises:
+        ConfigError: there is no such source, or it is not whole.
+        DirectoryError: a directory cannot be read.
+    """
+    if given.folder is None:
+        with _directory(letter, given, types, on) as side:
+            yield side
+    elif is_export(given.folder):
+        yield _of_export(letter, Sort.EXPORT, given, given.folder)
+    else:
+        if not given.folder.is_dir():
+            raise ConfigError(f"{given.folder} is no folder: name an export, MQIS tables or a directory")
+        with mqis_source(spark, given.folder, on) as source:
+            yield Side(letter, Sort.MQIS, given.name or source.name, source.sets, given=given)
+
+
+@contextlib.contextmanager
+def _directory(letter: str, given: Given, types: Collection[str] | None, on: SparkOptions) -> Iterator[Side]:
+    wanted = [name for name in FRAMES if types is None or name in types]
+    with scratch(on, "mqdssm-diff-") as made:
+        folder = made / "export"
+        export(given.urls, wanted, folder, on=on, **given.login)
+        yield _of_export(letter, Sort.DIRECTORY, given, folder)
+
+
+def _of_export(letter: str, sort: Sort, given: Given, folder: Path) -> Side:
+    manifest = Manifest.load(folder)
+    source = export_source(folder)
+    name = given.name or (str(folder) if sort is Sort.EXPORT else manifest.server)
+    root = DN.parse(manifest.naming_context)
+    return Side(letter, sort, name, source.sets, root, manifest.profile, given)

@@ -1,0 +1,307 @@
+"""Rows as the entries that they would become: the object itself, and what it needs beside it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
+from mqdssm.events.making import MadeEntry, Maker, Target
+from mqdssm.events.settings import is_server
+from mqdssm.events.signing import CERTIFICATES, DIGESTS
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
+from mqdssm.model.names import PathName
+from mqdssm.spark.migrate.known import Computer, Known
+from mqdssm.spark.migrate.operations import COMPUTER, CONTAINER, KEYS, OBJECT, SETTINGS
+from mqdssm.spark.migrate.rows import path_name, site_list
+from mqdssm.spark.migrate.target import COMPUTER_CLASS, TargetView
+from mqdssm.tables import places
+from mqdssm.tables.references import REFERENCES, Form
+from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
+from mqdssm.wire.sid import Sid
+
+MANAGER_CLASS: Final = "mSMQConfiguration"
+SITE_CLASS: Final = "site"
+KEY_ATTRIBUTES: Final = (CERTIFICATES, DIGESTS)
+USER_CLASS: Final = "user"
+SITES: Final = "mSMQSites"
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One entry that a row stands for.
+
+    Attributes:
+        made: the entry.
+        level: when it can be made.
+        role: what it is for the row's object.
+        type: of the row's object.
+        guid: that the object has in the source; None for companions.
+        is_there: it is never made, only changed: enterprise, users, computers that have keys.
+        merges: what the target has not yet is written without a conflict.
+        overwrites: what differs is written, whatever the policy: there is one enterprise.
+        later: references that wait.
+        dropped: attribute of the element -> what it refers to that is nowhere.
+    """
+
+    made: MadeEntry
+    level: int
+    role: str
+    type: str
+    guid: UUID | None = None
+    is_there: bool = False
+    merges: bool = False
+    overwrites: bool = False
+    later: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    dropped: Mapping[str, tuple[UUID, ...]] = field(default_factory=dict)
+
+
+class RefusedRow(MappingError):  # noqa: N818  what it is called for people
+    """A row that cannot become an object, for a reason that is not in one of its cells."""
+
+
+class Candidates:
+    """Makes candidates of elements.
+
+    Args:
+        view: of the target.
+        target: what entries are made for.
+        known: what is known of source and target.
+        create_computers: make those that the target lacks.
+        domain: DNS name of the domain that new computers are in.
+        new_sids: of new computers, by lower-case name.
+    """
+
+    def __init__(
+        self, view: TargetView, target: Target, known: Known, *, create_computers: bool, domain: str
+    ) -> None:
+        self._view = view
+        self._target = target
+        self._known = known
+        self._create_computers = create_computers
+        self._domain = domain
+        self._there: dict[tuple[UUID, str], str | None] = {}
+        self._managers: dict[str, bool] = {}
+        self._users: dict[str, list[str]] = {}
+        self._accepted = frozenset(known.machines.values())
+        self.maker = Maker(target, self.dns_of)
+
+    def of(self, element: DirectoryObject) -> list[Candidate]:
+        """The entries of an element, its own first.
+
+        Raises:
+            MqdssmError: it cannot be made; with the reason.
+            ValueError: likewise.
+        """
+        match element:
+            case Enterprise():
+                return [self._enterprise(element)]
+            case Site():
+                return list(self._site(element))
+            case RoutingLink():
+                return [self._link(element)]
+            case QueueManager():
+                return list(self._machine(element))
+            case Queue():
+                return [self._queue(element)]
+            case User():
+                return [self._user(element)]
+        raise RefusedRow(f"{element.element_name} objects are not migrated")
+
+    # -- references
+
+    def dns_of(self, guids: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
+        """Where what is referred to is, or will be; what only the target has is looked for there."""
+        found = {guid: dn for guid in guids if (dn := self._dn_of(guid, ldap_class)) is not None}
+        unknown = [guid for guid in guids if guid not in found and (guid, ldap_class) not in self._there]
+        if unknown:
+            there = self._view.references.dns_of(unknown, ldap_class)
+            self._there.update({(guid, ldap_class): there.get(guid) for guid in unknown})
+        for guid in guids:
+            dn = self._there.get((guid, ldap_class))
+            if dn is not None and guid not in found:
+                found[guid] = dn
+        return found
+
+    def _dn_of(self, guid: UUID, ldap_class: str) -> str | None:
+        if ldap_class == SITE_CLASS:
+            site = self._known.sites.get(guid)
+            return None if site is None else site.dn
+        name = self._known.machines.get(guid)
+        computer = None if name is None else self._known.computers.get(name)
+        return None if computer is None else str(places.queue_manager_of(DN.parse(computer.dn)))
+
+    def learn_managers(self, names: Sequence[str]) -> None:
+        """Look up at once which computers have a queue manager in the target."""
+        unknown = {name for name in names if name not in self._managers and name in self._known.computers}
+        dns = {
+            name: str(places.queue_manager_of(DN.parse(self._known.computers[name].dn)))
+            for name in unknown
+            if self._known.computers[name].exists
+        }
+        found = self._view.by_dn(dns.values(), MANAGER_CLASS, ()) if dns else {}
+        for name in unknown:
+            dn = dns.get(name)
+            self._managers[name] = dn is not None and DN.parse(dn).normalized in found
+
+    # -- elements
+
+    def _enterprise(self, element: Enterprise) -> Candidate:
+        made = self.maker.enterprise(element)
+        return Candidate(
+            made, 1, OBJECT, "enterprise", element.identifier, is_there=True, merges=True, overwrites=True
+        )
+
+    def _site(self, element: Site) -> Iterator[Candidate]:
+        yield Candidate(self.maker.site(element), 1, OBJECT, "site", element.identifier)
+        yield Candidate(self.maker.servers(element.name or ""), 2, CONTAINER, "site")
+
+    def _link(self, element: RoutingLink) -> Candidate:
+        made = self.maker.link(element)
+        return Candidate(
+            made, 3, OBJECT, "routing-link", element.identifier, dropped=_by_attribute_of_element(made)
+        )
+
+    def _computer(self, name: str) -> Computer:
+        found = self._known.computers.get(name.lower())
+        if found is None:
+            raise RefusedRow(
+                f"there is no computer named {name} in the target; --create-computers makes those of the "
+                "table Machine"
+            )
+        if found.problem:
+            raise RefusedRow(found.problem)
+        return found
+
+    def _machine(self, element: QueueManager) -> Iterator[Candidate]:
+        name = element.computer_name or ""
+        if not name:
+            raise RefusedRow("it names no computer")
+        PathName.parse_stored(f"{name}\\q")
+        computer = self._computer(name)
+        dn, sid = DN.parse(computer.dn), None if computer.sid is None else Sid(computer.sid)
+        element, gone = self._with_sites(element)
+        made = self.maker.queue_manager(self._with_sites_there(element), dn, sid)
+        later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(made).items()}
+        dropped = _by_attribute_of_element(made) | gone
+        yield Candidate(made, 2, OBJECT, "queue-manager", element.identifier, later=later, dropped=dropped)
+        keys = self.maker.computer_keys(element)
+        if not computer.exists:
+            account = self.maker.computer(name, self._domain, sid=sid)
+            account.values |= keys
+            yield Candidate(account, 1, COMPUTER, "queue-manager")
+        elif keys:
+            there = MadeEntry("computer", dn, COMPUTER_CLASS, dict(keys))
+            yield Candidate(there, 2, KEYS, "queue-manager", is_there=True, merges=True)
+        if is_server(made.values) and element.identifier is not None:
+            yield from self._settings(element, made)
+
+    def _settings(self, element: QueueManager, made: MadeEntry) -> Iterator[Candidate]:
+        computer = made.dn.parent.name
+        for guid in site_list(element):
+            site = self._known.sites.get(guid)
+            if site is None or element.identifier is None:
+                continue
+            if not site.in_source:
+                yield Candidate(self.maker.servers(site.name), 2, CONTAINER, "queue-manager")
+            yield Candidate(self.maker.server(site.name, computer), 3, CONTAINER, "queue-manager")
+            own = self.maker.settings(made, site.name, element.identifier)
+            later = {} if self._target.keeps_guids else own.postpone(REFERENCES[SETTINGS_CLASS])
+            texts = {name: [str(one) for one in guids] for name, guids in later.items()}
+            yield Candidate(own, 4, SETTINGS, "queue-manager", later=texts)
+
+    def _with_sites(self, element: QueueManager) -> tuple[QueueManager, dict[str, tuple[UUID, ...]]]:
+        """The same without sites that are nowhere, and these.
+
+        Raises:
+            RefusedRow: none of its sites exists.
+        """
+        sites = site_list(element)
+        found = self.dns_of(sites, SITE_CLASS) if sites else {}
+        gone = tuple(guid for guid in sites if guid not in found)
+        if not gone:
+            return element, {}
+        if not found:
+            raise RefusedRow(f"none of its sites exists: {', '.join(map(str, sites))}")
+        kept = tuple(guid for guid in sites if guid in found)
+        return element.model_copy(update={"site_identifier_list": kept}), {"SiteIdentifierList": gone}
+
+    def _with_sites_there(self, element: QueueManager) -> QueueManager:
+        """The same with the GUIDs that its sites have in the target, where all are there."""
+        sites = [self._known.sites.get(guid) for guid in site_list(element)]
+        there = [site.guid for site in sites if site is not None and site.guid is not None]
+        if not sites or len(there) != len(sites):
+            return element
+        return element.model_copy(update={"site_identifier_list": tuple(there)})
+
+    def _postponed(self, made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+        """The references of a queue manager that wait until all of their targets are there."""
+        waiting = []
+        for name, reference in REFERENCES[MANAGER_CLASS].items():
+            if reference.form is Form.GUID and self._target.keeps_guids:
+                continue
+            guids = made.refers.get(name, ())
+            if reference.form is Form.GUID:
+                if not all(
+                    (site := self._known.sites.get(guid)) is None or site.guid is not None for guid in guids
+                ):
+                    waiting.append(name)
+            elif not self._all_there(guids):
+                waiting.append(name)
+        return made.postpone(waiting)
+
+    def _all_there(self, guids: Sequence[UUID]) -> bool:
+        names = [name for guid in guids if (name := self._known.machines.get(guid)) is not None]
+        self.learn_managers(names)
+        return all(self._managers.get(name, False) for name in names)
+
+    def _queue(self, element: Queue) -> Candidate:
+        path = PathName.parse_stored(path_name(element.pathname or ""))
+        name = path.computer.lower()
+        accepted = name in self._accepted
+        computer = self._known.computers.get(name)
+        if not accepted and (computer is None or not self._has_manager(name)):
+            raise RefusedRow(
+                f"there is no queue manager {path.computer}, neither in an accepted row of Machine nor in "
+                "the target"
+            )
+        computer = self._computer(path.computer)
+        sid = None if computer.sid is None else Sid(computer.sid)
+        made = self.maker.queue(element, DN.parse(computer.dn), sid)
+        return Candidate(made, 3, OBJECT, "queue", element.identifier)
+
+    def _has_manager(self, name: str) -> bool:
+        self.learn_managers([name])
+        return self._managers.get(name, False)
+
+    def _user(self, element: User) -> Candidate:
+        sid = element.security_identifier
+        if not sid:
+            raise RefusedRow("it has no SID, by which users are found")
+        found = self._users.get(sid, [])
+        if not found:
+            raise ObjectNotFound(
+                f"the target has no user with the SID {sid}: name its new one with --sid-map"
+            )
+        if len(found) > 1:
+            raise RefusedRow(f"{len(found)} users have the SID {sid}")
+        made = MadeEntry("user", DN.parse(found[0]), USER_CLASS, self.maker.user_values(element))
+        return Candidate(made, 1, OBJECT, "user", element.identifier, is_there=True, merges=True)
+
+    def learn_users(self, sids: Sequence[str]) -> None:
+        """Look up at once the users of some SIDs."""
+        found = self._view.by_sid(sids, USER_CLASS, ())
+        self._users = {sid: [entry.dn for entry in entries] for sid, entries in found.items()}
+
+
+def _by_attribute_of_element(made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    references = REFERENCES.get(made.ldap_class, {})
+    return {references[name].adm: guids for name, guids in made.missing.items() if name in references}
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says about a row, in one line."""
+    text = error.message if isinstance(error, ObjectNotFound) else str(error)
+    return " ".join(text.split()) if isinstance(error, MqdssmError | ValueError) else type(error).__name__

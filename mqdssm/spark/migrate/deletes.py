@@ -1,0 +1,115 @@
+"""What the target has and the source has not: planned for deletion only where that was allowed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.model.dn import DN
+from mqdssm.model.names import PathName
+from mqdssm.spark.migrate.operations import DELETE, OBJECT, SETTINGS, Operation
+from mqdssm.spark.migrate.outcome import Done, OutcomeWriter
+from mqdssm.spark.migrate.staging import keys_in, staged_parts
+from mqdssm.tables import TABLES, compute, places
+from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, MqisTable
+from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+FILE_NUMBER: Final = 2**20 - 1
+"""Number of the file of deletions: no staged file has it."""
+_DESCRIPTOR: Final = ("nTSecurityDescriptor",)
+CHILDREN: Final = 5
+PARENTS: Final = 6
+
+
+def plan_deletes(session: "Session", folder: Path, allowed: int) -> tuple[str | None, list[Done]]:
+    """Plan to delete queues, links and queue managers that the source does not have.
+
+    Sites, users, computers and the enterprise are never deleted: they belong to others as well. Of a table
+    that the source has not, or that is empty, nothing is deleted.
+
+    Args:
+        session: to the target.
+        folder: of the plan.
+        allowed: how many; 0: none is looked for.
+
+    Returns:
+        Why the plan cannot be applied, and what was written.
+    """
+    if not allowed:
+        return None, []
+    count = 0
+    done: list[Done] = []
+    for table in (QUEUE, ROUTING_LINK, MACHINE):
+        writer = OutcomeWriter(folder, table.name, FILE_NUMBER - len(done))
+        for level, operation in _superfluous(session, folder, table):
+            writer.operation(level, operation)
+            count += operation.role == OBJECT
+        done.append(writer.close())
+    if count > allowed:
+        return f"{count} objects would be deleted, {allowed} are allowed (--allow-deletes)", done
+    return None, done
+
+
+def _superfluous(session: "Session", folder: Path, table: MqisTable) -> Iterator[tuple[int, Operation]]:
+    if table.element is None or not any(part.rows for part in staged_parts(folder, table)):
+        return
+    keys = keys_in(folder, [table], ["guid", "name"])
+    guids = {UUID(bytes_le=raw) for raw in keys.column("guid").to_pylist() if raw is not None}
+    names = {name for name in keys.column("name").to_pylist() if name is not None}
+    ldap_class = TABLES[table.element].ldap_class
+    settings = list(_all(session, SETTINGS_CLASS)) if table is MACHINE else []
+    for entry in _all(session, ldap_class):
+        own = _guids(session, entry)
+        if own & guids or _name(table, entry) in names:
+            continue
+        level = PARENTS if table is MACHINE else CHILDREN
+        yield level, _deletion(table, entry, ldap_class, OBJECT)
+        if table is MACHINE:
+            computer = DN.parse(entry.dn).parent.name
+            for one in settings:
+                if DN.parse(one.dn).parent.name.lower() == computer.lower():
+                    yield CHILDREN, _deletion(table, one, SETTINGS_CLASS, SETTINGS)
+
+
+def _all(session: "Session", ldap_class: str) -> Iterator[Entry]:
+    of_class = session.profile.class_filter(ldap_class)
+    for base in session.naming.bases_for(
+        configuration=places.is_in_configuration(ldap_class) or ldap_class == SETTINGS_CLASS
+    ):
+        yield from session.find(base, of_class, ["*", *_DESCRIPTOR])
+
+
+def _guids(session: "Session", entry: Entry) -> set[UUID]:
+    original = session.profile.original_guid
+    raws = [entry.first("objectGUID"), None if original is None else entry.first(original)]
+    return {UUID(bytes_le=raw) for raw in raws if raw is not None and len(raw) == 16}
+
+
+def _name(table: MqisTable, entry: Entry) -> str | None:
+    """What `rows.key_of` calls the same object."""
+    if table is MACHINE:
+        return compute.computer_name(entry.dn).lower()
+    if table is QUEUE:
+        extension = entry.first("mSMQQueueNameExt")
+        text = None if extension is None else extension.decode(errors="replace")
+        place = compute.queue_place(entry.dn)
+        return PathName.parse_stored(compute.pathname(place.computer, place.cn, text)).key
+    return None
+
+
+def _deletion(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> Operation:
+    raw = entry.first("objectGUID")
+    return Operation(
+        type=MQIS_TABLES[table.name].type_name or "",
+        role=role,
+        guid=None if raw is None or len(raw) != 16 else UUID(bytes_le=raw),
+        dn=entry.dn,
+        action=DELETE,
+        ldap_class=ldap_class,
+        before={name: tuple(values) for name, values in entry.attributes.items()},
+        table=table.name,
+    )

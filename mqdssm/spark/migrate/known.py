@@ -1,0 +1,154 @@
+"""What all workers have to know before they decide: made once of the source's keys and the target."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mqdssm.spark.migrate.sids import SidMap
+from mqdssm.spark.migrate.staging import keys_in
+from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, SITE
+
+NAMED_MAX: Final = 5
+"""Rows that the reason of a duplicate names."""
+
+NAMES: Final = {"User": "SID", "RoutingLink": "sites", "Enterprise": "place", "Queue": "path name"}
+"""What no two rows of a table may share, where that is no name."""
+
+RowId = tuple[str, int]
+"""Table and number of a row."""
+
+
+class Computer(NamedTuple):
+    """A computer that queues and queue managers belong to.
+
+    Attributes:
+        name: as it is written.
+        dn: where it is, or will be.
+        sid: its SID, as text.
+        exists: the target has it.
+        problem: why nothing can be below it.
+    """
+
+    name: str
+    dn: str
+    sid: str | None
+    exists: bool
+    problem: str | None = None
+
+
+class KnownSite(NamedTuple):
+    """A site that objects refer to.
+
+    Attributes:
+        name: of the site.
+        dn: where it is, or will be.
+        guid: its GUID in the target; None: it is not there yet.
+        in_source: the source has it.
+    """
+
+    name: str
+    dn: str
+    guid: UUID | None
+    in_source: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What workers know.
+
+    Attributes:
+        sites: GUID in the source -> site; of sites that only the target has: GUID there.
+        machines: GUID in the source -> lower-case name of the computer; those that are refused are not in it.
+        computers: by lower-case name.
+        gates: GUID of a site -> its gates.
+        duplicates: row -> why it is refused.
+        empty: classes that the target has no object of.
+        sids: the map of SIDs, its names resolved.
+    """
+
+    sites: Mapping[UUID, KnownSite] = field(default_factory=dict)
+    machines: Mapping[UUID, str] = field(default_factory=dict)
+    computers: Mapping[str, Computer] = field(default_factory=dict)
+    gates: Mapping[UUID, tuple[UUID, ...]] = field(default_factory=dict)
+    duplicates: Mapping[RowId, str] = field(default_factory=dict)
+    empty: frozenset[str] = frozenset()
+    sids: SidMap = field(default_factory=SidMap)
+
+    def without_machines(self, guids: Iterable[UUID]) -> "Known":
+        """The same, without queue managers that were refused."""
+        gone = frozenset(guids)
+        return replace(
+            self, machines={guid: name for guid, name in self.machines.items() if guid not in gone}
+        )
+
+
+def duplicates_in(folder: Path) -> dict[RowId, str]:
+    """The rows that share a GUID, or a name within their table, with others: none of them is chosen.
+
+    Args:
+        folder: of the plan, with the staged source.
+    """
+    tables = [table for table in MQIS_TABLES.values() if table.element is not None]
+    keys = keys_in(folder, tables, ["guid", "name"])
+    found: dict[RowId, str] = {}
+    for by in (["guid"], ["name", "table"]):
+        for rows in _groups(keys, by):
+            words = "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name")
+            for row in rows:
+                others = [f"{table} row {number}" for table, number in rows if (table, number) != row]
+                more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+                said = f"the same {words} as {', '.join(others[:NAMED_MAX])}{more}"
+                found[row] = f"{found[row]}; {said}" if row in found else said
+    return found
+
+
+def _groups(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:
+    """The rows of each key that several have."""
+    some = keys.select([*by, "table", "number"] if "table" not in by else [*by, "number"])
+    some = some.filter(pc.is_valid(some.column(by[0])))
+    counted = some.group_by(by).aggregate([([], "count_all")])
+    several = counted.filter(pc.greater(counted.column("count_all"), 1)).select(by)
+    if not several.num_rows:
+        return
+    groups: dict[tuple[object, ...], list[RowId]] = {}
+    for row in some.join(several, by, join_type="inner").to_pylist():
+        groups.setdefault(tuple(row[name] for name in by), []).append((row["table"], row["number"]))
+    for rows in groups.values():
+        yield sorted(rows)
+
+
+def machines_in(folder: Path) -> dict[UUID, str]:
+    """GUID -> name of the computer, as it is written, of all rows of Machine that have both."""
+    keys = keys_in(folder, [MACHINE], ["guid", "computer"]).to_pylist()
+    return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
+
+
+def sites_in(folder: Path) -> dict[UUID, str]:
+    """GUID -> name of all rows of Site that have both."""
+    keys = keys_in(folder, [SITE], ["guid", "computer"]).to_pylist()
+    return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
+
+
+def gates_in(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
+    """GUID -> gates of all rows of Site."""
+    keys = keys_in(folder, [SITE], ["guid", "gates"]).to_pylist()
+    return {
+        UUID(bytes_le=row["guid"]): tuple(UUID(bytes_le=gate) for gate in row["gates"] or ())
+        for row in keys
+        if row["guid"]
+    }
+
+
+def computers_named(folder: Path) -> dict[str, str]:
+    """Lower-case name -> name, as it is written first, of every computer that machines and queues name."""
+    found: dict[str, str] = {}
+    for table in (MACHINE, MQIS_TABLES["Queue"]):
+        for name in pc.unique(keys_in(folder, [table], ["computer"]).column("computer")).to_pylist():
+            if name:
+                found.setdefault(name.lower(), name)
+    return found

@@ -1,0 +1,314 @@
+"""Planning a migration: what would happen to every row, found out and written down; nothing is changed."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, Unpack
+
+from mqdssm.errors import ConfigError
+from mqdssm.spark.access import LogIn, access_to
+from mqdssm.spark.cluster import HERE, SparkOptions, probe
+from mqdssm.spark.manifest import sha256
+from mqdssm.spark.migrate import jobs
+from mqdssm.spark.migrate.deciding import Decider, Wanted
+from mqdssm.spark.migrate.deletes import plan_deletes
+from mqdssm.spark.migrate.gathering import all_sites, gather, resolved
+from mqdssm.spark.migrate.known import Known
+from mqdssm.spark.migrate.outcome import WORK_NAME, put_together
+from mqdssm.spark.migrate.plan_file import (
+    PLAN_NAME,
+    SIDS_NAME,
+    SOURCE_NAME,
+    MigrationPlan,
+    PlanOptions,
+    Policy,
+    Target,
+)
+from mqdssm.spark.migrate.sids import SidMap, load_sid_map
+from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
+from mqdssm.spark.migrate.summary import Summary, write_sids
+from mqdssm.spark.migrate.target import domain_sid, sids_there
+from mqdssm.spark.session import check_spark, spark_session
+from mqdssm.spark.sources.folder import find_files, source_table
+from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, spark_settings
+from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
+from mqdssm.tables.mqis import MQIS_TABLES, SITE
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+    from mqdssm.spark.mqis_files import TableFiles
+
+WITNESS_NAME: Final = "witness"
+"""A file by which the machines of a cluster see whether they share the folder."""
+DATABASE_NAME: Final = "database"
+"""Folder of a copy of a database's tables, while they are being read."""
+FIRST_TABLES: Final = ("Enterprise", "Machine", "User")
+LAST_TABLES: Final = ("RoutingLink", "Queue", "ConnectedNetwork", "Deleted")
+"""What depends on which machines were accepted, or can as well wait."""
+_PRIVATE: Final = 0o700
+
+Watch = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a plan is asked for.
+
+    Attributes:
+        source: a folder, or the JDBC URL of a database.
+        on_conflict: what to do with objects that are there and differ.
+        allow_deletes: how many objects that the source does not have may be deleted; 0: none is.
+        create_computers: make the computers of machines that the target lacks.
+        sid_map: file of old and new SIDs.
+        mapping: file with names of tables and columns.
+    """
+
+    source: str
+    on_conflict: Policy = "fail"
+    allow_deletes: int = 0
+    create_computers: bool = False
+    sid_map: Path | None = None
+    mapping: Path | None = None
+
+    @property
+    def shown_source(self) -> str:
+        """The source as the plan names it."""
+        return shown_url(self.source) if is_jdbc(self.source) else str(Path(self.source).resolve())
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that was looked at: nothing of it has been read.
+
+    Attributes:
+        asked: what for.
+        mapping: how it holds tables.
+        files: of a folder; None for a database.
+    """
+
+    asked: Asked
+    mapping: SourceMapping
+    files: "dict[str, TableFiles] | None"
+
+    @classmethod
+    def of(cls, asked: Asked) -> Self:
+        """Look at it.
+
+        Raises:
+            ConfigError: there is no such source, or its mapping cannot be used.
+        """
+        mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
+        if is_jdbc(asked.source):
+            refuse_secret(asked.source)
+            return cls(asked, mapping, None)
+        return cls(asked, mapping, find_files(Path(asked.source), mapping))
+
+    def stage(self, runner: jobs.Runner, folder: Path) -> None:
+        """Read it into the folder of the plan."""
+        begin(folder)
+        copy = folder / WORK_NAME / DATABASE_NAME
+        files = self.files
+        if files is None:
+            files = runner.copy(self.asked.source, self.mapping, copy)
+        tables = [source_table(one, self.mapping) for one in files.values()]
+        for table in tables:
+            (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
+        runner.stage(
+            jobs.StageTask(folder, tuple(file for table in tables for file in table.files), self.mapping)
+        )
+        shutil.rmtree(copy, ignore_errors=True)
+
+
+def plan_migration(
+    asked: Asked,
+    urls: str | Sequence[str],
+    to: Path,
+    *,
+    on: SparkOptions = HERE,
+    watch: Watch = lambda _: None,
+    **login: Unpack[LogIn],
+) -> MigrationPlan:
+    """Plan a migration; nothing but the folder of the plan is changed.
+
+    Args:
+        asked: what for.
+        urls: LDAP servers, tried in turn.
+        to: a new or empty folder.
+        on: where Spark runs.
+        watch: is told what is being done.
+        **login: see `LogIn`.
+
+    Returns:
+        The plan, as it was written.
+
+    Raises:
+        ConfigError: something that was given cannot be used; with what, and what is expected.
+        DirectoryError: the target cannot be asked.
+        SparkFailed: Spark itself failed.
+    """
+    source = Source.of(asked)
+    sids = SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map)
+    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
+    check_spark()
+    with access_to(urls, login, on) as access, access.connect() as directory:
+        session = directory.session
+        session.check_msmq()
+        sids = resolved(session, sids)
+        folder = prepared(to)
+        at = access.at(session.server_url or access.urls[0])
+        with spark_session("mqdssm plan", brief=True, conf=conf, on=on) as spark:
+            probe(spark, on, [folder / WORK_NAME / WITNESS_NAME])
+            runner = jobs.SparkRunner(spark, at.for_executors(on))
+            return Planning(source, folder, session, runner, watch).run(sids)
+
+
+class Planning:
+    """One planning.
+
+    Args:
+        source: what is to be migrated.
+        folder: of the plan, prepared.
+        session: to the target.
+        runner: does the work.
+        watch: is told what is being done.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        folder: Path,
+        session: "Session",
+        runner: jobs.Runner,
+        watch: Watch = lambda _: None,
+    ) -> None:
+        self._source = source
+        self._asked = source.asked
+        self._folder = folder
+        self._session = session
+        self._runner = runner
+        self._watch = watch
+        self._summary = Summary()
+        self._numbers: dict[Path, int] = {}
+        parts = [value for rdn in session.naming.root.rdns for name, value in rdn if name.upper() == "DC"]
+        self._wanted = Wanted(
+            folder, self._asked.on_conflict, self._asked.create_computers, ".".join(parts).lower()
+        )
+
+    def run(self, sids: SidMap) -> MigrationPlan:
+        """Read the source, decide about everything, and write the plan.
+
+        Args:
+            sids: the map of SIDs, resolved.
+
+        Raises:
+            MqdssmError: as `plan_migration`.
+        """
+        with _told(self._folder):
+            self._watch("reading the source")
+            self._source.stage(self._runner, self._folder)
+            self._watch("looking at the target")
+            create = self._asked.create_computers
+            known = gather(self._session, self._folder, sids, create_computers=create)
+            self._watch("comparing")
+            known = self._sites(known)
+            self._decide(FIRST_TABLES, known)
+            self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
+            put_together(self._folder)
+            plan = self._plan(sids)
+            shutil.rmtree(self._folder / WORK_NAME, ignore_errors=True)
+            plan.write(self._folder)
+        return plan
+
+    def _sites(self, known: Known) -> Known:
+        """Decide about the sites, few as they are, here: everything refers to them."""
+        decider = Decider(self._session, known, self._wanted)
+        parts = staged_parts(self._folder, SITE)
+        self._summary.add([decider.decide(part, self._number(part)) for part in parts])
+        return replace(known, sites=all_sites(self._session, self._folder, self._summary.refused))
+
+    def _decide(self, names: Sequence[str], known: Known) -> None:
+        parts = [part for name in names for part in staged_parts(self._folder, MQIS_TABLES[name])]
+        numbered = [(self._number(part), part) for part in parts]
+        self._summary.add(self._runner.decide(known, self._wanted, numbered))
+
+    def _number(self, part: StagedPart) -> int:
+        """The number of a staged file among all."""
+        return self._numbers.setdefault(part.path, len(self._numbers))
+
+    def _plan(self, sids: SidMap) -> MigrationPlan:
+        asked, summary, session = self._asked, self._summary, self._session
+        refused, deletes = plan_deletes(session, self._folder, asked.allow_deletes)
+        summary.add(deletes)
+        if summary.stopped:
+            refused = f"{summary.stopped} objects exist and differ: use --on-conflict skip or update"
+        return MigrationPlan(
+            made=datetime.now(UTC).replace(microsecond=0),
+            source=asked.shown_source,
+            target=Target(
+                urls=(session.server_url or "",),
+                profile=session.profile.name,
+                root=str(session.naming.root),
+                configuration=str(session.naming.configuration),
+                keeps_guids=session.keeps_guids,
+            ),
+            options=PlanOptions(
+                on_conflict=asked.on_conflict,
+                allow_deletes=asked.allow_deletes,
+                create_computers=asked.create_computers,
+                sid_map=sids.sha256 or None,
+                mapping=None if asked.mapping is None else sha256(asked.mapping),
+            ),
+            tables=summary.tables(self._folder),
+            operations=summary.operations,
+            deletes={one.table: sum(one.operations.values()) for one in deletes if one.operations},
+            levels=summary.levels,
+            equal=summary.equal,
+            notes=tuple(self._notes()),
+            refused=refused,
+        )
+
+    def _notes(self) -> Iterator[str]:
+        made = self._summary.operations.get("computer add", 0)
+        if made and self._session.profile.makes_guid and domain_sid(self._session) is None:
+            yield f"{made} computers are made without objectSid: the root of the directory has none"
+        unmapped = self._summary.unmapped
+        there = sids_there(self._session, sorted({sid for sid, _ in unmapped}))
+        count = write_sids(self._folder, unmapped, there)
+        if count:
+            yield f"{count} SIDs are neither mapped nor known to the target: {SIDS_NAME} lists them"
+
+
+def prepared(to: Path) -> Path:
+    """The folder of the plan, made; one of a planning that broke off is begun anew.
+
+    Raises:
+        ConfigError: it holds something else.
+    """
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        names = {path.name for path in to.iterdir()}
+        if PLAN_NAME in names:
+            raise ConfigError(f"{to} holds a plan already: name another folder")
+        if names and WORK_NAME not in names:
+            raise ConfigError(f"{to} is not empty: a plan needs a folder of its own")
+        for name in names:
+            path = to / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (to / WORK_NAME).mkdir()
+        (to / WORK_NAME / WITNESS_NAME).touch()
+        to.chmod(_PRIVATE)
+    except OSError as error:
+        raise ConfigError(f"{to} cannot be used: {error.strerror}") from error
+    return to.resolve()
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Errors of the disk in our own words."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"the plan in {folder} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,54 @@
+"""Parquet files sorted anew: here if they fit into memory, else by Spark, which can spill to disk."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE_BYTES_MAX: Final = 128 * 1024 * 1024
+"""Octets, not compressed, that are sorted in this process."""
+
+
+def sorted_files(
+    spark: "SparkSession",
+    paths: Sequence[Path],
+    schema: pa.Schema,
+    order: Sequence[str],
+    target: Path,
+    *,
+    bytes_max: int | None = None,
+) -> tuple[Path, ...]:
+    """Sort rows by columns of text, NULL first.
+
+    Args:
+        spark: the session.
+        paths: files of rows.
+        schema: of the files.
+        order: columns to sort by.
+        target: an empty folder for the result.
+        bytes_max: octets that are sorted here; None: `HERE_BYTES_MAX`.
+
+    Returns:
+        Files that hold all rows, one behind the other.
+    """
+    metadata = [pq.read_metadata(path) for path in paths]
+    size = sum(one.row_group(i).total_byte_size for one in metadata for i in range(one.num_row_groups))
+    if size <= (HERE_BYTES_MAX if bytes_max is None else bytes_max):
+        found = target / "part-00000.parquet"
+        table = pa.concat_tables(
+            [schema.empty_table(), *(pq.read_table(path, schema=schema) for path in paths)]
+        )
+        # an empty text is as good as NULL: where that stands is asked for differently in versions of pyarrow
+        keys = pa.table({name: pc.fill_null(table[name], "") for name in order})
+        places = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in order])
+        pq.write_table(table.take(places), found)
+        return (found,)
+    rows = spark.read.parquet(*(path.as_uri() for path in paths))
+    rows.orderBy(*order).write.mode("append").option("compression", "none").parquet(target.as_uri())
+    return tuple(sorted(target.glob("part-*.parquet")))

@@ -1,0 +1,80 @@
+"""Values of files and databases as cells in text form (`mqdssm.tables.mqis`): nothing is judged here.
+
+What has no text form stays as near to it as can be: the step that judges cells refuses it by its name.
+"""
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.tables.mqis import BLOBS, GUIDS, MqisColumn, Variant
+
+GUID_BYTES: Final = 16
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+CellMaker = Callable[[Any], str | None]
+
+
+def cell_maker(column: MqisColumn, *, code_page: str = "utf-8", guid_bytes: str = "windows") -> CellMaker:
+    """How values of a column become cells.
+
+    Args:
+        column: which one.
+        code_page: of text that comes as bytes.
+        guid_bytes: order of GUIDs that come as bytes: ``windows`` or ``text``.
+
+    Returns:
+        A function that raises UnicodeDecodeError for bytes that the code page does not know.
+    """
+
+    def of_bytes(data: bytes) -> str:
+        if column.variant in BLOBS:
+            return b64encode(data).decode("ascii")
+        if column.variant in GUIDS and len(data) == GUID_BYTES:
+            return str(UUID(bytes_le=data) if guid_bytes == "windows" else UUID(bytes=data))
+        if column.variant in GUIDS:
+            return data.hex()
+        return data.decode(code_page, "strict")
+
+    def cell(value: Any) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, bytes):
+            return of_bytes(value)
+        if isinstance(value, list | tuple):
+            return json.dumps([cell(one) for one in value], ensure_ascii=False)
+        return _scalar(value)
+
+    return cell
+
+
+def text_maker(column: MqisColumn) -> CellMaker:
+    """How values of JSON become cells: lists and numbers as text."""
+    whole = column.variant in {Variant.CLSIDS, Variant.LPWSTRS}
+
+    def cell(value: Any) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, list | dict):
+            return json.dumps(value, ensure_ascii=False)
+        return json.dumps([value]) if whole else _scalar(value)
+
+    return cell
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, datetime):
+        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        return str(int((aware - _EPOCH).total_seconds() // 1))
+    if isinstance(value, date):
+        return str(int((datetime(value.year, value.month, value.day, tzinfo=UTC) - _EPOCH).total_seconds()))
+    if isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,250 @@
+"""The mapping file: how a source calls the tables and columns of MQIS, and how it holds values (TOML)."""
+
+import codecs
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from mqdssm.errors import ConfigError
+from mqdssm.tables.mqis import GUIDS, MQIS_TABLES, MqisTable, Variant
+
+FETCH_ROWS: Final = 5_000
+"""Rows fetched at a time: with 0, their default, some drivers hold a whole table in memory."""
+MAPPING_BYTES_MAX: Final = 1_048_576
+_SECRET: Final = re.compile(r"password|pwd|passwd|secret|://[^/@?;]*:[^/@?;]*@", re.IGNORECASE)
+_CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
+_TEXTS: Final = frozenset({Variant.LPWSTR, Variant.LPWSTRS})
+
+
+class ColumnMapping(BaseModel):
+    """How a source holds one column.
+
+    Attributes:
+        column: what the source calls it.
+        code_page: of texts that the source holds as bytes, a name that Python knows, as ``cp1252``.
+        guid_bytes: the order of GUIDs that it holds as 16 bytes: that of Windows, or that of their text.
+    """
+
+    model_config = _CONFIG
+
+    column: str = Field(min_length=1)
+    code_page: str | None = None
+    guid_bytes: Literal["windows", "text"] = "windows"
+
+    @field_validator("code_page")
+    @classmethod
+    def _known(cls, name: str | None) -> str | None:
+        return None if name is None else _codec(name)
+
+
+class TableMapping(BaseModel):
+    """How a source holds one table.
+
+    Attributes:
+        table: what the source calls it: a table or view, or a file or folder without its ending.
+        columns: PROPID -> column; those that are not named are called as their PROPID.
+        partition_column: a column of numbers by which a database's table is read in several parts at a time.
+        partitions: how many parts these are.
+        bounds: least and greatest number of that column; they only shape the parts, nothing is cut off.
+    """
+
+    model_config = _CONFIG
+
+    table: str | None = None
+    columns: Mapping[str, ColumnMapping] = {}
+    partition_column: str | None = None
+    partitions: int = Field(default=2, ge=1, le=64)
+    bounds: tuple[int, int] | None = None
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _short_form(cls, columns: Any) -> Any:
+        if not isinstance(columns, dict):
+            return columns
+        return {
+            name.upper(): {"column": one} if isinstance(one, str) else one for name, one in columns.items()
+        }
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if (self.partition_column is None) != (self.bounds is None):
+            raise ValueError("partition_column needs bounds = [least, greatest], and these need it")
+        return self
+
+
+class JdbcMapping(BaseModel):
+    """How to reach a database. Holds no secret: of a password only where it is.
+
+    Attributes:
+        driver: class of the JDBC driver; else what the URL suggests.
+        jars: its files.
+        user: who logs in.
+        password_file: file that holds the password and nothing else.
+        password_env: environment variable that holds it.
+        fetch_rows: rows fetched at a time.
+        properties: further options of the driver.
+    """
+
+    model_config = _CONFIG
+
+    driver: str | None = None
+    jars: tuple[Path, ...] = ()
+    user: str | None = None
+    password_file: Path | None = None
+    password_env: str | None = None
+    fetch_rows: int = Field(default=FETCH_ROWS, ge=1, le=1_000_000)
+    properties: Mapping[str, str] = {}
+
+    @model_validator(mode="after")
+    def _no_secret(self) -> Self:
+        if self.password_file is not None and self.password_env is not None:
+            raise ValueError("password_file and password_env exclude each other")
+        for name in self.properties:
+            if _SECRET.search(name):
+                raise ValueError(f"properties may not hold {name}: use password_file or password_env")
+        return self
+
+    def password(self) -> str | None:
+        """The password, read now and not kept; None where none is needed.
+
+        Raises:
+            ConfigError: it is not where it is said to be.
+        """
+        if self.password_env is not None:
+            found = os.environ.get(self.password_env)
+            if found is None:
+                raise ConfigError(f"the environment variable {self.password_env} is not set")
+            return found
+        if self.password_file is None:
+            return None
+        try:
+            return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"the password file {self.password_file} cannot be read: {error}") from None
+
+
+class SourceMapping(BaseModel):
+    """A whole mapping file.
+
+    Attributes:
+        encoding: of CSV and JSON Lines files.
+        jdbc: how to reach a database.
+        tables: name of MQIS -> how the source holds it.
+    """
+
+    model_config = _CONFIG
+
+    encoding: str = "utf-8"
+    jdbc: JdbcMapping = JdbcMapping()
+    tables: Mapping[str, TableMapping] = {}
+
+    @field_validator("encoding")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        found = _codec(name)
+        if found.startswith(("utf-16", "utf-32", "utf-7")):
+            raise ValueError(f"files in {found} have to be converted to UTF-8 first")
+        return found
+
+    @model_validator(mode="after")
+    def _of_mqis(self) -> Self:
+        for name, mapped in self.tables.items():
+            table = MQIS_TABLES.get(name)
+            if table is None:
+                raise ValueError(f"there is no table {name}{_close(name, MQIS_TABLES)}")
+            _check_columns(table, mapped)
+        return self
+
+    def table(self, table: MqisTable) -> TableMapping:
+        """How the source holds a table."""
+        return self.tables.get(table.name, TableMapping())
+
+    def name_of(self, table: MqisTable) -> str:
+        """What the source calls a table."""
+        return self.table(table).table or table.name
+
+    def relative_to(self, folder: Path) -> Self:
+        """The same, its paths seen from a folder."""
+        moved = self.jdbc.model_copy(
+            update={
+                "jars": tuple(folder / jar for jar in self.jdbc.jars),
+                "password_file": None
+                if self.jdbc.password_file is None
+                else folder / self.jdbc.password_file,
+            }
+        )
+        return self.model_copy(update={"jdbc": moved})
+
+
+def load_mapping(path: Path) -> SourceMapping:
+    """Read a mapping file; its relative paths are seen from its folder.
+
+    Raises:
+        ConfigError: it cannot be read or used; naming what is wrong and where.
+    """
+    try:
+        data = path.read_bytes()
+        if len(data) > MAPPING_BYTES_MAX:
+            raise ConfigError(f"{path} is no mapping: it has {len(data)} bytes")
+        return SourceMapping.model_validate(tomllib.loads(data.decode("utf-8"))).relative_to(
+            path.resolve().parent
+        )
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        said = "; ".join(_said(one) for one in error.errors(include_url=False, include_input=False))
+        raise ConfigError(f"{path} cannot be used: {said}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no TOML: {error}") from error
+
+
+def refuse_secret(url: str) -> None:
+    """Refuse a JDBC URL that holds a password: it would be seen in the list of processes, plans and logs.
+
+    Raises:
+        ConfigError: it does.
+    """
+    if _SECRET.search(url):
+        raise ConfigError(
+            "the JDBC URL may not hold a password: name its file as password_file, or its environment "
+            "variable as password_env, in [jdbc] of the --mapping file"
+        )
+
+
+def _said(error: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, error["loc"]))
+    words = str(error["msg"]).removeprefix("Value error, ")
+    return f"{place}: {words}" if place else words
+
+
+def _check_columns(table: MqisTable, mapped: TableMapping) -> None:
+    names = {column.name: column for column in table.columns}
+    for name, one in mapped.columns.items():
+        column = names.get(name)
+        if column is None:
+            raise ValueError(f"table {table.name} has no column {name}{_close(name, names)}")
+        if one.code_page is not None and column.variant not in _TEXTS:
+            raise ValueError(f"{name} is no text: it has no code page")
+        if one.guid_bytes != "windows" and column.variant not in GUIDS:
+            raise ValueError(f"{name} is no GUID: guid_bytes says nothing about it")
+
+
+def _close(name: str, names: Mapping[str, Any]) -> str:
+    close = get_close_matches(name, names, 1)
+    return f": did you mean {close[0]}?" if close else f": there are {', '.join(names)}"
+
+
+def _codec(name: str) -> str:
+    try:
+        info = codecs.lookup(name)
+    except LookupError:
+        raise ValueError(f"there is no code page {name!r}: write for instance cp1252 or cp932") from None
+    if not getattr(info, "_is_text_encoding", True):
+        raise ValueError(f"{name!r} is no code page of text")
+    return info.name

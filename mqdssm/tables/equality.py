@@ -1,0 +1,209 @@
+"""When two LDAP values are one: by each attribute's matching rule, not by their octets (decision M81).
+
+Servers respell what they are given: names in other letters, descriptors with what is inherited behind,
+integers unsigned or signed. Values of attributes that the schema does not know are compared as octets.
+"""
+
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from mqdssm.errors import DecodeError, MappingError
+from mqdssm.model.dn import folded, normalize
+from mqdssm.tables import TABLES
+from mqdssm.tables import adsyntax as ad
+from mqdssm.tables.schema import ATTRIBUTES
+from mqdssm.tables.syntax import TIME, UINT32_MAX
+from mqdssm.wire.acl import Ace, AceType, Acl
+from mqdssm.wire.control import Control
+from mqdssm.wire.dtyp import SecurityDescriptor
+
+Values: TypeAlias = Mapping[str, Collection[bytes]]
+"""LDAP attribute, in any case -> its values."""
+KEYS_REMEMBERED: Final = 4096  # of descriptors: thousands of queues share a few
+
+_INTEGER: Final = re.compile(rb"-?[0-9]{1,20}")
+_DENIES: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT})
+
+
+def key_of(attribute: str, raw: bytes) -> Hashable:
+    """What of a value counts: equal for two values of an attribute exactly if these are one ([RFC4517] 4.2).
+
+    Args:
+        attribute: its LDAP name, in any case.
+        raw: the value; one that breaks its syntax is compared as octets.
+    """
+    known = ATTRIBUTES.get(attribute.lower())
+    key = None if known is None else _KEYS.get(known.syntax)
+    if key is None:
+        return raw
+    try:
+        return key(raw)
+    except (ValueError, MappingError, DecodeError):
+        return raw
+
+
+def keys_of(attribute: str, values: Iterable[bytes]) -> frozenset[Hashable]:
+    """The same of all values of an attribute: LDAP keeps sets, without order."""
+    return frozenset([key_of(attribute, raw) for raw in values])
+
+
+def equal(attribute: str, one: Collection[bytes], other: Collection[bytes]) -> bool:
+    """Whether two lists of values of an attribute are the same set, by its matching rule."""
+    if len(one) == len(other) == 1:  # nearly always, and nearly always the same octets
+        (a,), (b,) = one, other
+        return a == b or key_of(attribute, a) == key_of(attribute, b)
+    return keys_of(attribute, one) == keys_of(attribute, other)
+
+
+def holds(attribute: str, wanted: Collection[bytes], found: Collection[bytes]) -> bool:
+    """Whether an object holds what it was given: as `equal`, but a server may complete a descriptor.
+
+    Active Directory fills in an owner and a group that were left out; a SACL is shown to auditors alone.
+    """
+    if equal(attribute, wanted, found):
+        return True
+    known = ATTRIBUTES.get(attribute.lower())
+    if known is None or known.syntax is not ad.SECURITY_DESCRIPTOR or len(wanted) != 1 or len(found) != 1:
+        return False
+    try:
+        given, there = (SecurityDescriptor.from_bytes(next(iter(raws))) for raws in (wanted, found))
+    except DecodeError:
+        return False
+    return (
+        given.owner in {None, there.owner}
+        and given.group in {None, there.group}
+        and (not given.control & Control.DACL_PRESENT or _dacl_key(given) == _dacl_key(there))
+        and (not there.control & Control.SACL_PRESENT or _sacl_key(given) in {None, _sacl_key(there)})
+    )
+
+
+def differing(wanted: Values, found: Values, ldap_class: str | None = None) -> tuple[str, ...]:
+    """The attributes of which an object does not hold what it should.
+
+    Args:
+        wanted: attribute -> values; none: the attribute is not to be there. Others are not looked at.
+        found: attribute -> values, as read.
+        ldap_class: of the object. What it lacks then counts as there where the default of the abstract
+            model is wanted: both mean the same ([MS-MQDSSM] 3.1.6.11).
+    """
+    there = {name.lower(): values for name, values in found.items()}
+    defaults = DEFAULTS.get(ldap_class or "", {})
+    return tuple(
+        name
+        for name, values in wanted.items()
+        if not holds(name, values, there.get(name.lower(), ()))
+        and not _both_default(defaults.get(name.lower()), name, values, there.get(name.lower(), ()))
+    )
+
+
+def _both_default(
+    default: tuple[bytes, ...] | None, name: str, wanted: Collection[bytes], found: Collection[bytes]
+) -> bool:
+    if default is None or (wanted and found):
+        return False
+    return equal(name, wanted or found, default)
+
+
+def _defaults() -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
+    made: dict[str, Mapping[str, tuple[bytes, ...]]] = {}
+    for table in TABLES.values():
+        made[table.ldap_class] = MappingProxyType(
+            {
+                row.ldap[0].lower(): row.encode(row.default)
+                for row in table.rows
+                if row.has_default and row.computed is None and row.encode(row.default)
+            }
+        )
+    return MappingProxyType(made)
+
+
+DEFAULTS: Final = _defaults()
+"""Class -> lower-case attribute -> the values that its absence stands for."""
+
+
+# -- keys of each syntax
+
+
+def _text_key(raw: bytes) -> Hashable:
+    return folded(raw.decode())
+
+
+def _dn_key(raw: bytes) -> Hashable:
+    return normalize(raw.decode())
+
+
+def _integer_key(raw: bytes) -> Hashable:
+    if _INTEGER.fullmatch(raw) is None:
+        raise ValueError(raw)
+    number = int(raw)
+    return number & UINT32_MAX if -(2**31) <= number <= UINT32_MAX else number  # one of 32 bits (M11)
+
+
+def _large_key(raw: bytes) -> Hashable:
+    if _INTEGER.fullmatch(raw) is None:
+        raise ValueError(raw)
+    return int(raw)
+
+
+def _boolean_key(raw: bytes) -> Hashable:
+    return raw.upper()
+
+
+def _time_key(raw: bytes) -> Hashable:
+    return TIME.load(raw)
+
+
+@lru_cache(maxsize=KEYS_REMEMBERED)
+def _descriptor_key(raw: bytes) -> Hashable:
+    """Who owns it and who may do what; not how it is laid out, nor what came from the parent object."""
+    descriptor = SecurityDescriptor.from_bytes(raw)
+    return descriptor.owner, descriptor.group, _dacl_key(descriptor), _sacl_key(descriptor)
+
+
+def _dacl_key(descriptor: SecurityDescriptor) -> Hashable:
+    if not descriptor.control & Control.DACL_PRESENT:
+        return None
+    protected = bool(descriptor.control & Control.DACL_PROTECTED)
+    return protected, _acl_key(descriptor.dacl)
+
+
+def _sacl_key(descriptor: SecurityDescriptor) -> Hashable:
+    if not descriptor.control & Control.SACL_PRESENT:
+        return None
+    own = [] if descriptor.sacl is None else [ace for ace in descriptor.sacl.aces if not ace.inherited]
+    return frozenset(own) or None
+
+
+def _acl_key(acl: Acl | None) -> Hashable:
+    """The own entries of a DACL: their order counts only where a refusal stands behind a grant."""
+    if acl is None:
+        return None  # a NULL DACL lets everybody in: never the same as an empty one
+    own = [ace for ace in acl.aces if not ace.inherited]
+    denies = [_refuses(ace) for ace in own]
+    if denies == sorted(denies, reverse=True):
+        return frozenset(own)
+    return tuple(own)
+
+
+def _refuses(ace: Ace) -> bool:
+    return ace.type in _DENIES
+
+
+_KEYS: Final[Mapping[Any, Callable[[bytes], Hashable]]] = MappingProxyType(
+    {
+        ad.DN: _dn_key,
+        ad.TELETEX: _text_key,
+        ad.PRINTABLE: _text_key,
+        ad.UNICODE: _text_key,
+        ad.BOOLEAN: _boolean_key,
+        ad.INTEGER: _integer_key,
+        ad.ENUMERATION: _integer_key,
+        ad.LARGE_INTEGER: _large_key,
+        ad.GENERALIZED_TIME: _time_key,
+        ad.SECURITY_DESCRIPTOR: _descriptor_key,
+    }
+)
+"""Syntax -> what of its values counts; values of the others are octets."""

@@ -1,0 +1,128 @@
+"""Cells of MQIS tables, in text form, as values of the abstract model.
+
+`mqdssm.spark.mqis_values` reads the same cells for whole frames at once, and is content with NULL for what is
+none; here every refusal has a reason, and numbers must fit their variant.
+"""
+
+import json
+import re
+from base64 import b64decode
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.tables.mqis import BLOBS, GUIDS, INTEGERS, LISTS, MqisColumn, Variant
+from mqdssm.tables.syntax import SID, TIME_SECONDS_MAX, TIME_SECONDS_MIN, Kind
+
+LIST_ITEMS_MAX: Final = 10_000
+SHOWN_CHARS_MAX: Final = 60
+_INTEGER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_GUID: Final = re.compile(r"(\{)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?(1)\})", re.ASCII)
+
+
+class CellError(ValueError):
+    """A cell that holds no value of its column; the text says why."""
+
+
+def value_of(column: MqisColumn, cell: str) -> Any:
+    """The value of the attribute that a column holds.
+
+    Args:
+        column: which one, with a row of the mapping table.
+        cell: its text.
+
+    Raises:
+        CellError: it is none.
+    """
+    value = plain(column, cell)
+    if column.row is None or column.bits:
+        return value
+    kind = column.row.kind
+    if kind is Kind.TIME:
+        if not TIME_SECONDS_MIN <= value <= TIME_SECONDS_MAX:
+            raise CellError(f"{value} is no time since 1970 of the years 1601 to 9999")
+        return value
+    if column.codes is not None:
+        return _meaning(column, value)
+    if column.first:
+        return (value,)
+    if column.variant is Variant.CLSIDS and kind is Kind.BYTES:
+        return tuple(one.bytes_le for one in value)  # digests stand in GUIDs ([MS-MQMQ] 2.3.6.5)
+    if kind is Kind.SID:
+        return _sid(value)
+    return value
+
+
+def plain(column: MqisColumn, cell: str) -> Any:
+    """A cell as its variant says: a number, a text, octets, a GUID, or a tuple of such.
+
+    Raises:
+        CellError: it is none.
+    """
+    variant = column.variant
+    if variant in INTEGERS:
+        return _integer(variant, cell)
+    if variant in BLOBS:
+        return _octets(cell)
+    if variant in LISTS:
+        return tuple(_guid(one) if variant in GUIDS else one for one in _items(cell))
+    return _guid(cell) if variant in GUIDS else cell
+
+
+def shown(cell: str) -> str:
+    """A cell as messages show it."""
+    return repr(cell if len(cell) <= SHOWN_CHARS_MAX else f"{cell[:SHOWN_CHARS_MAX]}…")
+
+
+def _integer(variant: Variant, cell: str) -> int:
+    text = cell.strip()
+    if _INTEGER.fullmatch(text) is None:  # int() alone takes "1_0"
+        raise CellError(f"{shown(cell)} is no whole number")
+    low, high = INTEGERS[variant]
+    number = int(text)
+    if low == 0 and -(high + 1) // 2 <= number < 0:
+        # databases without unsigned numbers keep the upper half as negative ones
+        number += high + 1
+    if not low <= number <= high:
+        raise CellError(f"{number} does not fit {variant}: {low} to {high}")
+    return number
+
+
+def _octets(cell: str) -> bytes:
+    try:
+        return b64decode(cell, validate=True)
+    except ValueError:
+        raise CellError(f"{shown(cell)} is no base64") from None
+
+
+def _guid(cell: Any) -> UUID:
+    text = cell.strip() if isinstance(cell, str) else ""
+    if _GUID.fullmatch(text) is None:
+        raise CellError(f"{shown(str(cell))} is no GUID")
+    return UUID(text)
+
+
+def _items(cell: str) -> list[str]:
+    try:
+        found = json.loads(cell)
+    except (ValueError, RecursionError):
+        raise CellError(f"{shown(cell)} is no JSON array") from None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise CellError(f"{shown(cell)} is no JSON array of texts")
+    if len(found) > LIST_ITEMS_MAX:
+        raise CellError(f"a list of {len(found)} items: at most {LIST_ITEMS_MAX} are read")
+    return found
+
+
+def _meaning(column: MqisColumn, number: int) -> Any:
+    codes = column.codes or {}
+    if number in codes:
+        return codes[number]
+    known = ", ".join(map(str, codes))
+    raise CellError(f"{number} is none of {known}")
+
+
+def _sid(image: bytes) -> str:
+    try:
+        return SID.load(image)
+    except ValueError as error:
+        raise CellError(str(error)) from None

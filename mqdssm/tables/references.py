@@ -1,0 +1,68 @@
+"""Which attributes refer to other objects, to objects of which class, and in which form.
+
+[MS-MQDSSM] 3.1.6.20 names references by GUID; a directory keeps most of them as distinguished names.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from mqdssm.model.elements import QueueManager, Site
+from mqdssm.tables import TABLES
+from mqdssm.tables.row import Computed
+from mqdssm.tables.settings import COPIED, LDAP_CLASS
+
+REFERRED_CLASSES: Final[Mapping[Computed, str]] = MappingProxyType(
+    {
+        Computed.QUEUE_MANAGERS: TABLES[QueueManager].ldap_class,
+        Computed.SITE: TABLES[Site].ldap_class,
+    }
+)
+"""What the DNs behind an attribute must name: anything else there is as good as nothing."""
+
+
+class Form(Enum):
+    """How a directory keeps a reference."""
+
+    DN = "distinguished name"
+    GUID = "objectGUID"
+
+
+class Reference(NamedTuple):
+    """One attribute that refers to other objects.
+
+    Attributes:
+        attribute: its LDAP name.
+        adm: the abstract model's name.
+        ldap_class: of the objects that it refers to.
+        form: what its values are.
+    """
+
+    attribute: str
+    adm: str
+    ldap_class: str
+    form: Form
+
+
+def _of_tables() -> Mapping[str, Mapping[str, Reference]]:
+    found: dict[str, dict[str, Reference]] = {}
+    for table in TABLES.values():
+        of_class = found.setdefault(table.ldap_class, {})
+        for row in table.rows:
+            if row.computed is not None and row.computed in REFERRED_CLASSES:
+                referred = REFERRED_CLASSES[row.computed]
+                of_class[row.ldap[0]] = Reference(row.ldap[0], row.adm, referred, Form.DN)
+    sites = TABLES[QueueManager].row("SiteIdentifierList")
+    found[TABLES[QueueManager].ldap_class][sites.ldap[0]] = Reference(
+        sites.ldap[0], sites.adm, TABLES[Site].ldap_class, Form.GUID
+    )
+    owner = next(copied for copied in COPIED if copied.configuration == "objectGUID")
+    found[LDAP_CLASS] = {
+        owner.settings: Reference(owner.settings, owner.adm, TABLES[QueueManager].ldap_class, Form.GUID)
+    }
+    return MappingProxyType({name: MappingProxyType(of_class) for name, of_class in found.items()})
+
+
+REFERENCES: Final = _of_tables()
+"""Class of the referring objects -> its attributes that refer, by LDAP name."""

@@ -1,0 +1,47 @@
+"""Planted defects in a directory: read and judged in this process, every one is found and nothing else."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import rules_world
+from planted import assert_equal, directory
+
+import mqdssm
+from mqdssm.samples.fault_table import FAULTS, NOT_PLANTED
+from mqdssm.samples.faults import Form, Truth
+from mqdssm.spark.arrow import arrow_schema
+from mqdssm.spark.bulk import read_batches
+from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.rules import RULES
+from mqdssm.spark.rules.vocabulary import ALL
+from mqdssm.testing.openldap import OpenLdapServer
+
+SEED = 1
+
+
+def read(server: OpenLdapServer) -> dict[str, pa.Table]:
+    with mqdssm.connect(server.ldapi_url) as connected:
+        return {
+            name: pa.Table.from_batches(
+                read_batches(connected, FRAME_TYPES[name]), arrow_schema(FRAME_TYPES[name].columns)
+            )
+            for name in ALL
+        }
+
+
+def test_every_planted_defect_is_found_and_nothing_else(tmp_path: Path) -> None:
+    with OpenLdapServer(durable=False) as server:
+        truth = directory(server, tmp_path / "x", SEED)
+        found = rules_world.found(rules_world.source(tmp_path, read(server)))
+    wanted = Counter(one._replace(dn=None) for one in truth.elements())  # `found` does not tell where
+    assert_equal(wanted, (Truth(rule, kind, guid, None) for rule, kind, guid, _ in found))
+    possible = {fault.rule for fault in FAULTS if Form.SLAPADD in fault.forms and not fault.whole}
+    assert possible <= {one.rule for one in wanted}
+
+
+def test_a_rule_is_planted_or_a_reason_stands_in_the_table() -> None:
+    planted = {fault.rule for fault in FAULTS}
+    assert planted | set(NOT_PLANTED) == {rule.id for rule in RULES}
+    assert not planted & set(NOT_PLANTED)
+    assert all(NOT_PLANTED.values())

@@ -1,0 +1,244 @@
+"""``mqdssm diff`` on the command line and against slapd, with the session that all tests of Spark share."""
+
+import contextlib
+import json
+import subprocess
+from collections import Counter
+
+import pytest
+from typer.testing import CliRunner
+
+import mqdssm
+from mqdssm.cli.main import app
+from mqdssm.samples.forms import Loader, SampleForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import Plan
+from mqdssm.spark.diff import recheck
+from mqdssm.spark.diff.fields import What
+from mqdssm.spark.diff.run import Asked, comparison
+from mqdssm.spark.diff.sides import Given
+from mqdssm.spark.export import EXPORTED, export
+from mqdssm.testing.openldap import OpenLdapServer
+from mqdssm.wire.dtyp import SecurityDescriptor
+
+pytestmark = pytest.mark.timeout(600)
+
+PLAN = Plan(sites=3, machines=12, queues=150, users=12, seed=5)
+TYPES = [name for name in EXPORTED if name != "ldap"]
+OTHER_OWNER = bytes(SecurityDescriptor.from_sddl("O:SYG:SYD:(A;;0x20024;;;WD)"))
+
+
+def invoke(*args, code=0, **environment):
+    result = CliRunner().invoke(app, ["diff", *map(str, args)], env=environment)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def login_to(server) -> dict[str, str]:
+    return {"user": server.user, "password": server.password, "ca_file": server.ca_file}
+
+
+def environment_of(server) -> dict[str, str]:
+    return {
+        "MQDSSM_USER": server.user,
+        "MQDSSM_PASSWORD": server.password,
+        "MQDSSM_CA_FILE": server.ca_file,
+    }
+
+
+def apply(server: OpenLdapServer, ldif: str) -> None:
+    """What a person does with the LDIF."""
+    command = ["ldapmodify", "-x", "-H", server.url, "-D", server.user, "-w", server.password]
+    environment = {"LDAPTLS_CACERT": server.ca_file, "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        command, input=ldif, capture_output=True, text=True, env=environment, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    """The same enterprise as MQIS tables and as LDIF."""
+    folder = tmp_path_factory.mktemp("samples")
+    generate(PLAN, folder / "mqis", SampleForm.MQIS)
+    generate(PLAN, folder / "ldif", SampleForm.LDIF, loader=Loader.SLAPADD)
+    return folder
+
+
+@contextlib.contextmanager
+def loaded(samples, *files: str):
+    with OpenLdapServer(durable=False, unique=False) as server:
+        server.load(*(samples / "ldif" / name for name in files or ("base-tree.ldif", "objects.ldif")))
+        yield server
+
+
+@pytest.fixture
+def sample_server(samples):
+    with loaded(samples) as server:
+        yield server
+
+
+def change(directory) -> None:
+    """Something of everything."""
+    queues = sorted(directory.search(mqdssm.Queue), key=lambda queue: queue.pathname)
+    queues[0].label = "other"
+    queues[0].quota = 7
+    directory.write(queues[0])
+    directory.delete(queues[1])
+    queues[2].security = OTHER_OWNER
+    directory.write(queues[2])
+    computer = queues[2].pathname.partition("\\")[0]
+    directory.create(mqdssm.Queue(pathname=rf"{computer}\new#queue=1", security=OTHER_OWNER))
+    link = next(directory.search(mqdssm.RoutingLink))
+    link.actual_cost = 999
+    directory.write(link)
+
+
+def test_differences_are_told_and_ldif_mends_them(spark, enterprise, login, tmp_path):
+    before = tmp_path / "before"
+    export(enterprise.server.url, ["queue"], before, **enterprise.access)
+    with enterprise.connect() as directory:
+        as_it_was = stored(directory)
+        change(directory)
+        made = invoke(before, enterprise.server.url, "--type", "queue", "-o", "ldif", code=1, **login)
+        changes = [line.split()[-1] for line in made.stdout.splitlines() if line.startswith("changetype")]
+        assert sorted(changes) == ["add", "delete", "modify", "modify"]
+        apply(enterprise.server, made.stdout)
+        assert stored(directory) == as_it_was
+
+
+def stored(directory) -> list[str]:
+    """The queues, but for what the server says of them."""
+    names = [
+        name for name in mqdssm.Queue.adm_names() if name not in {"ModifyTime", "CreateTime", "DirectoryPath"}
+    ]
+    return sorted(queue.to_json() for queue in directory.search(mqdssm.Queue, attributes=names))
+
+
+@pytest.mark.soak
+def test_tables_and_a_directory_of_one_enterprise_are_equal(spark, samples, sample_server, tmp_path):
+    export(sample_server.url, TYPES, tmp_path / "out", **login_to(sample_server))
+    result = invoke(samples / "mqis", tmp_path / "out", "-o", "json")
+    (summary,) = map(json.loads, result.stdout.splitlines())
+    assert summary["what"] == "summary"
+    assert summary["a"]["objects"] == summary["b"]["objects"] > 150
+    reasons = {(one["type"], one["column"]): one["reason"] for one in summary["not_compared"]}
+    assert reasons["queue", "ModifyTime"] == "set by the server, or follows from other attributes"
+    assert reasons["queue", "FullPath"] == "MQIS tables are no tree"
+    assert reasons["computer", ""].startswith("A (")
+
+
+@pytest.mark.soak
+def test_output_for_people_and_programs(spark, samples, sample_server, tmp_path):
+    login = login_to(sample_server)
+    export(sample_server.url, TYPES, tmp_path / "out", **login)
+    with mqdssm.connect(sample_server.url, **login) as directory:
+        change(directory)
+    environment = {"MQDSSM_URL": "ldap://nowhere.invalid", **environment_of(sample_server)}
+    told = invoke(tmp_path / "out", sample_server.url, "-o", "json", code=1, **environment)
+    *lines, summary = map(json.loads, told.stdout.splitlines())
+    assert Counter((line["what"], line["type"]) for line in lines) == {
+        ("different", "queue"): 2,
+        ("missing", "queue"): 1,
+        ("extra", "queue"): 1,
+        ("different", "routing-link"): 1,
+    }
+    assert (summary["missing"], summary["extra"], summary["different"]) == (1, 1, 3)
+    (labelled,) = (line for line in lines if "Label" in line.get("attributes", {}))
+    assert labelled["attributes"]["Label"]["b"] == "other"
+    assert labelled["attributes"]["Quota"]["b"] == 7
+    shown = invoke(tmp_path / "out", sample_server.url, code=1, **environment)
+    assert "O:SYG:SYD:" in shown.stdout
+    assert "not compared (set by the server, or follows from other attributes): " in shown.stderr
+    ignored = ["--ignore", "Label", "--ignore", "queue.Quota", "--ignore", "Security", "--type", "queue"]
+    told = invoke(tmp_path / "out", sample_server.url, *ignored, "-o", "json", code=1, **environment)
+    assert [json.loads(line)["what"] for line in told.stdout.splitlines()] == ["extra", "missing", "summary"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("other", [None, Plan(sites=2, machines=9, queues=60, users=5, seed=77)])
+def test_ldif_makes_one_enterprise_of_another_one(spark, sample_server, samples, tmp_path, other):
+    """Out of a directory that holds the base tree alone, and of one of other sites, machines and queues."""
+    export(sample_server.url, TYPES, tmp_path / "out", **login_to(sample_server))
+    folder, files = samples / "ldif", ["base-tree.ldif"]
+    if other is not None:
+        folder, files = tmp_path / "ldif", [*files, "objects.ldif"]
+        generate(other, folder, SampleForm.LDIF)
+    with OpenLdapServer(durable=False, unique=False) as server:
+        server.load(*(folder / name for name in files))
+        made = invoke(tmp_path / "out", server.url, "-o", "ldif", code=1, **environment_of(server))
+        apply(server, made.stdout)
+        a, b = Given(folder=tmp_path / "out"), Given(urls=(server.url,), login=login_to(server))
+        with comparison(a, b, Asked()) as found:
+            assert [(one.what, one.type, one.name, one.attributes) for one in found.differences] == []
+            assert found.objects[0] == found.objects[1] > 190
+
+
+@pytest.mark.soak
+def test_ldif_out_of_mqis_tables(spark, samples, sample_server):
+    login = login_to(sample_server)
+    with mqdssm.connect(sample_server.url, **login) as directory:
+        change(directory)
+        manager = next(directory.search(mqdssm.QueueManager, attributes=["Identifier", "RoutingServer"]))
+        manager.routing_server = not manager.routing_server
+        directory.write(manager)
+    a, b = Given(folder=samples / "mqis"), Given(urls=(sample_server.url,), login=login)
+    environment = environment_of(sample_server)
+    made = invoke(samples / "mqis", sample_server.url, "-o", "ldif", code=1, **environment)
+    assert "\n# " not in made.stdout  # nothing that cannot be said
+    apply(sample_server, made.stdout)
+    with comparison(a, b, Asked()) as found:
+        assert [(one.what, one.type, one.name, one.attributes) for one in found.differences] == []
+    refused = invoke(sample_server.url, samples / "mqis", "-o", "ldif", code=6, **environment)
+    assert "LDIF cannot change B" in refused.stderr
+
+
+@pytest.mark.soak
+def test_objects_that_were_moved_and_renamed(spark, samples, sample_server, tmp_path):
+    login = login_to(sample_server)
+    export(sample_server.url, TYPES, tmp_path / "out", **login)
+    with mqdssm.connect(sample_server.url, **login) as directory:
+        session = directory.session
+        computer = mqdssm.DN.parse(
+            next(directory.search(mqdssm.QueueManager, attributes=["FullPath"])).full_path
+        ).parent
+        queue = mqdssm.DN.parse(next(directory.search(mqdssm.Queue)).full_path)
+        session.add(
+            computer.parent.parent.child("OU", "Old"), {"objectClass": [b"top", b"organizationalUnit"]}
+        )
+        session.rename(computer, computer.parent.parent.child("OU", "Old").child("CN", computer.name))
+        moved = queue if computer not in (queue.parent, queue.parent.parent) else None
+        if moved is not None:
+            session.rename(moved, moved.parent.child("CN", "renamed"))
+    environment = environment_of(sample_server)
+    made = invoke(tmp_path / "out", sample_server.url, "-o", "ldif", code=1, **environment)
+    assert made.stdout.count("changetype: modrdn") == (1 if moved is None else 2)
+    apply(sample_server, made.stdout)
+    assert invoke(tmp_path / "out", sample_server.url, **environment).stdout == "no differences\n"
+
+
+@pytest.mark.soak
+def test_what_settled_meanwhile_is_no_difference(spark, samples, sample_server, tmp_path, monkeypatch):
+    login = login_to(sample_server)
+    export(sample_server.url, ["queue"], tmp_path / "out", **login)
+    with mqdssm.connect(sample_server.url, **login) as directory:
+        queues = sorted(directory.search(mqdssm.Queue), key=lambda queue: queue.pathname)
+        labels = [queue.label for queue in queues]
+        for queue in queues[:3]:
+            queue.label = "for a moment"
+            directory.write(queue)
+    real = recheck._once
+
+    def mended_first(*args):
+        with mqdssm.connect(sample_server.url, **login) as directory:
+            for queue, label in zip(queues[:2], labels, strict=False):
+                queue.label = label
+                directory.write(queue)
+        return real(*args)
+
+    monkeypatch.setattr(recheck, "_once", mended_first)
+    b = Given(urls=(sample_server.url,), login=login)
+    with comparison(Given(folder=tmp_path / "out"), b, Asked()) as found:
+        assert [(one.what, one.name) for one in found.differences] == [(What.DIFFERENT, queues[2].pathname)]
+        assert found.settled == 2

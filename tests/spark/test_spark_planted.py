@@ -1,0 +1,40 @@
+"""Planted defects against rules: every rule finds all its own and nothing else, whatever the source.
+
+One seed in one form, without Spark, is in `tests/servers/test_planted.py`.
+"""
+
+import pytest
+from planted import assert_equal, directory, tables
+
+from mqdssm.spark.export import export
+from mqdssm.spark.rules.vocabulary import ALL
+from mqdssm.spark.validate import validation
+from mqdssm.testing.openldap import OpenLdapServer
+
+SEEDS = range(10)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS)
+def test_in_tables(spark, tmp_path, seed) -> None:
+    wanted = tables(tmp_path / "x", seed)
+    with validation(mqis=tmp_path / "x") as found:
+        assert_equal(wanted, found.findings)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with OpenLdapServer(durable=False) as made:
+        yield made
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS)
+def test_in_a_directory_and_in_an_export_of_it(spark, server, tmp_path, seed) -> None:
+    wanted = directory(server, tmp_path / "x", seed)
+    access = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
+    with validation(urls=[server.url], access=access) as found:
+        assert_equal(wanted, found.findings)
+    export(server.url, ALL, tmp_path / "y", **access)
+    with validation(tmp_path / "y") as found:
+        assert_equal(wanted, found.findings)

@@ -1,0 +1,41 @@
+"""Small sample enterprises with planted defects, and what was found in them."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mqdssm.samples.faults import Truth
+from mqdssm.samples.forms import Loader, SampleForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.ldif import BASE_TREE, OBJECTS
+from mqdssm.samples.plan import Plan
+from mqdssm.samples.truth import compared, read_truth
+from mqdssm.testing.openldap import OpenLdapServer
+
+Planted = Counter[Truth]
+
+
+def plan(seed: int) -> Plan:
+    """A small enterprise with all that faults are planted on."""
+    return Plan(sites=3, machines=20, queues=100, users=10, seed=seed)
+
+
+def tables(folder: Path, seed: int) -> Planted:
+    """Write MQIS tables with defects; what must be found."""
+    generate(plan(seed), folder, SampleForm.MQIS, faults=True)
+    return read_truth(folder)
+
+
+def directory(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
+    """Load a directory with defects; what must be found."""
+    generate(plan(seed), folder, SampleForm.LDIF, loader=Loader.SLAPADD, faults=True)
+    server.load(folder / BASE_TREE, folder / OBJECTS)
+    return read_truth(folder)
+
+
+def assert_equal(planted: Planted, findings: Iterable[Any]) -> None:
+    """All that was planted is found, and nothing else."""
+    outcome = compared(planted, (Truth(one.rule, one.type, one.guid, one.dn) for one in findings))
+    assert (outcome.missed, outcome.unplanted) == ((), ())
+    assert outcome.planted > 100

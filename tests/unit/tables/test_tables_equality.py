@@ -1,0 +1,134 @@
+"""When two values are one (decision M81), and which attributes refer to other objects."""
+
+from uuid import UUID
+
+import pytest
+
+from mqdssm.tables import TABLES
+from mqdssm.tables.equality import DEFAULTS, differing, equal, holds, key_of
+from mqdssm.tables.references import REFERENCES, Form
+from mqdssm.wire.dtyp import EVERYONE, Ace, AceFlags, Control, SecurityDescriptor, Sid, allow, deny
+
+ADMINS, GUESTS = Sid("S-1-5-32-544"), Sid("S-1-5-32-546")
+FULL, SEND = allow(ADMINS, 0xF003F), allow(EVERYONE, 0x24)
+NOT_GUESTS = deny(GUESTS, 0xF003F)
+
+
+def image(*aces: Ace, owner: Sid | None = ADMINS, group: Sid | None = None, control: int = 0) -> bytes:
+    return bytes(SecurityDescriptor.build(owner=owner, group=group, dacl=aces, control=control))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "one", "other"),
+    [
+        ("mSMQSite1", b"CN=A,CN=Sites,DC=x", b"cn=a, cn=sites, dc=X"),
+        ("mSMQLabelEx", b"Orders  of May", b" orders of may"),
+        ("mSMQLabelEx", "Aufträge".encode(), "AUFTRA\u0308GE".encode()),
+        ("mSMQQueueQuota", b"-1", b"4294967295"),
+        ("mSMQPrivacyLevel", b"2", b"2"),
+        ("mSMQJournal", b"TRUE", b"true"),
+        ("whenCreated", b"20260101120000.0Z", b"20260101120000Z"),
+        ("mSMQCSPName", b"Y", b"y"),
+        ("nTSecurityDescriptor", image(FULL, SEND), image(SEND, FULL)),
+        ("nTSecurityDescriptor", image(FULL, FULL), image(FULL)),
+    ],
+)
+def test_one_value_in_two_spellings(attribute, one, other):
+    assert equal(attribute, (one,), (other,))
+    assert equal(attribute.upper(), [other], [one])
+
+
+@pytest.mark.parametrize(
+    ("attribute", "one", "other"),
+    [
+        ("mSMQSite1", b"CN=A,DC=x", b"CN=B,DC=x"),
+        ("mSMQLabelEx", "Straße".encode(), b"Strasse"),
+        ("mSMQQueueQuota", b"-1", b"1"),
+        ("mSMQQueueQuota", b"4294967296", b"0"),
+        ("objectGUID", UUID(int=1 << 127).bytes_le, UUID(int=1 << 127).bytes),
+        ("mSMQEncryptKey", b"abc", b"ABC"),
+        ("objectSid", bytes(ADMINS), bytes(GUESTS)),
+        ("whenCreated", b"20260101120000.0Z", b"20260101120001.0Z"),
+        ("unknownAttribute", b"a", b"A"),
+        ("nTSecurityDescriptor", image(FULL), image(FULL, owner=GUESTS)),
+        ("nTSecurityDescriptor", image(NOT_GUESTS, FULL), image(FULL, NOT_GUESTS)),  # order says who wins
+        ("nTSecurityDescriptor", image(FULL), image(FULL, control=Control.DACL_PROTECTED)),
+        ("nTSecurityDescriptor", image(), bytes(SecurityDescriptor(Control.SELF_RELATIVE | 4, ADMINS))),
+    ],
+)
+def test_two_values(attribute, one, other):
+    assert not equal(attribute, (one,), (other,))
+
+
+@pytest.mark.parametrize("raw", [b"x", b"\xff", b"1_0", b""])
+@pytest.mark.parametrize(
+    "attribute", ["mSMQSite1", "mSMQQueueQuota", "whenCreated", "mSMQLabelEx", "nTSecurityDescriptor"]
+)
+def test_what_breaks_its_syntax_is_compared_as_octets(attribute, raw):
+    assert key_of(attribute, raw) == key_of(attribute, raw)
+    assert not equal(attribute, (raw,), (b"something else",))
+
+
+def test_values_are_a_set():
+    one, other = UUID(int=1).bytes_le, UUID(int=2).bytes_le
+    assert equal("mSMQSites", (one, other), [other, one])
+    assert not equal("mSMQSites", (one,), (one, other))
+    assert not equal("mSMQSites", (), (one,))
+    assert equal("mSMQSites", (), [])
+
+
+def test_a_server_may_complete_a_descriptor():
+    inherited = allow(GUESTS, 0x20094)
+    inherited = Ace(inherited.type, AceFlags.INHERITED, inherited.mask, inherited.sid)
+    there = image(FULL, inherited, group=ADMINS, control=Control.DACL_AUTO_INHERITED)
+    given = image(FULL, owner=None)
+    assert holds("nTSecurityDescriptor", (given,), (there,))
+    assert not equal("nTSecurityDescriptor", (given,), (there,))
+    assert not holds("nTSecurityDescriptor", (there,), (given,))
+    assert not holds("nTSecurityDescriptor", (given,), (image(SEND),))
+    assert not holds("nTSecurityDescriptor", (given,), (b"rubbish",))
+    assert not holds("nTSecurityDescriptor", (given,), ())
+
+
+def test_a_sacl_counts_where_it_is_shown():
+    audit = SecurityDescriptor.from_sddl("O:BAD:(A;;0xf003f;;;BA)S:(AU;SA;0x1;;;WD)")
+    assert holds("nTSecurityDescriptor", (bytes(audit),), (image(FULL),))
+    assert holds("nTSecurityDescriptor", (bytes(audit),), (bytes(audit),))
+    assert not equal("nTSecurityDescriptor", (bytes(audit),), (image(FULL),))
+
+
+def test_what_an_object_does_not_hold():
+    wanted = {
+        "mSMQLabelEx": (b"a",),
+        "mSMQJournal": (b"FALSE",),
+        "mSMQQueueType": (),
+        "mSMQBasePriority": (b"3",),
+    }
+    found = {"msmqlabelex": [b"A"], "msmqqueuetype": [bytes(16)]}
+    assert differing(wanted, found) == ("mSMQJournal", "mSMQQueueType", "mSMQBasePriority")
+    assert differing(wanted, found, "mSMQQueue") == ("mSMQBasePriority",)
+    assert differing({}, found) == ()
+
+
+def test_absence_means_the_default_of_the_abstract_model():
+    assert DEFAULTS["mSMQQueue"]["msmqqueuequota"] == (b"-1",)
+    assert "msmqlabelex" not in DEFAULTS["mSMQQueue"]  # no directory holds an empty text
+    assert DEFAULTS["site"]["msmqnt4stub"] == (b"0",)
+
+
+def test_every_reference_of_the_tables_is_known():
+    of_dn = {
+        (ldap_class, name)
+        for ldap_class, references in REFERENCES.items()
+        for name, reference in references.items()
+        if reference.form is Form.DN
+    }
+    in_tables = {
+        (table.ldap_class, row.ldap[0])
+        for table in TABLES.values()
+        for row in table.rows
+        if row.syntax.name == "DN_TEXT" and row.kind == "GUID"
+    }
+    assert of_dn == in_tables
+    assert REFERENCES["mSMQConfiguration"]["mSMQSites"].form is Form.GUID
+    assert REFERENCES["mSMQSettings"]["mSMQQMID"].ldap_class == "mSMQConfiguration"
