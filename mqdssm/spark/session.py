@@ -44,6 +44,7 @@ _STATIC_CONF: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.speculation": "false",  # workers write files themselves: a second one would only wait
 }
 _LOCAL_CONF: Final[Mapping[str, str]] = {  # executors of a cluster must reach the driver
     "spark.driver.bindAddress": "127.0.0.1",
