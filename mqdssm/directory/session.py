@@ -1,7 +1,7 @@
 """A session with a directory: the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19, safe for threads."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Self
@@ -306,14 +306,10 @@ class Session:
         return rows.stream(self._paging(base, search_filter, scope, page_size, controls=bring))
 
     def portions(
-        self,
-        base: str | DN,
-        search_filter: LdapFilter,
-        columns: Sequence[str],
-        decoder: Callable[[tuple[str, ...]], Callable[[streams.Parts], streams.P]],
+        self, base: str | DN, wanted: LdapFilter, columns: Sequence[str], decoder: streams.Decoder[streams.P]
     ) -> Iterator[streams.P]:
         """Search as `rows`, page by page, decoded by the caller: see `streams.portions`."""
-        return streams.portions(self._paging(base, search_filter, Scope.SUBTREE, None), columns, decoder)
+        return streams.portions(self._paging(base, wanted, Scope.SUBTREE, None), columns, decoder)
 
     def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
         """Search as `find`, for copies: DN and attributes spelt and ordered as the server does."""

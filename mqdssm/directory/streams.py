@@ -141,10 +141,11 @@ P = TypeVar("P", bound=Portion)
 Parts = Sequence[tuple[bytes, Sequence[Message]]]
 """Buffers, each with the entries that lie in it."""
 
+Decoder = Callable[[tuple[str, ...]], Callable[[Parts], P]]
+"""The attributes that are asked for -> what decodes a page."""
 
-def portions(
-    begin: Begin, columns: Sequence[str], decoder: Callable[[tuple[str, ...]], Callable[[Parts], P]]
-) -> Iterator[P]:
+
+def portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> Iterator[P]:
     """The pages of a search, decoded by the caller.
 
     Args:
