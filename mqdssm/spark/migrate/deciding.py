@@ -323,7 +323,7 @@ class _There:
         twins = self._by_guid[made.ldap_class].get(candidate.guid, [])
         others = [one for one in twins if DN.parse(one.dn) != made.dn]
         if others:
-            return _At(entry, f"the target has an object with the GUID {candidate.guid} at {others[0].dn}")
+            return _At(entry, f"the directory has an object with the GUID {candidate.guid} at {others[0].dn}")
         return _At(entry)
 
 
