@@ -402,3 +402,43 @@ def test_ldif_of_a_plan_is_what_slapadd_and_ldapmodify_take(server, tmp_path):
     assert again.total["equal"] == plan.total["add"] + plan.total["modify"]
     with pytest.raises(ConfigError, match="is not empty"):
         write_ldif(plan, tmp_path / "plan", tmp_path / "ldif")
+
+
+def test_nothing_is_planned_below_a_machine_that_is_skipped(server, tmp_path):
+    sample = enterprise_of(server)
+    generate(sample, tmp_path / "mqis", SampleForm.MQIS)
+    name = sample.machine_name(0)
+    dn = server.add_computer(name)
+    keys = elements.machine(sample, 1).manager.public_signing_key_list
+    with mqdssm.connect(server.url, **access_of(server)) as directory:
+        directory.session.modify(dn, {"mSMQSignCertificates": (keys,)})
+    plan = plan_here(server, tmp_path / "mqis", tmp_path / "plan", create_computers=True, on_conflict="skip")
+    (conflict,) = lines_of(tmp_path / "plan" / "conflicts.jsonl")
+    assert set(conflict["differs"]) == {"mSMQDigests", "mSMQSignCertificates"}
+    assert (plan.tables["Machine"].skipped, plan.tables["Machine"].add) == (1, 11)
+    queues = rejects_of(tmp_path / "plan", "Queue")
+    below = len(list(Queues(sample, 0)))
+    assert len(queues) == below > 0
+    assert {one["reason"].partition(",")[0].lower() for one in queues} == {
+        f"there is no queue manager {name.lower()}"
+    }
+    made = {one.dn.lower() for one in operations_of(plan, tmp_path / "plan")}
+    assert not any(name.lower() in one for one in made)
+
+
+@pytest.mark.soak
+def test_a_disk_that_is_full(server, tmp_path):
+    generate(enterprise_of(server), tmp_path / "mqis", SampleForm.MQIS)
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs more rights")
+    try:
+        with pytest.raises(ConfigError, match=r"cannot be written: .*No space left on device"):
+            plan_here(server, tmp_path / "mqis", small / "plan", create_computers=True)
+        assert not (small / "plan" / "plan.json").exists()
+    finally:
+        subprocess.run(["umount", small], check=True)
