@@ -39,6 +39,20 @@ def test_roles_of_the_service_and_of_columns_of_their_own(cells, roles):
     assert (element.routing_server, element.directory_server, element.directory_server_type) == roles
 
 
+@pytest.mark.parametrize(
+    ("cells", "is_lost"),
+    [
+        ({"QM_SERVICE": "8", "QM_SERVICE_DSSERVER": "0"}, True),
+        ({"QM_SERVICE": "12"}, True),  # two roles: the higher one counts
+        ({"QM_SERVICE": "32"}, True),
+        ({"QM_SERVICE": "17"}, False),
+        ({"QM_SERVICE": "4", "QM_SERVICE_DSSERVER": "1"}, False),
+    ],
+)
+def test_bits_that_the_directory_will_not_have_are_counted(cells, is_lost):
+    assert ("PROPID_QM_SERVICE" in machine(**cells).lost) == is_lost
+
+
 def test_two_columns_for_one_attribute():
     same = machine(QM_SITE_ID=str(PARIS), QM_SITE_IDS=f'["{PARIS}", "{OSLO}"]')
     assert (same.element.site_identifier_list, same.lost) == ((PARIS, OSLO), {})
