@@ -130,19 +130,18 @@ class EntryDecoder:
         """
         joined = b"".join([*(buffer for buffer, _ in parts), _BEHIND])
         shifts = accumulate((len(buffer) for buffer, _ in parts[:-1]), initial=0)
-        spans = [
-            (shift + one.start, shift + one.end)
-            for shift, (_, messages) in zip(shifts, parts, strict=True)
-            for one in messages
-        ]
+        spans = np.concatenate(
+            [
+                np.array([[one.start for one in messages], [one.end for one in messages]], np.int64) + shift
+                for shift, (_, messages) in zip(shifts, parts, strict=True)
+            ],
+            axis=1,
+        )
         names, columns = self._decoded(joined, spans)
         return Entries(names, columns, self._identity, len(joined))
 
-    def _decoded(
-        self, joined: bytes, spans: Sequence[tuple[int, int]]
-    ) -> tuple[pa.Array, tuple[pa.Array, ...]]:
-        bounds = np.array(spans, np.int64)
-        walk = _Walk(joined, bounds[:, 0], bounds[:, 1], self._places, self._expected)
+    def _decoded(self, joined: bytes, spans: Numbers) -> tuple[pa.Array, tuple[pa.Array, ...]]:
+        walk = _Walk(joined, spans[0], spans[1], self._places, self._expected)
         walk.run()
         quick = np.flatnonzero(walk.good)
         data = pa.py_buffer(joined)
@@ -154,10 +153,11 @@ class EntryDecoder:
             _column(data, begin[quick], stop[quick])
             for begin, stop in zip(walk.begin, walk.stop, strict=True)
         ]
-        if len(quick) == len(spans):
+        count = spans.shape[1]
+        if len(quick) == count:
             return names, tuple(columns)
-        slow = np.setdiff1d(np.arange(len(spans)), quick)
-        rows = self._reference.rows(joined, [spans[number] for number in slow])
+        slow = np.setdiff1d(np.arange(count), quick)
+        rows = self._reference.rows(joined, spans[:, slow].T.tolist())
         dns, *values = zip(*rows, strict=True)
         order = pa.array(np.argsort(np.concatenate([quick, slow])))
         both = [
