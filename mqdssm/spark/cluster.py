@@ -236,6 +236,16 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
         yield Path(name)
 
 
+def refuse_speculation(spark: "SparkSession") -> None:
+    """Refuse a session that starts slow tasks twice: the copy would wait for the files of the other one.
+
+    Raises:
+        ConfigError: it is such a session.
+    """
+    if spark.sparkContext.getConf().get("spark.speculation", "false") == "true":
+        raise ConfigError("slow tasks would be started twice: set spark.speculation=false for this session")
+
+
 def probe(spark: "SparkSession", on: SparkOptions, files: Sequence[Path] = ()) -> None:
     """See whether a cluster can do the work: it gives executors, which have our packages and see our files.
 

@@ -122,18 +122,17 @@ def without_class(line: str) -> str:
 
 
 def cause_of(error: Exception) -> str | None:
-    """What Java says of the first cause of an error that PySpark gives; None if it is none of Java's."""
+    """What Java says of an error that PySpark gives, the first cause first; None if it is none of Java's."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     if not isinstance(error, Py4JJavaError):
         return None
     try:
-        cause: Any = error.java_exception
-        for _ in range(_CAUSES_MAX):
-            if cause.getCause() is None:
-                break
-            cause = cause.getCause()
-        return without_class(str(cause.toString()))
+        chain: list[Any] = [error.java_exception]
+        while len(chain) < _CAUSES_MAX and (cause := chain[-1].getCause()) is not None:
+            chain.append(cause)
+        said = [without_class(str(one.toString()).partition("\n")[0]) for one in (chain[-1], chain[0])]
+        return said[0] if said[1] in said[0] else f"{said[0]} ({said[1]})"
     except (Py4JError, OSError):  # Java has gone meanwhile
         return None
 

@@ -44,6 +44,7 @@ _STATIC_CONF: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.speculation": "false",  # workers write files themselves: a second one would only wait
 }
 _LOCAL_CONF: Final[Mapping[str, str]] = {  # executors of a cluster must reach the driver
     "spark.driver.bindAddress": "127.0.0.1",
@@ -141,7 +142,7 @@ def _translated(hint: str) -> Iterator[None]:
         known = unpack(str(error))
         if known is not None:
             raise known from None
-        raise SparkFailed(f"Spark failed: {_first_lines(error)}; {hint}") from error
+        raise SparkFailed(f"Spark failed: {cause_of(error) or _first_lines(error)}; {hint}") from error
 
 
 def _first_lines(error: Exception) -> str:

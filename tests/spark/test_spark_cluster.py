@@ -40,7 +40,8 @@ def look(batches):
 
 on = SparkOptions.of(sys.argv[1], sys.argv[2:])
 with spark_session("where", brief=True, on=on) as spark:
-    print(json.dumps([row["ours"] for row in spark.range(0, 8, 1, 8).mapInArrow(look, "ours string").collect()]))
+    rows = spark.range(0, 8, 1, 8).mapInArrow(look, "ours string").collect()
+    print(json.dumps([row["ours"] for row in rows]))
 """
 HOPELESS = """
 import sys
@@ -111,12 +112,8 @@ def program(text: str, cluster: SparkCluster) -> subprocess.CompletedProcess[str
 def test_export_and_validate(command, server, spark_cluster, tmp_path) -> None:
     events = tmp_path / "events"
     events.mkdir()
-    log = [
-        "--spark-conf",
-        "spark.eventLog.enabled=true",
-        "--spark-conf",
-        f"spark.eventLog.dir={events.as_uri()}",
-    ]
+    conf = ["enabled=true", "compress=false", f"dir={events.as_uri()}"]
+    log = [word for one in conf for word in ("--spark-conf", f"spark.eventLog.{one}")]
     code, _, err = command.ended(command.start(*log))
     assert code == 0, err
     command.check()

@@ -5,7 +5,9 @@ import socket
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +21,7 @@ from mqdssm.spark.cluster import (
     check_master,
     package_zip,
     problem_here,
+    refuse_speculation,
     scratch,
 )
 
@@ -155,6 +158,18 @@ def test_a_package_that_is_not_there(monkeypatch) -> None:
     words = problem_here([]) or ""
     assert words.startswith(f"executor {socket.gethostname()} cannot import no_such_package")
     assert "install what 'mqdssm[spark]' needs" in words
+
+
+@pytest.mark.parametrize("value", ["true", "false", None])
+def test_tasks_that_run_twice(value: str | None) -> None:
+    settings = {} if value is None else {"spark.speculation": value}
+    session = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: settings))
+    with (
+        pytest.raises(ConfigError, match="slow tasks would be started twice")
+        if value == "true"
+        else nullcontext()
+    ):
+        refuse_speculation(session)
 
 
 def test_folders_between(tmp_path) -> None:
