@@ -31,6 +31,7 @@ MODULES: Final = {
     "validate": "mqdssm.cli.validate",
     "diff": "mqdssm.cli.diff",
     "inventory": "mqdssm.cli.inventory",
+    "plan": "mqdssm.cli.plan",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""

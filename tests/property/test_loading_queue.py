@@ -14,7 +14,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(list(Action)), st.sampled_from(NAME
 
 def must_wait(later: Task, earlier: Task) -> bool:
     """Whether a change may not begin while an earlier one is under way."""
-    if earlier.key in (later.key, later.parent):
+    if earlier.key in {later.key, later.parent}:
         return True
     return later.action is Action.DELETE and earlier.parent == later.key
 

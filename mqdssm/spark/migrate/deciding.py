@@ -150,8 +150,6 @@ class Decider:
             if table.element is None:
                 writer.lost(row, guid, read.lost)
                 continue
-            if read.element is not None and key.guid is None:
-                read.reasons.append(Reason(table.key, "it has no GUID"))
             if read.element is not None and not read.reasons:
                 self._rewrite(table, read, rewriter)
             if read.element is None or read.reasons:
@@ -171,7 +169,8 @@ class Decider:
                 where = f"{table.name} SecurityIdentifier"
                 element.__dict__["security_identifier"] = rewriter.sid(element.security_identifier, where)
         except ValueError as error:
-            read.reasons.append(Reason("Security", f"it is no security descriptor: {reason_of(error)}"))
+            column = table.holding("Security")[0].name
+            read.reasons.append(Reason(column, f"it is no security descriptor: {reason_of(error)}"))
 
     def _learn(self, makers: Candidates, elements: Sequence[DirectoryObject]) -> None:
         makers.learn_users(

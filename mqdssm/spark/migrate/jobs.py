@@ -5,27 +5,31 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.spark.access import Access
+from mqdssm.spark.export import TASK_ATTEMPTS
 from mqdssm.spark.failures import SparkFailed, pack, unpack
 from mqdssm.spark.migrate.deciding import Decider, Wanted
 from mqdssm.spark.migrate.known import Known
 from mqdssm.spark.migrate.outcome import Done
 from mqdssm.spark.migrate.staging import StagedPart
 from mqdssm.spark.migrate.staging import stage as stage_file
+from mqdssm.spark.mqis_files import TableFiles
 from mqdssm.spark.sources.folder import SourceFile
+from mqdssm.spark.sources.jdbc import copy_tables
 from mqdssm.spark.sources.mapping import SourceMapping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TASK_ATTEMPTS: Final = 4
-"""How often Spark gives a piece of work to a worker: a killed worker costs time, not the plan."""
+    from mqdssm.directory.session import Session
+
 RETRIES: Final = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
+"""Plain local mode gives up when a worker crashes for the first time."""
 _OUTCOME: Final = "done binary, error string"
 _SCHEMA: Final = pa.schema([("done", pa.binary()), ("error", pa.string())])
 
@@ -54,54 +58,73 @@ class StageTask:
             raise ConfigError(f"{self.folder} cannot be written: {error.strerror or error}") from error
 
 
-def stage(spark: "SparkSession", folder: Path, files: Sequence[SourceFile], mapping: SourceMapping) -> int:
-    """Let workers read the source.
+class Runner(Protocol):
+    """Does pieces of work, somewhere."""
 
-    Returns:
-        How many rows it has.
+    def copy(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
+        """Copy the tables of a database to files (`mqdssm.spark.sources.jdbc.copy_tables`)."""
 
-    Raises:
-        ConfigError: a file cannot be read, or nothing can be written.
-        SparkFailed: Spark itself failed.
+    def stage(self, task: StageTask) -> int:
+        """Read the files of a source; gives the number of rows."""
+
+    def decide(self, known: Known, wanted: Wanted, parts: Sequence[tuple[int, StagedPart]]) -> list[Done]:
+        """Decide about staged rows; each part has a number that no other one has."""
+
+
+class SparkRunner:
+    """Lets Spark's workers do it.
+
+    Every method raises the errors of ours that a worker raised, and SparkFailed where Spark itself failed.
+
+    Args:
+        spark: the session.
+        access: how workers get into the target.
     """
-    return sum(_run(spark, StageTask(folder, tuple(files), mapping), len(files)))
+
+    def __init__(self, spark: "SparkSession", access: Access) -> None:
+        self._spark = spark
+        self._access = access
+
+    def copy(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
+        """See `Runner`."""
+        return copy_tables(self._spark, url, mapping, folder)
+
+    def stage(self, task: StageTask) -> int:
+        """See `Runner`."""
+        return sum(run(self._spark, task, len(task.files)))
+
+    def decide(self, known: Known, wanted: Wanted, parts: Sequence[tuple[int, StagedPart]]) -> list[Done]:
+        """See `Runner`."""
+        if not parts:
+            return []
+        shipped = self._spark.sparkContext.broadcast(known)
+        access = self._access
+
+        def work(number: int) -> Done:
+            position, part = parts[number]
+            with access.connect() as directory:
+                return decided(directory.session, shipped.value, wanted, position, part)
+
+        try:
+            return run(self._spark, work, len(parts))
+        finally:
+            shipped.destroy()
 
 
-def decide(
-    spark: "SparkSession",
-    access: Access,
-    known: Known,
-    wanted: Wanted,
-    parts: Sequence[tuple[int, StagedPart]],
-) -> list[Done]:
-    """Let workers decide about staged rows.
+def decided(session: "Session", known: Known, wanted: Wanted, number: int, part: StagedPart) -> Done:
+    """Decide about the rows of one staged file.
 
     Raises:
         DirectoryError: the target cannot be asked.
-        ConfigError: a file is damaged, or nothing can be written.
-        SparkFailed: Spark itself failed.
+        ConfigError: the file is damaged, or nothing can be written.
     """
-    if not parts:
-        return []
-    shipped = spark.sparkContext.broadcast(known)
-
-    def work(number: int) -> Done:
-        position, part = parts[number]
-        with access.connect() as directory:
-            try:
-                return Decider(directory.session, shipped.value, wanted).decide(part, position)
-            except OSError as error:
-                if isinstance(error, MqdssmError):
-                    raise
-                raise ConfigError(f"{wanted.folder} cannot be written: {error.strerror or error}") from error
-
     try:
-        return _run(spark, work, len(parts))
-    finally:
-        shipped.destroy()
+        return Decider(session, known, wanted).decide(part, number)
+    except OSError as error:
+        raise ConfigError(f"{wanted.folder} cannot be written: {error.strerror or error}") from error
 
 
-def _run(spark: "SparkSession", work: Work, count: int) -> list[Any]:
+def run(spark: "SparkSession", work: Work, count: int) -> list[Any]:
     """Do numbered pieces of work, one a task."""
     if not count:
         return []

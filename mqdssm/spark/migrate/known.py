@@ -16,6 +16,9 @@ from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, SITE
 NAMED_MAX: Final = 5
 """Rows that the reason of a duplicate names."""
 
+NAMES: Final = {"User": "SID", "RoutingLink": "sites", "Enterprise": "place", "Queue": "path name"}
+"""What no two rows of a table may share, where that is no name."""
+
 RowId = tuple[str, int]
 """Table and number of a row."""
 
@@ -93,8 +96,9 @@ def duplicates_in(folder: Path) -> dict[RowId, str]:
     tables = [table for table in MQIS_TABLES.values() if table.element is not None]
     keys = keys_in(folder, tables, ["guid", "name"])
     found: dict[RowId, str] = {}
-    for words, by in (("GUID", ["guid"]), ("name", ["name", "table"])):
+    for by in (["guid"], ["name", "table"]):
         for rows in _groups(keys, by):
+            words = "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name")
             for row in rows:
                 others = [f"{table} row {number}" for table, number in rows if (table, number) != row]
                 more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""

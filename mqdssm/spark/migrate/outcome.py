@@ -110,9 +110,7 @@ class OutcomeWriter:
                 "file_row": row.row,
                 "guid": guid,
                 "attribute": reasons[0].attribute,
-                "reason": "; ".join(
-                    f"{one.attribute}: {one.words}" if one.attribute else one.words for one in reasons
-                ),
+                "reason": _words(reasons),
                 "values": dict(row.cells),
             },
         )
@@ -188,6 +186,12 @@ class OutcomeWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._side = pq.ParquetWriter(path, NOT_CARRIED, compression="zstd")
         self._side.write_table(pa.Table.from_pylist(rows, schema=NOT_CARRIED))
+
+
+def _words(reasons: Sequence[Reason]) -> str:
+    if len(reasons) == 1:
+        return reasons[0].words
+    return "; ".join(f"{one.attribute}: {one.words}" if one.attribute else one.words for one in reasons)
 
 
 def put_together(folder: Path) -> None:

@@ -1,16 +1,17 @@
 """Planning a migration: what would happen to every row, found out and written down; nothing is changed."""
 
-import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.access import Access
+from mqdssm.spark.access import LogIn, access_to
+from mqdssm.spark.cluster import HERE, SparkOptions, probe
+from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.deciding import Decider, Wanted
 from mqdssm.spark.migrate.deletes import plan_deletes
@@ -29,19 +30,19 @@ from mqdssm.spark.migrate.plan_file import (
 from mqdssm.spark.migrate.sids import SidMap, load_sid_map
 from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.spark.migrate.summary import Summary, write_sids
-from mqdssm.spark.migrate.target import sids_there
+from mqdssm.spark.migrate.target import domain_sid, sids_there
 from mqdssm.spark.session import check_spark, spark_session
 from mqdssm.spark.sources.folder import find_files, source_table
-from mqdssm.spark.sources.jdbc import copy_tables, is_jdbc, shown_url, spark_settings
+from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, spark_settings
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from mqdssm.directory.session import Session
     from mqdssm.spark.mqis_files import TableFiles
 
+WITNESS_NAME: Final = "witness"
+"""A file by which the machines of a cluster see whether they share the folder."""
 DATABASE_NAME: Final = "database"
 """Folder of a copy of a database's tables, while they are being read."""
 FIRST_TABLES: Final = ("Enterprise", "Machine", "User")
@@ -79,42 +80,66 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """A source that was looked at: nothing of it has been read."""
+class Source:
+    """A source that was looked at: nothing of it has been read.
+
+    Attributes:
+        asked: what for.
+        mapping: how it holds tables.
+        files: of a folder; None for a database.
+    """
 
     asked: Asked
     mapping: SourceMapping
     files: "dict[str, TableFiles] | None"
 
     @classmethod
-    def of(cls, asked: Asked) -> "_Source":
+    def of(cls, asked: Asked) -> Self:
+        """Look at it.
+
+        Raises:
+            ConfigError: there is no such source, or its mapping cannot be used.
+        """
         mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
         if is_jdbc(asked.source):
             refuse_secret(asked.source)
             return cls(asked, mapping, None)
         return cls(asked, mapping, find_files(Path(asked.source), mapping))
 
-    def stage(self, spark: "SparkSession", folder: Path) -> None:
+    def stage(self, runner: jobs.Runner, folder: Path) -> None:
+        """Read it into the folder of the plan."""
         begin(folder)
         copy = folder / WORK_NAME / DATABASE_NAME
         files = self.files
         if files is None:
-            files = copy_tables(spark, self.asked.source, self.mapping, copy)
+            files = runner.copy(self.asked.source, self.mapping, copy)
         tables = [source_table(one, self.mapping) for one in files.values()]
         for table in tables:
             (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
-        jobs.stage(spark, folder, [file for table in tables for file in table.files], self.mapping)
+        runner.stage(
+            jobs.StageTask(folder, tuple(file for table in tables for file in table.files), self.mapping)
+        )
         shutil.rmtree(copy, ignore_errors=True)
 
 
-def plan_migration(asked: Asked, access: Access, to: Path, *, watch: Watch = lambda _: None) -> MigrationPlan:
-    """Plan a migration.
+def plan_migration(
+    asked: Asked,
+    urls: str | Sequence[str],
+    to: Path,
+    *,
+    on: SparkOptions = HERE,
+    watch: Watch = lambda _: None,
+    **login: Unpack[LogIn],
+) -> MigrationPlan:
+    """Plan a migration; nothing but the folder of the plan is changed.
 
     Args:
         asked: what for.
-        access: how to get into the target.
+        urls: LDAP servers, tried in turn.
         to: a new or empty folder.
+        on: where Spark runs.
         watch: is told what is being done.
+        **login: see `LogIn`.
 
     Returns:
         The plan, as it was written.
@@ -124,62 +149,77 @@ def plan_migration(asked: Asked, access: Access, to: Path, *, watch: Watch = lam
         DirectoryError: the target cannot be asked.
         SparkFailed: Spark itself failed.
     """
-    source = _Source.of(asked)
+    source = Source.of(asked)
     sids = SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map)
-    settings = spark_settings(source.mapping)
+    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
     check_spark()
-    with access.connect() as directory:
+    with access_to(urls, login, on) as access, access.connect() as directory:
         session = directory.session
         session.check_msmq()
         sids = resolved(session, sids)
-        folder = _prepared(to)
-        with (
-            _told(folder),
-            spark_session("mqdssm plan", brief=True, conf={**jobs.RETRIES, **settings}) as spark,
-        ):
-            watch("reading the source")
-            source.stage(spark, folder)
-            at = access.at(session.server_url or access.urls[0])
-            return _Planning(asked, at, folder, session, spark).run(sids, watch)
+        folder = prepared(to)
+        at = access.at(session.server_url or access.urls[0])
+        with spark_session("mqdssm plan", brief=True, conf=conf, on=on) as spark:
+            probe(spark, on, [folder / WORK_NAME / WITNESS_NAME])
+            runner = jobs.SparkRunner(spark, at.for_executors(on))
+            return Planning(source, folder, session, runner, watch).run(sids)
 
 
-class _Planning:
-    """One planning, of a source that is staged.
+class Planning:
+    """One planning.
 
     Args:
-        asked: what for.
-        access: how workers get into the target.
-        folder: of the plan.
+        source: what is to be migrated.
+        folder: of the plan, prepared.
         session: to the target.
-        spark: the session.
+        runner: does the work.
+        watch: is told what is being done.
     """
 
     def __init__(
-        self, asked: Asked, access: Access, folder: Path, session: "Session", spark: "SparkSession"
+        self,
+        source: Source,
+        folder: Path,
+        session: "Session",
+        runner: jobs.Runner,
+        watch: Watch = lambda _: None,
     ) -> None:
-        self._asked = asked
-        self._access = access
+        self._source = source
+        self._asked = source.asked
         self._folder = folder
         self._session = session
-        self._spark = spark
+        self._runner = runner
+        self._watch = watch
         self._summary = Summary()
         self._numbers: dict[Path, int] = {}
         parts = [value for rdn in session.naming.root.rdns for name, value in rdn if name.upper() == "DC"]
-        self._wanted = Wanted(folder, asked.on_conflict, asked.create_computers, ".".join(parts).lower())
+        self._wanted = Wanted(
+            folder, self._asked.on_conflict, self._asked.create_computers, ".".join(parts).lower()
+        )
 
-    def run(self, sids: SidMap, watch: Watch) -> MigrationPlan:
-        """Decide about everything, and write the plan."""
-        watch("looking at the target")
-        create = self._asked.create_computers
-        known = gather(self._session, self._folder, sids, create_computers=create)
-        watch("comparing")
-        known = self._sites(known)
-        self._decide(FIRST_TABLES, known)
-        self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
-        put_together(self._folder)
-        plan = self._plan(sids)
-        shutil.rmtree(self._folder / WORK_NAME, ignore_errors=True)
-        plan.write(self._folder)
+    def run(self, sids: SidMap) -> MigrationPlan:
+        """Read the source, decide about everything, and write the plan.
+
+        Args:
+            sids: the map of SIDs, resolved.
+
+        Raises:
+            MqdssmError: as `plan_migration`.
+        """
+        with _told(self._folder):
+            self._watch("reading the source")
+            self._source.stage(self._runner, self._folder)
+            self._watch("looking at the target")
+            create = self._asked.create_computers
+            known = gather(self._session, self._folder, sids, create_computers=create)
+            self._watch("comparing")
+            known = self._sites(known)
+            self._decide(FIRST_TABLES, known)
+            self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
+            put_together(self._folder)
+            plan = self._plan(sids)
+            shutil.rmtree(self._folder / WORK_NAME, ignore_errors=True)
+            plan.write(self._folder)
         return plan
 
     def _sites(self, known: Known) -> Known:
@@ -192,37 +232,34 @@ class _Planning:
     def _decide(self, names: Sequence[str], known: Known) -> None:
         parts = [part for name in names for part in staged_parts(self._folder, MQIS_TABLES[name])]
         numbered = [(self._number(part), part) for part in parts]
-        self._summary.add(jobs.decide(self._spark, self._access, known, self._wanted, numbered))
+        self._summary.add(self._runner.decide(known, self._wanted, numbered))
 
     def _number(self, part: StagedPart) -> int:
         """The number of a staged file among all."""
         return self._numbers.setdefault(part.path, len(self._numbers))
 
     def _plan(self, sids: SidMap) -> MigrationPlan:
-        asked, summary, naming = self._asked, self._summary, self._session.naming
-        refused, deletes = plan_deletes(self._session, self._folder, asked.allow_deletes)
+        asked, summary, session = self._asked, self._summary, self._session
+        refused, deletes = plan_deletes(session, self._folder, asked.allow_deletes)
         summary.add(deletes)
         if summary.stopped:
-            refused = (
-                f"{summary.stopped} objects exist and differ: plan again with --on-conflict skip or update"
-            )
-        mapping = None if asked.mapping is None else hashlib.sha256(asked.mapping.read_bytes()).hexdigest()
+            refused = f"{summary.stopped} objects exist and differ: use --on-conflict skip or update"
         return MigrationPlan(
             made=datetime.now(UTC).replace(microsecond=0),
             source=asked.shown_source,
             target=Target(
-                urls=self._access.urls,
-                profile=self._session.profile.name,
-                root=str(naming.root),
-                configuration=str(naming.configuration),
-                keeps_guids=self._session.keeps_guids,
+                urls=(session.server_url or "",),
+                profile=session.profile.name,
+                root=str(session.naming.root),
+                configuration=str(session.naming.configuration),
+                keeps_guids=session.keeps_guids,
             ),
             options=PlanOptions(
                 on_conflict=asked.on_conflict,
                 allow_deletes=asked.allow_deletes,
                 create_computers=asked.create_computers,
                 sid_map=sids.sha256 or None,
-                mapping=mapping,
+                mapping=None if asked.mapping is None else sha256(asked.mapping),
             ),
             tables=summary.tables(self._folder),
             operations=summary.operations,
@@ -234,6 +271,9 @@ class _Planning:
         )
 
     def _notes(self) -> Iterator[str]:
+        made = self._summary.operations.get("computer add", 0)
+        if made and self._session.profile.makes_guid and domain_sid(self._session) is None:
+            yield f"{made} computers are made without objectSid: the root of the directory has none"
         unmapped = self._summary.unmapped
         there = sids_there(self._session, sorted({sid for sid, _ in unmapped}))
         count = write_sids(self._folder, unmapped, there)
@@ -241,7 +281,7 @@ class _Planning:
             yield f"{count} SIDs are neither mapped nor known to the target: {SIDS_NAME} lists them"
 
 
-def _prepared(to: Path) -> Path:
+def prepared(to: Path) -> Path:
     """The folder of the plan, made; one of a planning that broke off is begun anew.
 
     Raises:
@@ -258,6 +298,7 @@ def _prepared(to: Path) -> Path:
             path = to / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         (to / WORK_NAME).mkdir()
+        (to / WORK_NAME / WITNESS_NAME).touch()
         to.chmod(_PRIVATE)
     except OSError as error:
         raise ConfigError(f"{to} cannot be used: {error.strerror}") from error

@@ -26,6 +26,16 @@ NT4_PREFIX: Final = "\\\\"
 ENTERPRISE_KEY: Final = "enterprise"
 CREATE_TIME: Final = "CreateTime"
 _STORED: Final = Access.CREATE | Access.WRITE | Access.NAME
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "Site": ("Identifier", "Name"),
+        "RoutingLink": ("Identifier", "Site1Identifier", "Site2Identifier", "ActualCost"),
+        "Machine": ("Identifier", "ComputerName"),
+        "Queue": ("Identifier", "Pathname"),
+        "User": ("Identifier", "SecurityIdentifier"),
+    }
+)
+"""Attributes without which nothing can be made ([MS-MQDSSM] 3.1.6.1.x.1), or found."""
 _FINDS: Final = frozenset({"Identifier", "SecurityIdentifier"})
 """Attributes that say which object is meant."""
 
@@ -113,7 +123,13 @@ def read_row(
     values, lost = _values(table, cells, problems, reasons, keeps_create_time=keeps_create_time)
     if table.element is RoutingLink and gates is not None:
         _add_gates(values, gates)
-    element = None if reasons else _element(table.element, values, reasons)
+    reasons += [
+        Reason(table.holding(adm)[0].name, "it is missing")
+        for adm in _NEEDED.get(table.name, ())
+        if values.get(adm) in {None, ""}
+        and not any(table.holding(adm)[0].name == one.attribute for one in reasons)
+    ]
+    element = None if reasons else _element(table, values, cells, reasons)
     return ReadRow(element, reasons, lost)
 
 
@@ -215,18 +231,27 @@ def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -
 
 
 def _element(
-    kind: type[DirectoryObject], values: Mapping[str, Any], reasons: list[Reason]
+    table: MqisTable, values: Mapping[str, Any], cells: Mapping[str, str], reasons: list[Reason]
 ) -> DirectoryObject | None:
+    assert table.element is not None  # noqa: S101  the caller has looked
     try:
-        return kind.model_validate(dict(values))
+        return table.element.model_validate(dict(values))
     except ValueError as error:
         listed = getattr(error, "errors", None)
         if listed is None:
             reasons.append(Reason("", str(error)))
         else:
-            said = listed(include_url=False, include_input=False)
-            reasons += [Reason(str(next(iter(one["loc"]), "")), str(one["msg"])) for one in said]
+            for one in listed(include_url=False, include_input=False):
+                adm = str(next(iter(one["loc"]), ""))
+                words = str(one["msg"]).removeprefix(f"{adm} ")
+                reasons.append(Reason(_column(table, adm, cells), words))
         return None
+
+
+def _column(table: MqisTable, adm: str, cells: Mapping[str, str]) -> str:
+    """The column that an attribute of a row stands in."""
+    names = [column.name for column in table.holding(adm)]
+    return next((name for name in names if name in cells), names[0] if names else adm)
 
 
 # -- what tells rows apart

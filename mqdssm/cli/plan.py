@@ -1,0 +1,222 @@
+"""``mqdssm plan``: what a migration of MQIS tables would do."""
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli.access import login_of
+from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.run import Run, add_command
+
+if TYPE_CHECKING:
+    from mqdssm.spark.migrate.plan_file import MigrationPlan
+
+app = typer.Typer(add_completion=False)
+
+COUNTS: Final = ("table", "read", "add", "change", "equal", "conflicts", "skipped", "rejected", "not carried")
+REJECTS: Final = ("table", "row", "column", "reason")
+CONFLICTS: Final = ("object", "attribute", "in the table", "in the directory")
+LOST: Final = ("table", "column", "rows")
+SHOWN_MAX: Final = 20
+"""Lines of each table for people; the plan's files hold all."""
+SHOWN_CHARS_MAX: Final = 60
+
+
+class OnConflict(StrEnum):
+    """What to do with objects that are there and differ."""
+
+    SKIP = "skip"
+    UPDATE = "update"
+    FAIL = "fail"
+
+
+def _option(name: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, help=text, **more)
+
+
+Source = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="A folder of MQIS tables, or a database: jdbc:…")
+]
+To = Annotated[Path, _option("--to", "A new or empty folder for the plan.", metavar="PLAN")]
+Conflict = Annotated[OnConflict, _option("--on-conflict", "Objects that are there and differ.")]
+Deletes = Annotated[
+    int,
+    _option(
+        "--allow-deletes",
+        "Delete up to N queues, machines and links that the tables do not have.",
+        metavar="N",
+        min=0,
+    ),
+]
+Computers = Annotated[
+    bool, _option("--create-computers", "Make computers for machines that the directory lacks.")
+]
+SidMapFile = Annotated[
+    Path | None,
+    _option(
+        "--sid-map",
+        "Old SID -> new SID or name of an account, TOML or CSV.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+Mapping = Annotated[
+    Path | None,
+    _option(
+        "--mapping",
+        "Names of tables and columns, code pages, database; TOML.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+ToLdif = Annotated[
+    Path | None,
+    _option("--to-ldif", "Also write what would be written as LDIF.", metavar="DIR", show_default=False),
+]
+
+
+def plan(
+    run: Run,
+    *,
+    source: Source,
+    to: To,
+    on_conflict: Conflict = OnConflict.FAIL,
+    allow_deletes: Deletes = 0,
+    create_computers: Computers = False,
+    sid_map: SidMapFile = None,
+    mapping: Mapping = None,
+    to_ldif: ToLdif = None,
+) -> int:
+    r"""Show what a migration of MQIS tables would do, and write it as a plan. Changes nothing.
+
+    Exit code 1 if a row is rejected, or the plan cannot be applied as it is. Needs Spark:
+    pip install 'mqdssm\[spark]' and Java 17.
+    """
+    from mqdssm.spark.migrate.ldif import write_ldif
+    from mqdssm.spark.migrate.planning import Asked, plan_migration
+    from mqdssm.spark.session import check_spark
+
+    check_spark()
+    run.connection_options()  # what cannot be is refused before Java starts
+    on = run.spark()
+    asked = Asked(
+        source=source,
+        on_conflict=on_conflict.value,
+        allow_deletes=allow_deletes,
+        create_computers=create_computers,
+        sid_map=sid_map,
+        mapping=mapping,
+    )
+    with run.output.progress("planning", counted=False):
+        made = plan_migration(asked, run.loaded.settings.url, to, on=on, **login_of(run))
+        records = {} if to_ldif is None else write_ldif(made, to, to_ldif)
+    tell_plan(run, made, to)
+    if to_ldif is not None:
+        run.output.note(f"LDIF in {to_ldif}, to be loaded in this order: {', '.join(records) or 'nothing'}")
+    return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
+
+
+def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:
+    """Print what a plan would do: counts, and the first of what somebody should look at.
+
+    Args:
+        run: of the command.
+        made: the plan.
+        folder: of it.
+    """
+    output = run.output
+    if output.is_json:
+        output.document(made.model_dump(mode="json"))
+        return
+    output.rows(COUNTS, _counts(made))
+    beside = {name: count for name, count in made.operations.items() if not name.startswith("object ")}
+    if beside:
+        output.line("")
+        output.rows(("beside them", "entries"), ((name, str(count)) for name, count in beside.items()))
+    for columns, rows, where in (
+        (CONFLICTS, _conflicts(folder), "conflicts.jsonl"),
+        (REJECTS, _rejects(folder), "rejects"),
+        (LOST, _lost(made), "not-carried"),
+    ):
+        shown = list(islice(rows, SHOWN_MAX))
+        if shown:
+            output.line("")
+            output.rows(columns, shown)
+            if next(rows, None) is not None:
+                output.note(f"more than {SHOWN_MAX}: all of them are in {folder / where}")
+    for note in made.notes:
+        output.note(note)
+    output.line("")
+    output.line(last_line(made))
+    if made.refused is not None:
+        output.note(f"the plan cannot be applied: {made.refused}")
+    else:
+        output.note(f"the plan is in {folder}: 'mqdssm apply {folder}' does it")
+
+
+def last_line(made: "MigrationPlan") -> str:
+    """What a plan comes to, in a line."""
+    total = made.total
+    said = [f"{total['read']} read", f"{total['add']} to add", f"{total['modify']} to change"]
+    said += [f"{total['equal']} equal", f"{total['skipped']} skipped", f"{total['rejected']} rejected"]
+    if made.deletes:
+        said.append(f"{sum(made.deletes.values())} to delete")
+    return ", ".join(said)
+
+
+def _counts(made: "MigrationPlan") -> Iterator[tuple[str, ...]]:
+    for name, counts in made.tables.items():
+        numbers = (counts.add, counts.modify, counts.equal, counts.conflicts, counts.skipped, counts.rejected)
+        lost = sum(counts.not_carried.values())
+        if counts.type is None:
+            yield (name, str(counts.read), *[""] * len(numbers), str(lost))
+        else:
+            yield (name, str(counts.read), *map(str, numbers), str(lost))
+
+
+def _conflicts(folder: Path) -> Iterator[tuple[str, ...]]:
+    path = folder / "conflicts.jsonl"
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as lines:
+        for one in map(json.loads, lines):
+            if not one["differs"]:
+                yield (one["dn"], "", one["reason"], "")
+            for name, sides in one["differs"].items():
+                yield (one["dn"], name, _cut(sides["here"]), _cut(sides["there"]))
+
+
+def _rejects(folder: Path) -> Iterator[tuple[str, ...]]:
+    for path in sorted((folder / "rejects").glob("*.jsonl")):
+        with path.open(encoding="utf-8") as lines:
+            for one in map(json.loads, lines):
+                yield (one["table"], str(one["row"]), one["attribute"], one["reason"])
+
+
+def _lost(made: "MigrationPlan") -> Iterator[tuple[str, ...]]:
+    for name, counts in made.tables.items():
+        for column, rows in counts.not_carried.items():
+            yield (name, column, str(rows))
+
+
+def _cut(values: list[str]) -> str:
+    text = ", ".join(values) or "nothing"
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…"
+
+
+add_command(
+    app,
+    "plan",
+    plan,
+    spark=True,
+    examples=(
+        "mqdssm plan mqis/ --to plan --connection lab --create-computers",
+        "mqdssm plan mqis/ --to plan --connection lab --sid-map sids.csv --on-conflict update",
+        "mqdssm plan jdbc:postgresql://db/mqis --mapping mqis.toml --to plan --connection lab",
+    ),
+)

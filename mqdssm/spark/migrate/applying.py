@@ -1,0 +1,421 @@
+"""Applying a plan: level by level, then the references, then everything is read back.
+
+What was done is in the journal, so that a run that was broken off goes on where it was when the same plan is
+applied again. The undo file is on disk before the first change.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from mqdssm.directory.loading.items import Effect, LoadOptions
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.model.dn import DN
+from mqdssm.spark.access import Access
+from mqdssm.spark.journal import write_whole
+from mqdssm.spark.locking import locked
+from mqdssm.spark.manifest import sha256
+from mqdssm.spark.migrate import jobs
+from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
+from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone
+from mqdssm.spark.migrate.operations import OBJECT
+from mqdssm.spark.migrate.places import Places, look_up, referred_to, write_guid_map
+from mqdssm.spark.migrate.plan_file import Level, MigrationPlan, PlanFile
+from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of
+from mqdssm.spark.migrate.undo import UNDO_NAME, keep_what_was_done, write_undo
+from mqdssm.spark.migrate.verifying import Verified, VerifyTask
+from mqdssm.spark.session import check_spark, spark_session
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+STATE_NAME: Final = "state.json"
+LOCK_NAME: Final = "lock"
+CHILDREN_LEVEL: Final = 3
+"""The first level with names that hold GUIDs: those of routing links."""
+
+Watch = Callable[[str], None]
+Do = Callable[[jobs.Work, int], list[Any]]
+"""Does pieces of work, numbered from 0, and gives what became of each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyOptions:
+    """How a plan is applied.
+
+    Attributes:
+        max_rate: most changes a second, of all workers together; None: as fast as the server can.
+        max_errors: errors after which nothing more is tried; None: any number.
+        allow_deletes: how many objects may be deleted; None: as many as the plan was allowed.
+        transactions: objects added in one transaction ([RFC5805]), where the server has them; 0: none.
+        verify: read everything back.
+
+    Raises:
+        ConfigError: a number out of range.
+    """
+
+    max_rate: float | None = None
+    max_errors: int | None = None
+    allow_deletes: int | None = None
+    transactions: int = 0
+    verify: bool = True
+
+    def __post_init__(self) -> None:
+        LoadOptions(max_rate=self.max_rate, transactions=self.transactions)
+        for name, number in (("max_errors", self.max_errors), ("allow_deletes", self.allow_deletes)):
+            if number is not None and number < 0:
+                raise ConfigError(f"{name} {number} is less than nothing")
+
+
+class State(BaseModel):
+    """``state.json``: that a plan is being applied, or was.
+
+    Attributes:
+        started: for the first time.
+        resumed: how often it was broken off and went on.
+        undo_is_whole: the undo file is on disk: changes may have been made.
+        ended: when all was done; None: it is not.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    started: AwareDatetime
+    resumed: int = 0
+    undo_is_whole: bool = False
+    ended: AwareDatetime | None = None
+
+    @classmethod
+    def load(cls, folder: Path) -> "State | None":
+        """Read it; None where nothing has begun.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        path = folder / STATE_NAME
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            raise ConfigError(f"{path} cannot be used: {error}") from error
+
+    def write(self, folder: Path) -> "State":
+        """Write it, at once and whole."""
+        write_whole(folder / STATE_NAME, self.model_dump_json(indent=2).encode())
+        return self
+
+
+def apply_plan(
+    folder: Path, access: Access, options: ApplyOptions | None = None, *, watch: Watch = lambda _: None
+) -> Report:
+    """Apply a plan, or go on with one that was broken off.
+
+    Args:
+        folder: of the plan.
+        access: how to get into the target.
+        options: how.
+        watch: is told what is being done.
+
+    Returns:
+        The report, as it was written to ``report.json``.
+
+    Raises:
+        ConfigError: the plan cannot be applied: why, and what to do.
+        DirectoryError: the target cannot be asked, or is gone; apply it again to go on.
+        SparkFailed: Spark itself failed; as above.
+    """
+    chosen, folder = options or ApplyOptions(), folder.resolve()
+    plan = MigrationPlan.load(folder)
+    refuse(plan, chosen)
+    check_spark()
+    work = folder / APPLY_NAME
+    try:
+        work.mkdir(exist_ok=True)
+        with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
+            check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
+            with access.connect(read_only=False) as directory:
+                session = directory.session
+                check_target(plan, session)
+                at = access.at(session.server_url or access.urls[0])
+                with spark_session("mqdssm apply", brief=True, conf=jobs.RETRIES) as spark:
+                    job = Job(plan, chosen, at, folder, spark.sparkContext.defaultParallelism)
+                    return Applying(job, session, partial(jobs.run, spark), watch).run()
+    except OSError as error:
+        if isinstance(error, MqdssmError):
+            raise
+        raise ConfigError(
+            f"the plan in {folder} cannot be written: {error.strerror or error}; "
+            "when that is mended, apply it again: it goes on"
+        ) from error
+
+
+def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
+    """Refuse a plan that may not be applied.
+
+    Raises:
+        ConfigError: why.
+    """
+    if plan.refused is not None:
+        raise ConfigError(f"the plan cannot be applied: {plan.refused}")
+    deletes = sum(plan.deletes.values())
+    if options.allow_deletes is not None and deletes > options.allow_deletes:
+        raise ConfigError(
+            f"the plan deletes {deletes} objects, {options.allow_deletes} are allowed (--allow-deletes)"
+        )
+
+
+def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
+    """Make sure that the files are those that were planned.
+
+    Raises:
+        ConfigError: one is missing, or another.
+    """
+    for file in files:
+        path = folder / file.path
+        try:
+            digest = sha256(path)
+        except OSError as error:
+            raise ConfigError(f"{path} of the plan cannot be read: {error.strerror}") from error
+        if digest != file.sha256:
+            raise ConfigError(f"{path} is not what was planned (its SHA-256 differs): plan again")
+
+
+def check_target(plan: MigrationPlan, session: "Session") -> None:
+    """Make sure that this is the directory that was planned for.
+
+    Raises:
+        ConfigError: it is another one.
+    """
+    target, naming = plan.target, session.naming
+    mine = (target.profile, DN.parse(target.root), DN.parse(target.configuration), target.keeps_guids)
+    there = (session.profile.name, naming.root, naming.configuration, session.keeps_guids)
+    if mine != there:
+        kept = {True: "keeps GUIDs", False: "makes GUIDs itself"}
+        raise ConfigError(
+            f"the plan is for {target.root} ({target.profile}, {kept[target.keeps_guids]}), "
+            f"this is {naming.root} ({session.profile.name}, {kept[session.keeps_guids]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be done.
+
+    Attributes:
+        plan: the plan.
+        options: how it is applied.
+        access: how workers get into the target.
+        folder: of the plan.
+        workers: how many there are.
+    """
+
+    plan: MigrationPlan
+    options: ApplyOptions
+    access: Access
+    folder: Path
+    workers: int = 1
+
+
+class Applying:
+    """One run of a plan whose files were checked.
+
+    Args:
+        job: what is to be done.
+        session: to the target.
+        do: does numbered pieces of work, and gives what became of each.
+        watch: is told what is being done.
+    """
+
+    def __init__(self, job: Job, session: "Session", do: Do, watch: Watch = lambda _: None) -> None:
+        self._plan = job.plan
+        self._workers = job.workers
+        self._options = job.options
+        self._access = job.access
+        self._folder = job.folder
+        self._session = session
+        self._do = do
+        self._watch = watch
+        self._done: list[FileDone] = []
+        self._verified: list[Verified] = []
+        self._left: Counter[str] = Counter()
+        self._stopped: str | None = None
+
+    def run(self) -> Report:
+        """Apply, set references, read back, report."""
+        state = self._begin()
+        places = Places()
+        for level in sorted(self._plan.levels, key=lambda one: one.number):
+            if self._stopped is not None:
+                self._leave(level)
+                continue
+            if level.number >= CHILDREN_LEVEL and not self._plan.target.keeps_guids and not places.known:
+                places = self._places()
+            self._watch(f"level {level.name}: {level.rows} operations")
+            self._apply([file.path for file in level.files], "", places)
+        if self._stopped is None:
+            places = self._set_references(places)
+            if self._options.verify:
+                self._verify(places)
+        return self._report(state)
+
+    def _begin(self) -> State:
+        """Make the folders and the undo file; after that changes may be made."""
+        work = self._folder / APPLY_NAME
+        shutil.rmtree(work / ERRORS_NAME, ignore_errors=True)
+        for folder in (work / ERRORS_NAME, self._folder / JOURNAL_NAME):
+            folder.mkdir(parents=True, exist_ok=True)
+        known = State.load(self._folder)
+        if known is None:
+            known = State(started=_now()).write(self._folder)
+        elif known.ended is None:
+            known = known.model_copy(update={"resumed": known.resumed + 1}).write(self._folder)
+        if not known.undo_is_whole:
+            self._watch("writing the undo file")
+            write_undo(self._session, self._folder, self._plan.levels)
+            known = known.model_copy(update={"undo_is_whole": True}).write(self._folder)
+        return known
+
+    def _apply(self, parts: Sequence[str], stage: str, places: Places) -> None:
+        if not parts:
+            return
+        rate = self._options.max_rate
+        task = ApplyTask(
+            folder=self._folder,
+            access=self._access,
+            parts=tuple(parts),
+            stage=stage,
+            places=places,
+            load=LoadOptions(
+                max_rate=None if rate is None else rate / min(len(parts), self._workers),
+                transactions=self._options.transactions,
+                update=self._plan.options.on_conflict == "update",
+                identify=not self._plan.target.keeps_guids,
+            ),
+            errors_max=self._options.max_errors,
+        )
+        done = self._do(task, len(parts))
+        self._done += done
+        for one in done:
+            self._left.update(one.left)
+        if any(one.stopped for one in done):
+            self._stopped = f"more than {self._options.max_errors} errors (--max-errors)"
+
+    def _leave(self, level: Level) -> None:
+        """Count what is not tried any more."""
+        for file in level.files:
+            table = pq.read_table(self._folder / file.path, columns=["table", "role"])
+            own = table.filter(pc.equal(table.column("role"), OBJECT))
+            self._left.update(own.column("table").to_pylist())
+
+    # -- references
+
+    def _places(self) -> Places:
+        parts = [file.path for level in self._plan.levels for file in level.files]
+        parts += [file.path for file in self._plan.equal]
+        return look_up(self._session, referred_to(self._folder, parts))
+
+    def _set_references(self, places: Places) -> Places:
+        """Set what refers to objects that were made after it."""
+        parts = [
+            file.path
+            for level in self._plan.levels
+            for file in level.files
+            if _has_later(self._folder / file.path)
+        ]
+        if parts:
+            self._watch("setting references")
+            places = self._places()
+            self._apply(parts, LATER, places)
+        return places
+
+    # -- the end
+
+    def _verify(self, places: Places) -> None:
+        self._watch("reading everything back")
+        parts = [file.path for level in self._plan.levels for file in level.files]
+        parts += [file.path for file in self._plan.equal]
+        task = VerifyTask(folder=self._folder, access=self._access, parts=tuple(parts), places=places)
+        self._verified = self._do(task, len(parts))
+
+    def _report(self, state: State) -> Report:
+        self._watch("writing the report")
+        ended = None if self._stopped else _now()
+        guids = [row for file in self._verified for row in file.guids]
+        if not self._plan.target.keeps_guids and self._verified:
+            write_guid_map(self._folder, sorted(guids, key=lambda row: (row.type, row.dn.lower())))
+        refused = [one for file in self._done for one in (*file.refused, *file.dangling)]
+        lost = [one for file in self._verified for one in file.lost]
+        operations: Counter[str] = Counter()
+        for file in self._done:
+            operations.update(file.effects)
+        report = Report(
+            source=self._plan.source,
+            server=self._access.urls[0],
+            started=state.started,
+            ended=_now(),
+            resumed=state.resumed,
+            verified=bool(self._verified) or (self._options.verify and not self._stopped),
+            stopped=self._stopped,
+            tables=tables_of(self._plan, self._done, self._verified, self._left),
+            deleted=operations["object deleted"],
+            operations=dict(sorted(operations.items())),
+            refused_count=len(refused),
+            refused=tuple(map(RefusedRow.of, refused[:LISTED_MAX])),
+            lost_count=len(lost),
+            lost=tuple(
+                LostRow(
+                    table=one.table,
+                    row=one.source_row,
+                    type=one.type,
+                    role=one.role,
+                    dn=one.dn,
+                    reason=one.reason,
+                    differs=one.differs,
+                )
+                for one in lost[:LISTED_MAX]
+            ),
+            guid_map=len(guids),
+            undo_records=self._undo(),
+        )
+        report.write(self._folder)
+        state.model_copy(update={"ended": ended}).write(self._folder)
+        return report
+
+    def _undo(self) -> int:
+        """Leave in the undo file what was really done.
+
+        An object that was found made counts: it was not there when the plan was made.
+        """
+        done: set[int] = set()
+        partly: set[int] = set()
+        for level in self._plan.levels:
+            for file in level.files:
+                for stage in ("", LATER):
+                    for one in ApplyJournal(self._folder, file.path, stage).read().values():
+                        if one.is_done:
+                            done.add(one.row)
+                        elif one.effect is Effect.REJECTED:
+                            partly.add(one.row)
+        names = {row: name for file in self._done for row, name in file.names.items()}
+        if not (self._folder / UNDO_NAME).is_file():
+            raise ConfigError(f"{self._folder / UNDO_NAME} is gone: somebody has removed it")
+        return keep_what_was_done(self._folder, done, partly, names)
+
+
+def _has_later(path: Path) -> bool:
+    """Whether a file of operations has references that are set last."""
+    column = pq.read_table(path, columns=["later"]).column("later")
+    return any(len(chunk.keys) for chunk in column.chunks)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)

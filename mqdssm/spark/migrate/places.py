@@ -1,0 +1,169 @@
+"""Where objects are in the target, and which GUIDs they have there: references are rewritten by it (M37)."""
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
+
+import pyarrow.parquet as pq
+
+from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
+from mqdssm.events.references import batched
+from mqdssm.model.dn import DN, normalize
+from mqdssm.model.elements import QueueManager, RoutingLink, Site
+from mqdssm.spark.migrate.operations import DELETE, OBJECT
+from mqdssm.tables import TABLES, compute
+from mqdssm.tables.references import REFERENCES, Form
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+GUID_MAP_NAME: Final = "guid-map.csv"
+GUID_MAP_COLUMNS: Final = ("type", "old", "new", "dn")
+REFERRED: Final = (TABLES[Site].ldap_class, TABLES[QueueManager].ldap_class)
+LINK_CLASS: Final = TABLES[RoutingLink].ldap_class
+_COLUMNS: Final = ["guid", "dn", "class", "role", "action"]
+_GUID_DIGITS: Final = 32
+
+
+class Place(NamedTuple):
+    """Where an object is.
+
+    Attributes:
+        dn: its name in the target.
+        guid: its objectGUID there.
+    """
+
+    dn: str
+    guid: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The objects that others refer to: sites and queue managers, by the GUIDs that they had.
+
+    Attributes:
+        known: GUID in the source -> place in the target.
+    """
+
+    known: Mapping[UUID, Place] = field(default_factory=dict)
+
+    def values(
+        self, ldap_class: str, later: Mapping[str, Sequence[str]]
+    ) -> tuple[dict[str, tuple[bytes, ...]], dict[str, tuple[str, ...]]]:
+        """The values of references, in the form that each attribute has.
+
+        Args:
+            ldap_class: of the object that refers.
+            later: attribute -> GUIDs of the source.
+
+        Returns:
+            The values, and what is not there, as it was asked for.
+        """
+        values: dict[str, tuple[bytes, ...]] = {}
+        missing: dict[str, tuple[str, ...]] = {}
+        for name, texts in later.items():
+            form = REFERENCES[ldap_class][name].form
+            places = [self.known.get(UUID(text)) for text in texts]
+            found = [place for place in places if place is not None]
+            values[name] = tuple(
+                place.dn.encode() if form is Form.DN else place.guid.bytes_le for place in found
+            )
+            if len(found) < len(texts):
+                missing[name] = tuple(
+                    text for text, place in zip(texts, places, strict=True) if place is None
+                )
+        return values, missing
+
+    def name_of(self, ldap_class: str, dn: str) -> str:
+        """The name of a new object: that of a routing link holds the GUIDs that its sites have now."""
+        if ldap_class != LINK_CLASS or not self.known:
+            return dn
+        name = DN.parse(dn)
+        try:
+            old = [UUID(name.name[at : at + _GUID_DIGITS]) for at in (0, _GUID_DIGITS)]
+        except ValueError:
+            return dn
+        ends = [self.known[guid].guid if guid in self.known else guid for guid in old]
+        return str(name.parent.child(name.rdn[0][0], compute.link_name(*ends)))
+
+
+def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
+    """The sites and queue managers of a plan, equal ones among them: GUID in the source -> DN.
+
+    Args:
+        folder: of the plan.
+        parts: its files of operations and of what is equal.
+    """
+    found: dict[UUID, str] = {}
+    for part in parts:
+        table = pq.read_table(folder / part, columns=_COLUMNS)
+        rows = zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
+        for raw, dn, ldap_class, role, action in rows:
+            if raw is not None and role == OBJECT and ldap_class in REFERRED and action != DELETE:
+                found[UUID(bytes_le=raw)] = dn
+    return found
+
+
+def look_up(session: "Session", dns: Mapping[UUID, str]) -> Places:
+    """Where objects are now; what is not there (yet) is left out.
+
+    Raises:
+        DirectoryError: the look-up failed.
+    """
+    known = {}
+    for batch in batched(dns.items(), AT_ONCE):
+        there = entries_at(session, [dn for _, dn in batch], ())
+        for guid, dn in batch:
+            entry = there.get(normalize(dn))
+            now = None if entry is None else guid_of(entry.attributes)
+            if entry is not None and now is not None:
+                known[guid] = Place(entry.dn, now)
+    return Places(known)
+
+
+class MapRow(NamedTuple):
+    """A line of the GUID map.
+
+    Attributes:
+        type: of the object, as on the command line.
+        old: its GUID in the source.
+        new: its objectGUID in the target.
+        dn: its name there.
+    """
+
+    type: str
+    old: UUID
+    new: UUID
+    dn: str
+
+
+def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> int:
+    """Write the GUID map, at once and whole.
+
+    Returns:
+        How many lines it has, besides the first.
+    """
+    path = folder / GUID_MAP_NAME
+    draft = path.with_name(path.name + ".new")
+    count = 0
+    with draft.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(GUID_MAP_COLUMNS)
+        for row in rows:
+            writer.writerow((row.type, row.old, row.new, row.dn))
+            count += 1
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    return count
+
+
+def read_guid_map(path: Path) -> Iterator[MapRow]:
+    """The lines of a GUID map."""
+    with path.open(encoding="utf-8", newline="") as file:
+        for one in csv.DictReader(file):
+            yield MapRow(one["type"], UUID(one["old"]), UUID(one["new"]), one["dn"])

@@ -1,0 +1,239 @@
+"""``report.json``: what became of every row of a migration."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from mqdssm.errors import ConfigError
+from mqdssm.spark.journal import write_whole
+from mqdssm.spark.migrate.apply_work import FileDone, Refused
+from mqdssm.spark.migrate.plan_file import MigrationPlan
+from mqdssm.spark.migrate.verifying import Lost, Verified
+
+REPORT_NAME: Final = "report.json"
+REPORT_VERSION: Final = 1
+LISTED_MAX: Final = 1_000
+"""Refusals and losses that the report lists one by one; it counts all of them."""
+_CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
+
+
+class RefusedRow(BaseModel):
+    """Something that the target refused.
+
+    Attributes:
+        table: of the source.
+        row: its row there; 0 for what no row stands for.
+        type: of the object.
+        role: what of it: ``object``, or a companion.
+        dn: in the target.
+        attributes: the guilty ones, as far as they are known.
+        code: result of the server.
+        reason: in words.
+    """
+
+    model_config = _CONFIG
+
+    table: str
+    row: int
+    type: str
+    role: str
+    dn: str
+    attributes: tuple[str, ...] = ()
+    code: int | None = None
+    reason: str
+
+    @classmethod
+    def of(cls, one: Refused) -> Self:
+        """The line for a refusal."""
+        return cls(
+            table=one.table,
+            row=one.source_row,
+            type=one.type,
+            role=one.role,
+            dn=one.dn,
+            attributes=one.recorded.attributes,
+            code=one.recorded.code,
+            reason=one.recorded.text,
+        )
+
+
+class LostRow(BaseModel):
+    """Something that is not in the target as it should be.
+
+    Attributes:
+        table: of the source.
+        row: its row there.
+        type: of the object.
+        role: what of it.
+        dn: where it should be.
+        reason: in words.
+        differs: attribute -> what should be there, and what is.
+    """
+
+    model_config = _CONFIG
+
+    table: str
+    row: int
+    type: str
+    role: str
+    dn: str
+    reason: str
+    differs: Mapping[str, Mapping[str, Sequence[str]]] = {}
+
+
+class TableReport(BaseModel):
+    """What became of the rows of a table: they add up to `read`.
+
+    Attributes:
+        read: rows of the source.
+        written: rows whose objects were made or changed, and are as they should be.
+        equal: rows whose objects were so already.
+        skipped: rows whose objects differ, and were left.
+        rejected: rows that could not be carried over, or that the target refused.
+        lost: rows whose objects are not as they should be, though nothing was refused.
+        left: rows that were not tried, since there were too many errors.
+    """
+
+    model_config = _CONFIG
+
+    read: int = 0
+    written: int = 0
+    equal: int = 0
+    skipped: int = 0
+    rejected: int = 0
+    lost: int = 0
+    left: int = 0
+
+
+class Report(BaseModel):
+    """What became of a migration.
+
+    Attributes:
+        version: `REPORT_VERSION` of the program that wrote it.
+        source: as in the plan.
+        server: that it was written to.
+        started: when it was applied, for the first time.
+        ended: when it was done.
+        resumed: how often it was broken off and went on.
+        verified: whether everything was read back.
+        stopped: why it stopped before the end; None: it did not.
+        tables: what became of the rows.
+        deleted: objects that were deleted.
+        operations: ``role effect`` -> how many, as ``settings added``.
+        refused_count: operations that the target refused, and references that could not be set.
+        refused: the first of them.
+        lost_count: entries that are not as they should be.
+        lost: the first of them.
+        guid_map: objects that did not keep their GUIDs; the map lists them.
+        undo_records: operations that the undo file undoes.
+    """
+
+    model_config = _CONFIG
+
+    version: int = REPORT_VERSION
+    source: str
+    server: str
+    started: AwareDatetime
+    ended: AwareDatetime
+    resumed: int
+    verified: bool
+    stopped: str | None = None
+    tables: Mapping[str, TableReport]
+    deleted: int = 0
+    operations: Mapping[str, int]
+    refused_count: int
+    refused: tuple[RefusedRow, ...]
+    lost_count: int
+    lost: tuple[LostRow, ...]
+    guid_map: int = 0
+    undo_records: int = 0
+
+    @property
+    def total(self) -> Counter[str]:
+        """Sums over all tables."""
+        sums: Counter[str] = Counter(dict.fromkeys(TableReport.model_fields, 0))
+        for one in self.tables.values():
+            sums.update(one.model_dump())
+        return sums
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether nothing was rejected, refused or lost."""
+        total = self.total
+        return not (
+            self.stopped or self.refused_count or self.lost_count or total["rejected"] or total["left"]
+        )
+
+    @property
+    def last_line(self) -> str:
+        """What it comes to."""
+        total = self.total
+        said = [f"{total['read']} read", f"{total['written']} written", f"{total['equal']} equal"]
+        said += [f"{total[name]} {name}" for name in ("skipped", "left") if total[name]]
+        return ", ".join([*said, f"{total['rejected']} rejected", f"{total['lost']} lost"])
+
+    def write(self, folder: Path) -> None:
+        """Write it, at once and whole."""
+        write_whole(folder / REPORT_NAME, self.model_dump_json(indent=2).encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read the report in the folder of a plan.
+
+        Raises:
+            ConfigError: there is none, or one of another version.
+        """
+        path = folder / REPORT_NAME
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            raise ConfigError(f"{path} is no report of this version of the program") from error
+
+
+def tables_of(
+    plan: MigrationPlan, done: Iterable[FileDone], verified: Iterable[Verified], left: Mapping[str, int]
+) -> dict[str, TableReport]:
+    """What became of the rows of each table: what the plan counts, less what went wrong.
+
+    Args:
+        plan: what was to be done.
+        done: what was.
+        verified: what was read back.
+        left: table -> rows that were not tried.
+    """
+    refused = _rows(one for file in done for one in (*file.refused, *file.dangling))
+    all_lost = [one for file in verified for one in file.lost]
+    lost = _rows(all_lost)
+    was_equal = _rows(one for one in all_lost if one.was_equal)
+    was_changed = _rows(one for one in all_lost if not one.was_equal)
+    found = {}
+    for name, counts in plan.tables.items():
+        if counts.type is None:
+            continue
+        bad = refused.get(name, set())
+        gone = lost.get(name, set()) - bad
+        changed_since = gone & was_equal.get(name, set()) - was_changed.get(name, set())
+        missing = left.get(name, 0)
+        changed = counts.add + counts.modify
+        found[name] = TableReport(
+            read=counts.read,
+            written=max(changed - len(bad) - len(gone - changed_since) - missing, 0),
+            equal=max(counts.equal - len(changed_since), 0),
+            skipped=counts.skipped,
+            rejected=counts.rejected + len(bad),
+            lost=len(gone),
+            left=missing,
+        )
+    return found
+
+
+def _rows(some: Iterable[Refused | Lost]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for one in some:
+        found.setdefault(one.table, set()).add(one.source_row)
+    return found

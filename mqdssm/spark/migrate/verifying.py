@@ -1,0 +1,175 @@
+"""Reading everything back: every row of a plan is compared with what the target holds now, field by field."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.events.references import batched
+from mqdssm.model.dn import normalize
+from mqdssm.spark.access import Access
+from mqdssm.spark.migrate.apply_journal import LATER, ApplyJournal, Recorded
+from mqdssm.spark.migrate.operations import DELETE, EQUAL, OBJECT, Operation, Values, read_operations
+from mqdssm.spark.migrate.outcome import shown
+from mqdssm.spark.migrate.places import MapRow, Places
+from mqdssm.tables.equality import differing
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """An object that is not in the target as it should be.
+
+    Attributes:
+        table: of the source.
+        source_row: its row there.
+        type: of the object.
+        role: what it is for that object.
+        dn: where it should be.
+        reason: what is wrong.
+        differs: attribute -> what should be there, and what is.
+        was_equal: nothing had to be done about it.
+    """
+
+    table: str
+    source_row: int
+    type: str
+    role: str
+    dn: str
+    reason: str
+    was_equal: bool = False
+    differs: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Verified:
+    """What reading a file back has shown.
+
+    Attributes:
+        equal: role -> how many are as they should be.
+        lost: those that are not.
+        guids: objects that did not keep their GUIDs.
+    """
+
+    equal: Counter[str] = field(default_factory=Counter)
+    lost: list[Lost] = field(default_factory=list)
+    guids: list[MapRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyTask:
+    """Reading back, as workers need to know it.
+
+    Attributes:
+        folder: of the plan.
+        access: how workers get into the target.
+        parts: files of operations, and of what was equal; each is a piece of work.
+        places: what references refer to.
+    """
+
+    folder: Path
+    access: Access
+    parts: tuple[str, ...]
+    places: Places
+
+    def __call__(self, number: int) -> Verified:
+        """Read one file back; what was refused is not looked for.
+
+        Raises:
+            DirectoryError: the target cannot be asked.
+            ConfigError: a file of the plan cannot be read.
+        """
+        part, done = self.parts[number], Verified()
+        journal = ApplyJournal(self.folder, part).read()
+        later = ApplyJournal(self.folder, part, LATER).read()
+        try:
+            with self.access.connect() as directory:
+                for batch in batched(read_operations(self.folder / part), AT_ONCE):
+                    applied = [one for one in batch if _is_applied(one, journal)]
+                    _verify(directory.session, self._expected(applied, journal, later), done)
+        except OSError as error:
+            if isinstance(error, MqdssmError):
+                raise
+            raise ConfigError(f"{self.folder / part} cannot be read: {error.strerror or error}") from error
+        return done
+
+    def _expected(
+        self, batch: Iterable[Operation], journal: Mapping[int, Recorded], later: Mapping[int, Recorded]
+    ) -> list["_Expected"]:
+        found = []
+        for one in batch:
+            recorded = journal.get(one.row_id)
+            dn = one.dn if recorded is None or recorded.dn is None else recorded.dn
+            values = {**one.same, **one.values}
+            set_last = later.get(one.row_id)
+            if one.later and set_last is not None and set_last.is_done:
+                references, missing = self.places.values(one.ldap_class, one.later)
+                values |= {name: raws for name, raws in references.items() if name not in missing}
+            found.append(_Expected(one, dn, values))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    operation: Operation
+    dn: str
+    values: Values
+
+
+def _is_applied(operation: Operation, journal: Mapping[int, Recorded]) -> bool:
+    if operation.action == EQUAL:
+        return True
+    recorded = journal.get(operation.row_id)
+    return recorded is not None and recorded.is_done
+
+
+def _verify(session: "Session", expected: Sequence[_Expected], done: Verified) -> None:
+    names = {name for one in expected for name in one.values}
+    there = entries_at(session, [one.dn for one in expected], names)
+    for one in expected:
+        entry = there.get(normalize(one.dn))
+        operation = one.operation
+        lost = _lost(one, entry)
+        if lost is not None:
+            done.lost.append(lost)
+            continue
+        done.equal[operation.role] += 1
+        guid = None if entry is None else guid_of(entry.attributes)
+        old = operation.guid if operation.role == OBJECT else None
+        if old is not None and guid is not None and guid != old:
+            done.guids.append(MapRow(operation.type, old, guid, one.dn))
+
+
+def _lost(one: _Expected, entry: Entry | None) -> Lost | None:
+    """What is wrong with an object; None: nothing."""
+    operation = one.operation
+    differs: dict[str, dict[str, list[str]]] = {}
+    if operation.action == DELETE:
+        reason = "" if entry is None else "it was deleted, and is there"
+    elif entry is None:
+        reason = "it is not there, or this user may not read it"
+    else:
+        for name in differing(one.values, entry.attributes, operation.ldap_class):
+            differs[name] = {
+                "wanted": shown(name, tuple(one.values[name])),
+                "found": shown(name, entry.all(name)),
+            }
+        reason = f"it differs in {', '.join(differs)}" if differs else ""
+    if not reason:
+        return None
+    return Lost(
+        table=operation.table,
+        source_row=operation.source_row,
+        type=operation.type,
+        role=operation.role,
+        dn=one.dn,
+        reason=reason,
+        was_equal=operation.action == EQUAL,
+        differs=differs,
+    )

@@ -1,0 +1,102 @@
+"""Applying plans without Java: what workers do, done in this process; and the directory before and after."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from planning import plan_here
+
+import mqdssm
+from mqdssm.directory.filters import Present
+from mqdssm.directory.session import Session
+from mqdssm.model.dn import normalize
+from mqdssm.samples import elements
+from mqdssm.samples.forms import SampleForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import Plan
+from mqdssm.spark.access import Access
+from mqdssm.spark.migrate.applying import Applying, ApplyOptions, Job, check_files, check_target, refuse
+from mqdssm.spark.migrate.plan_file import MigrationPlan
+from mqdssm.spark.migrate.report import Report
+from mqdssm.testing.openldap import OpenLdapServer
+
+SAMPLE = {"sites": 3, "machines": 12, "queues": 60, "users": 3, "seed": 1}
+Entries = dict[str, dict[str, list[bytes]]]
+
+
+def access_for(server: Any, folder: Path) -> Access:
+    """How workers get in: with the password in a file."""
+    file = folder / "password-of-tests"
+    file.write_text(server.password)
+    return Access((server.url,), user=server.user, password_file=str(file), ca_file=server.ca_file)
+
+
+def here(work: Callable[[int], Any], count: int) -> list[Any]:
+    """Do the pieces of work one after the other."""
+    return [work(number) for number in range(count)]
+
+
+def apply_here(
+    server: Any, folder: Path, access: Access | None = None, *, do: Any = here, **options: Any
+) -> Report:
+    """Apply a plan as `apply_plan` does."""
+    plan, chosen = MigrationPlan.load(folder), ApplyOptions(**options)
+    refuse(plan, chosen)
+    check_files(folder, [file for level in plan.levels for file in level.files])
+    access = access or access_for(server, folder)
+    with access.connect(read_only=False) as directory:
+        check_target(plan, directory.session)
+        return Applying(Job(plan, chosen, access, folder), directory.session, do).run()
+
+
+def sample_plan(server: OpenLdapServer, folder: Path, **numbers: int) -> tuple[MigrationPlan, Path]:
+    """A plan to migrate a sample enterprise, whose users are there."""
+    sample = Plan(**(SAMPLE | numbers), root=server.base_dn)
+    generate(sample, folder / "mqis", SampleForm.MQIS)
+    lines = []
+    for number in range(sample.users):
+        server.add_user(elements.user_name(sample, number))
+        lines.append(f"{sample.user_sid(number)},{elements.user_name(sample, number)}\n")
+    (folder / "sids.csv").write_text("".join(lines))
+    plan = plan_here(
+        server, folder / "mqis", folder / "plan", create_computers=True, sid_map=folder / "sids.csv"
+    )
+    return plan, folder / "plan"
+
+
+def connect(server: Any) -> mqdssm.Directory:
+    return mqdssm.connect(
+        server.url, user=server.user, password=server.password, ca_file=server.ca_file, check_msmq=False
+    )
+
+
+def everything(server: Any) -> Entries:
+    """All entries with all their attributes, but what a server writes down by itself."""
+    with connect(server) as directory:
+        return entries_of(directory.session)
+
+
+def entries_of(session: Session) -> Entries:
+    found: Entries = {}
+    for base in session.naming.guid_bases:
+        for entry in session.find(base, Present("objectClass"), ["*"]):
+            found[normalize(entry.dn)] = {name: sorted(raws) for name, raws in entry.attributes.items()}
+    return found
+
+
+def undo(server: OpenLdapServer, folder: Path) -> None:
+    """Load the undo file with OpenLDAP's own tool."""
+    tool = shutil.which("ldapmodify")
+    assert tool is not None
+    command = [tool, "-c", "-H", server.url, "-ZZ", "-x", "-D", server.user, "-w", server.password]
+    environment = {"LDAPTLS_CACERT": server.ca_file, "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(  # noqa: S603  our own server
+        [*command, "-f", str(folder / "undo.ldif")],
+        capture_output=True,
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode in {0, 32}, done.stderr.decode()

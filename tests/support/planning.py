@@ -1,0 +1,97 @@
+"""Plans of migrations without Java: what workers do, done in this process; and carrying them out."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mqdssm
+from mqdssm.directory.session import Session
+from mqdssm.spark.migrate.gathering import resolved
+from mqdssm.spark.migrate.jobs import StageTask, decided
+from mqdssm.spark.migrate.operations import ADD, DELETE, Operation, read_operations
+from mqdssm.spark.migrate.plan_file import MigrationPlan
+from mqdssm.spark.migrate.planning import Asked, Planning, Source, prepared
+from mqdssm.spark.migrate.sids import SidMap, load_sid_map
+from mqdssm.testing.openldap import OpenLdapServer
+
+
+class Here:
+    """Does the work of Spark's workers, one piece after the other."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def copy(self, url: str, *_: Any) -> Any:
+        raise AssertionError(f"{url}: a database needs Java")
+
+    def stage(self, task: StageTask) -> int:
+        return sum(task(number) for number in range(len(task.files)))
+
+    def decide(self, known: Any, wanted: Any, parts: Sequence[Any]) -> list[Any]:
+        return [decided(self._session, known, wanted, number, part) for number, part in parts]
+
+
+def access_of(server: OpenLdapServer) -> dict[str, Any]:
+    return {"user": server.user, "password": server.password, "ca_file": server.ca_file}
+
+
+def plan_here(server: OpenLdapServer, source: Path, to: Path, **asked: Any) -> MigrationPlan:
+    """Plan as `plan_migration` does."""
+    wanted = Source.of(Asked(source=str(source), **asked))
+    sids = SidMap() if wanted.asked.sid_map is None else load_sid_map(wanted.asked.sid_map)
+    with mqdssm.connect(server.url, **access_of(server)) as directory:
+        session = directory.session
+        planning = Planning(wanted, prepared(to), session, Here(session))
+        return planning.run(resolved(session, sids))
+
+
+def operations_of(plan: MigrationPlan, folder: Path) -> list[Operation]:
+    """All operations, in the order in which they are applied."""
+    files = [file for level in plan.levels for file in level.files]
+    return [operation for file in files for operation in read_operations(folder / file.path)]
+
+
+def carry_out(server: OpenLdapServer, plan: MigrationPlan, folder: Path) -> None:
+    """Apply a plan as simply as can be, references that wait at the end."""
+    operations = operations_of(plan, folder)
+    equal = [operation for file in plan.equal for operation in read_operations(folder / file.path)]
+    places = {one.guid: one.dn for one in [*operations, *equal] if one.guid is not None}
+    with mqdssm.connect(server.url, **access_of(server)) as directory:
+        session = directory.session
+        for one in operations:
+            if one.action == ADD:
+                session.add(one.dn, {"objectClass": (one.ldap_class.encode(),), **one.values})
+            elif one.action == DELETE:
+                session.delete(one.dn)
+            else:
+                session.modify(one.dn, one.values)
+        for one in operations:
+            later = {
+                name: [places[guid].encode() for guid in map(_guid, texts) if guid in places]
+                for name, texts in one.later.items()
+            }
+            session.modify(one.dn, later)
+
+
+def _guid(text: str) -> Any:
+    from uuid import UUID
+
+    return UUID(text)
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The documents in a file of JSON lines; none where there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def rejects_of(folder: Path, table: str) -> list[dict[str, Any]]:
+    """The rejected rows of a table."""
+    return lines_of(folder / "rejects" / f"{table}.jsonl")
+
+
+def write_rows(folder: Path, table: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Write a table as JSON lines; names without their prefix."""
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps({f"PROPID_{name}": value for name, value in row.items()}) for row in rows]
+    (folder / f"{table}.jsonl").write_text("".join(line + "\n" for line in lines))
