@@ -1,6 +1,6 @@
 """The writer of the data source ``mqdssm``: a thin shell, whose work is in `mqdssm.spark.writing`.
 
-    df.write.format("mqdssm").mode("append").options(url=..., object="queue", ...).save()
+df.write.format("mqdssm").mode("append").options(url=..., object="queue", ...).save()
 """
 
 import gc

@@ -13,7 +13,7 @@ from mqdssm.directory.loading.items import Action, Effect, Item
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.making import Target
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.elements import Queue, QueueManager, User
+from mqdssm.model.elements import Queue, QueueManager, Site, User
 from mqdssm.spark.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
 from mqdssm.spark.elements import element_of
 from mqdssm.spark.migrate.candidates import Candidate, Candidates, reason_of
@@ -183,7 +183,9 @@ class RowMaker:
             "Security" if DESCRIPTOR in values else "Identifier"
         ):
             values.pop(DESCRIPTOR, None)  # one that we would have made: what is there stays
-        beside = tuple(_beside(number, one) for one in others)
+        # a site alone needs no place for servers: the first settings object makes that
+        needed = () if isinstance(element, Site) else others
+        beside = tuple(_beside(number, one) for one in needed)
         references = {
             name: tuple(str(guid) for guid in own.made.refers[name]) for name in own.made.missing
         } | {name: tuple(guids) for name, guids in own.later.items()}
