@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -118,6 +119,20 @@ def test_a_task_that_is_run_again_after_its_writes_changes_nothing(directory, wr
     assert [row["guid"] for row in told["rows"]] == [row["Identifier"] for row in rows]
     assert before == {rf"web01\q{n}": UUID(int=0xA0000 + n) for n in range(5)}
     assert {one.label for one in queues(directory).values()} == {f"L{n}" for n in range(5)}
+
+
+def test_a_task_that_runs_twice_at_a_time(directory, writer):
+    """As Spark's speculation has it: each object is added by one of them, and is as it should be for both."""
+    rows = [queue(n) for n in range(60)]
+    write_of = writer("queue")
+    with ThreadPoolExecutor(2) as pool:
+        twins = list(pool.map(lambda _: write_of.task(rows), range(2)))
+    assert all(one.tally.errors == 0 and one.tally.counts.total() == 60 for one in twins)
+    assert sum(one.tally.counts["added"] for one in twins) == 60
+    assert write_of.commit(twins[1])["counts"] == dict(sorted(twins[1].tally.counts.items()))
+    assert {one.identifier for one in queues(directory).values()} == {
+        UUID(int=0xA0000 + n) for n in range(60)
+    }
 
 
 @pytest.mark.parametrize(
