@@ -23,7 +23,7 @@ setup: ## .venv, slapd and Java: installs what it may, says what is missing wher
 python: ## .venv alone, for what needs no server
 	@bash .ci/setup python
 
-demo: setup ## a private OpenLDAP, a small enterprise in it, exported and validated: see it work
+demo: setup ## an enterprise in a private OpenLDAP, exported, validated, with a report: see it work
 	@.venv/bin/mqdssm demo
 
 setup-test: ## as setup, and for root Samba's domain controller, for the tests

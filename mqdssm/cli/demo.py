@@ -1,4 +1,4 @@
-"""``mqdssm demo``: a small enterprise in a private directory, made, read, changed, exported, validated."""
+"""``mqdssm demo``: an enterprise in a private directory: loaded, changed, exported, validated, reported."""
 
 import contextlib
 import tempfile
@@ -8,64 +8,89 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli import demo_enterprise as enterprise
-from mqdssm.cli import human
+from mqdssm.cli import demo_objects
 from mqdssm.cli.demo_stage import Stage
-from mqdssm.cli.objects import ObjectType
+from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.private import testing_module
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
-    from mqdssm.model.base import DirectoryObject
+    from mqdssm.samples.plan import Plan
     from mqdssm.testing.openldap import OpenLdapServer
 
 app = typer.Typer(add_completion=False)
 
-SHOWN_ROWS: Final = 4
-DELETED_QUEUES: Final = 10
+SEED: Final = 1
+USERS_A_MACHINE: Final = 4
+REPORT: Final = "report.html"
 
 
 def demo(
     run: Run,
     *,
+    sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="How many sites.")] = 3,
+    machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="How many machines.")] = 200,
+    queues: Annotated[int, typer.Option("--queues", metavar="N", min=0, help="How many queues.")] = 5000,
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Export, validate (needs Java).")] = True,
     keep: Annotated[
         Path | None,
-        typer.Option("--keep", metavar="DIR", help="Keep directory and exports there.", show_default=False),
+        typer.Option(
+            "--keep", metavar="DIR", help="Keep directory, export and report there.", show_default=False
+        ),
     ] = None,
-) -> None:
-    """See it work: a private OpenLDAP with a small enterprise; read, changed, exported, validated.
+) -> int:
+    """See it work: a made-up enterprise in a private OpenLDAP, exported and validated; ends with a report.
 
+    The enterprise has planted defects; all of them have to be found, and nothing else: exit code 1 if not.
     Nothing outside a temporary folder is touched, and no server of yours is spoken to.
     """
-    from mqdssm.errors import ConfigError
-
+    plan = _plan(sites, machines, queues)
     if spark:
-        from mqdssm.spark.session import check_spark
-
-        try:
-            check_spark()
-        except ConfigError as error:
-            raise ConfigError(f"{error}; or see all the rest: mqdssm demo --no-spark") from error
+        _check_spark()
     testing_module("openldap_config").require_software()
     stage = Stage(run.output)
     with _folder(keep) as folder, contextlib.ExitStack() as stack:
         stage.text("A demonstration of mqdssm: MSMQ's objects in an LDAP directory, as [MS-MQDSSM] has it.\n")
-        server = _start(stage, stack, folder / "directory")
-        directory = _connect(stage, stack, server)
-        made = enterprise.Made()
-        _fill(stage, server, directory, made)
-        _read(stage, directory, made)
-        _resolve(stage, directory, made)
-        _change(stage, directory, made)
-        _delete(stage, directory, made)
-        if spark:
-            from mqdssm.cli.demo_pipeline import export_and_validate
+        from mqdssm.cli import demo_pipeline
 
-            export_and_validate(stage, stack, server, directory, folder / "export")
-    _next(stage, keep, spark=spark)
-    stage.end()
+        server = _start(stage, stack, folder / "directory")
+        demo_pipeline.load(stage, server, plan, folder / "enterprise")
+        directory = _connect(stage, stack, server)
+        demo_objects.search(stage, directory)
+        demo_objects.change(stage, directory, plan.machine_name(0))
+        report, is_right = None, True
+        if spark:
+            report = _place_of_report(keep)
+            folders = (folder / "enterprise", folder / "export")
+            is_right = demo_pipeline.export_validate_report(stage, stack, server, folders, report)
+    _next(stage, keep, report)
+    stage.end(report)
+    return ExitCode.FINE if is_right else ExitCode.FINDINGS
+
+
+def _plan(sites: int, machines: int, queues: int) -> "Plan":
+    from mqdssm.samples.plan import Plan
+
+    with usage_problems():
+        return Plan(
+            sites=sites, machines=machines, queues=queues, users=machines // USERS_A_MACHINE, seed=SEED
+        )
+
+
+def _check_spark() -> None:
+    """Refuse what is missing before anything is made.
+
+    Raises:
+        ConfigError: no Java or pyspark.
+    """
+    from mqdssm.errors import ConfigError
+    from mqdssm.spark.session import check_spark
+
+    try:
+        check_spark()
+    except ConfigError as error:
+        raise ConfigError(f"{error}; or see all the rest: mqdssm demo --no-spark") from error
 
 
 @contextlib.contextmanager
@@ -83,6 +108,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     except OSError as error:
         raise ConfigError(f"{keep} cannot be used: {error.strerror}") from error
     yield keep.absolute()
+
+
+def _place_of_report(keep: Path | None) -> Path:
+    """Where the report is written: in a folder of its own that stays, unless another one is kept anyway."""
+    folder = Path(tempfile.mkdtemp(prefix="mqdssm-demo-report-")) if keep is None else keep.absolute()
+    return folder / REPORT
 
 
 def _start(stage: Stage, stack: contextlib.ExitStack, folder: Path) -> "OpenLdapServer":
@@ -109,159 +140,7 @@ def _connect(stage: Stage, stack: contextlib.ExitStack, server: "OpenLdapServer"
     return directory
 
 
-def _fill(stage: Stage, server: "OpenLdapServer", directory: "Directory", made: enterprise.Made) -> None:
-    import mqdssm
-    from mqdssm.wire.dtyp import SecurityDescriptor
-
-    with stage.step("What other programs add: computers and users, by plain LDAP adds"):
-        stage.call('server.add_computer("berlin01"); server.add_user("ann")')
-        machines, users = enterprise.add_accounts(server)
-        stage.result(f"{machines} computers, {users} users")
-    with stage.step("Enterprise, sites and routing links"):
-        stage.call(
-            'enterprise.security = SecurityDescriptor.from_sddl("O:BAG:BA…"); directory.write(enterprise)'
-        )
-        (found,) = directory.search(mqdssm.Enterprise, attributes=["Identifier"])
-        found.security = bytes(SecurityDescriptor.from_sddl(enterprise.ENTERPRISE_SDDL))
-        found.default_time_to_live = 86_400
-        directory.write(found)
-        stage.call(
-            'berlin = directory.create(mqdssm.Site(name="Berlin"))\n'
-            "directory.create(mqdssm.RoutingLink(site1_identifier=berlin, site2_identifier=…, actual_cost=5))"
-        )
-        enterprise.create_sites(directory, made)
-        stage.result(f"{len(made.sites)} sites, {len(made.links)} links")
-    with stage.step("Queue managers: in each site one routing server, the gate of its links"):
-        stage.call(
-            'directory.create(mqdssm.QueueManager(computer_name="berlin02", site_identifier_list=[berlin],\n'
-            "                                     out_routing_server_identifier_list=[gate], …))\n"
-            'directory.write(link, attributes=["SiteGateIdentifierList"])'
-        )
-        enterprise.create_managers(directory, made)
-        enterprise.set_gates(directory, made)
-        stage.result(f"{len(made.managers)} queue managers, {len(made.gates)} of them routing servers")
-        stage.result(f"with them came {len(_settings_objects(directory))} mSMQSettings objects in the sites")
-    with stage.step("Queues"):
-        stage.call(
-            r'directory.create(mqdssm.Queue(pathname=r"berlin01\orders", label="Orders", quota=1000, …))'
-        )
-        count = enterprise.create_queues(directory, made)
-        stage.result(f"{count} queues, each with a GUID and a computed security descriptor")
-
-
-def _settings_objects(directory: "Directory") -> list[str]:
-    from mqdssm.directory.filters import Equal
-
-    session = directory.session
-    of_class = Equal("objectClass", b"mSMQSettings")
-    return [entry.dn for entry in session.find(session.naming.configuration, of_class, ["1.1"])]
-
-
-def _settings_of(directory: "Directory", computer: str) -> str:
-    mine = [dn for dn in _settings_objects(directory) if computer in dn.lower()]
-    return "; ".join(mine) or "no mSMQSettings object"
-
-
-def _read(stage: Stage, directory: "Directory", made: enterprise.Made) -> None:
-    import mqdssm
-
-    with stage.step("Read all of it back"):
-        stage.call("for queue in directory.search(mqdssm.Queue): …      # streamed, in pages")
-        rows = []
-        for kind in ObjectType:
-            found = list(directory.search(kind.element))
-            attributes = sum(len(one.populated) for one in found)
-            rows.append((kind.value, str(len(found)), str(attributes)))
-        stage.table(("type", "objects", "attributes"), rows)
-        stage.result(enterprise.compared(directory, made))
-        stage.call(
-            "directory.search(\n    mqdssm.Queue,\n"
-            '    [mqdssm.Filter("Transactional", "==", True), mqdssm.Filter("Quota", ">", 6000)],\n'
-            '    sort=[mqdssm.SortKey("Quota", priority=2, ascending=False), mqdssm.SortKey("Pathname")],\n)'
-        )
-        filters = [mqdssm.Filter("Transactional", "==", True), mqdssm.Filter("Quota", ">", 6000)]
-        keys = [mqdssm.SortKey("Quota", priority=2, ascending=False), mqdssm.SortKey("Pathname")]
-        queues = list(directory.search(mqdssm.Queue, filters, sort=keys))
-        names = ("Pathname", "Label", "Quota", "PrivacyLevel")
-        stage.table(names, _cells(ObjectType.QUEUE, queues[:SHOWN_ROWS], names))
-        stage.result(f"{len(queues)} queues are transactional and may hold more than 6000 KB")
-    with stage.step("One object, as people read it"):
-        stage.call(r'directory.read(mqdssm.Queue, mqdssm.Filter("Pathname", "==", r"berlin01\orders"))')
-        queue = directory.read(mqdssm.Queue, mqdssm.Filter("Pathname", "==", r"berlin01\orders"))
-        stage.table(("attribute", "value"), human.pairs(queue, ObjectType.QUEUE.table))
-        stage.command(r"mqdssm read queue 'Pathname=berlin01\orders' --output json")
-
-
-def _cells(kind: ObjectType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
-    rows = kind.table.rows_for(names)
-    found: list[DirectoryObject] = objects
-    return [human.cells(obj, rows) for obj in found]
-
-
-def _resolve(stage: Stage, directory: "Directory", made: enterprise.Made) -> None:
-    with stage.step("An alias, and distribution lists that contain each other"):
-        stage.call("session.add(…)      # plain LDAP adds: an alias, and two groups that contain each other")
-        alias, identifier = enterprise.add_lists(directory, made)
-        stage.call(f'directory.resolve_queue_alias("{alias}")')
-        stage.result(directory.resolve_queue_alias(alias))
-        name = f"DL={str(identifier).upper()}"
-        stage.call(f'directory.resolve_distribution_list("{name}")')
-        for one in directory.resolve_distribution_list(name):
-            stage.result(one)
-
-
-def _change(stage: Stage, directory: "Directory", made: enterprise.Made) -> None:
-    import mqdssm
-
-    with stage.step("Change some"):
-        stage.call('queue.label = "Paid orders"; directory.write(queue)      # writes Label, nothing else')
-        queue = directory.read(mqdssm.Queue, mqdssm.Filter("Pathname", "==", r"berlin01\orders"))
-        queue.label = "Paid orders"
-        directory.write(queue)
-        again = directory.read(
-            mqdssm.Queue,
-            mqdssm.Filter("Identifier", "==", queue.identifier),
-            attributes=["Label", "ModifyTime"],
-        )
-        stage.result(f"Label is {again.label!r} now, changed {human.time_of(again.modify_time or 0)}")
-        stage.call(
-            "manager.site_identifier_list = (oslo,); manager.routing_server = True\ndirectory.write(manager)"
-        )
-        manager = directory.read(mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", "berlin08"))
-        manager.site_identifier_list = (made.sites["Oslo"],)
-        manager.routing_server = True
-        directory.write(manager)
-        stage.result(f"berlin08 is a routing server of Oslo, and has {_settings_of(directory, 'berlin08')}")
-        stage.call('mqdssm.Queue(label="x" * 200)')
-        try:
-            mqdssm.Queue(label="x" * 200)
-        except ValueError as error:
-            from mqdssm.cli.exits import words_of
-
-            stage.result(f"refused before anything is sent: {words_of(error)}")
-
-
-def _delete(stage: Stage, directory: "Directory", made: enterprise.Made) -> None:
-    import mqdssm
-
-    with stage.step("Delete some"):
-        stage.call(r'directory.delete(mqdssm.Queue(pathname=r"paris01\log"))')
-        gone = [path for path in made.queues if path.endswith("\\log")][:DELETED_QUEUES]
-        for path in gone:
-            directory.delete(mqdssm.Queue(pathname=path))
-        stage.result(f"{len(gone)} queues deleted")
-        stage.call('directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", guid))      # of one')
-        try:
-            directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", made.queues[gone[0]]))
-        except mqdssm.ObjectNotFound as error:
-            stage.result(f"{type(error).__name__}, result {error.result.value}: {error}")
-        stage.call('directory.delete(mqdssm.QueueManager(computer_name="oslo05"), recursive=True)')
-        directory.delete(mqdssm.QueueManager(computer_name="oslo05"), recursive=True)
-        left = sum(1 for _ in directory.search(mqdssm.Queue, attributes=["Identifier"]))
-        stage.result(f"the queue manager and its queues are gone; {left} queues are left")
-
-
-def _next(stage: Stage, keep: Path | None, *, spark: bool) -> None:
+def _next(stage: Stage, keep: Path | None, report: Path | None) -> None:
     with stage.step("What to try next"):
         if keep is None:
             stage.command(
@@ -270,9 +149,8 @@ def _next(stage: Stage, keep: Path | None, *, spark: bool) -> None:
         else:
             stage.command(f"mqdssm sandbox start {keep / 'directory'}      # what you just saw, kept")
         stage.command("mqdssm doctor      # once MQDSSM_URL and the others are set as the sandbox says")
-        stage.command('mqdssm list queue --filter "Transactional==true" --output json')
-        if spark:
-            stage.command("mqdssm export --type all --to export && mqdssm validate export")
+        if report is not None:
+            stage.command("mqdssm inventory --html inventory.html      # who has what, who may do what")
         stage.command("mqdssm --help")
         stage.result("docs/README.md says what to read; in Python: import mqdssm; help(mqdssm.Directory)")
 

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqdssm.cli.exits import visible
@@ -84,13 +85,16 @@ class Stage:
         """Say something outside the steps."""
         self._styled(text, "")
 
-    def end(self) -> None:
-        """Tell programs everything."""
+    def end(self, report: Path | None) -> None:
+        """Tell programs everything, and people where the report is, if there is one."""
         took = time.monotonic() - self._begun
         if self._output.is_json:
-            self._output.document({"seconds": round(took, 3), "steps": self.steps})
-        else:
-            self._styled(f"All of it took {took:.0f} s.", "bold")
+            where = {} if report is None else {"report": str(report)}
+            self._output.document({"seconds": round(took, 3), **where, "steps": self.steps})
+            return
+        self._styled(f"All of it took {took:.0f} s.", "bold")
+        if report is not None:
+            self._output.line(f"The report lies in {report}")
 
     def _styled(self, text: str, style: str) -> None:
         if not self._output.is_json:

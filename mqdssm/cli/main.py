@@ -32,6 +32,8 @@ MODULES: Final = {
     "diff": "mqdssm.cli.diff",
     "inventory": "mqdssm.cli.inventory",
     "plan": "mqdssm.cli.plan",
+    "apply": "mqdssm.cli.apply",
+    "migrate": "mqdssm.cli.migrate",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""

@@ -21,7 +21,7 @@ app = typer.Typer(add_completion=False)
 COUNTS: Final = ("table", "read", "add", "change", "equal", "conflicts", "skipped", "rejected", "not carried")
 REJECTS: Final = ("table", "row", "column", "reason")
 CONFLICTS: Final = ("object", "attribute", "in the table", "in the directory")
-LOST: Final = ("table", "column", "rows")
+LOST: Final = ("not carried", "column", "rows")
 SHOWN_MAX: Final = 20
 """Lines of each table for people; the plan's files hold all."""
 SHOWN_CHARS_MAX: Final = 60
@@ -114,9 +114,9 @@ def plan(
     )
     with run.output.progress("planning", counted=False):
         made = plan_migration(asked, run.loaded.settings.url, to, on=on, **login_of(run))
-        records = {} if to_ldif is None else write_ldif(made, to, to_ldif)
     tell_plan(run, made, to)
-    if to_ldif is not None:
+    if to_ldif is not None and made.refused is None:
+        records = write_ldif(made, to, to_ldif)
         run.output.note(f"LDIF in {to_ldif}, to be loaded in this order: {', '.join(records) or 'nothing'}")
     return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
 
@@ -141,7 +141,6 @@ def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:
     for columns, rows, where in (
         (CONFLICTS, _conflicts(folder), "conflicts.jsonl"),
         (REJECTS, _rejects(folder), "rejects"),
-        (LOST, _lost(made), "not-carried"),
     ):
         shown = list(islice(rows, SHOWN_MAX))
         if shown:
@@ -149,6 +148,11 @@ def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:
             output.rows(columns, shown)
             if next(rows, None) is not None:
                 output.note(f"more than {SHOWN_MAX}: all of them are in {folder / where}")
+    lost = list(_lost(made))
+    if lost:  # all of it: nothing is dropped silently
+        output.line("")
+        output.rows(LOST, lost)
+        output.note(f"what no directory keeps is in {folder / 'not-carried'}")
     for note in made.notes:
         output.note(note)
     output.line("")

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from mqdssm.directory.ber import (
     ENUMERATED,
+    INTEGER,
     LENGTH_OCTETS_MAX,
     MESSAGE_BYTES_MAX,
     SEQUENCE,
@@ -62,6 +63,11 @@ CONTROLS_MAX: Final = 64
 REFERRALS_MAX: Final = 1024
 #: Entries that one dereference control tells of; a distribution list may have thousands of members.
 DEREFERENCED_MAX: Final = 100_000
+
+
+_ID_BYTES_MAX: Final = 4
+#: Octets of a message in which id, tag and length have room, however long they are.
+_EASY_BYTES_MIN: Final = 2 + _ID_BYTES_MAX + 2 + LENGTH_OCTETS_MAX
 
 
 class Message(NamedTuple):
@@ -138,7 +144,8 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[Message], int
         DecodeError: the stream is no LDAP, or a message is larger than `MESSAGE_BYTES_MAX`.
     """
     messages: list[Message] = []
-    available = len(buffer)
+    append, available = messages.append, len(buffer)
+    new, number_of = tuple.__new__, int.from_bytes
     while position + 1 < available:
         if buffer[position] != SEQUENCE:
             raise DecodeError(_MESSAGE, "LDAPMessage", position, f"tag 0x{buffer[position]:02x}")
@@ -156,18 +163,32 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[Message], int
         stop = start + size
         if stop > available:
             break
-        messages.append(_message(buffer, start, stop))
         position = stop
+        width = buffer[start + 1] if size >= _EASY_BYTES_MIN and buffer[start] == INTEGER else 0
+        if 0 < width <= _ID_BYTES_MAX:
+            # what nearly all messages are, without a call
+            at = start + 2 + width
+            tag, length, begin = buffer[at], buffer[at + 1], at + 2
+            if 0x80 < length <= 0x80 + LENGTH_OCTETS_MAX:
+                begin += length & 0x7F
+                length = number_of(buffer[at + 2 : begin], "big")
+                is_easy = begin + length <= stop
+            else:
+                is_easy = length < 0x80 and begin + length <= stop
+            number = number_of(buffer[start + 2 : at], "big")
+            if is_easy and number <= MESSAGE_ID_MAX:
+                append(new(Message, (number, tag, begin, begin + length, stop)))
+                continue
+        append(_message(buffer, start, stop))
     return messages, position
 
 
 def _message(buffer: bytes, position: int, stop: int) -> Message:
     """The fields of the message whose content lies from `position` to `stop`."""
     try:
-        # The common case inline: an id of 1 to 4 octets, short or long length of the operation.
         width = buffer[position + 1]
         start = position + 2 + width
-        if buffer[position] != 0x02 or not 0 < width <= 4:
+        if buffer[position] != INTEGER or not 0 < width <= _ID_BYTES_MAX:
             raise DecodeError(_MESSAGE, "messageID", position, "is no integer of 1 to 4 octets")
         number = int.from_bytes(buffer[position + 2 : start], "big")
         tag = buffer[start]

@@ -305,6 +305,12 @@ class Session:
         rows = streams.Rows(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
         return rows.stream(self._paging(base, search_filter, scope, page_size, controls=bring))
 
+    def portions(
+        self, base: str | DN, wanted: LdapFilter, columns: Sequence[str], decoder: streams.Decoder[streams.P]
+    ) -> Iterator[streams.P]:
+        """Search as `rows`, page by page, decoded by the caller: see `streams.portions`."""
+        return streams.portions(self._paging(base, wanted, Scope.SUBTREE, None), columns, decoder)
+
     def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
         """Search as `find`, for copies: DN and attributes spelt and ordered as the server does."""
         begin = self._paging(base, search_filter, Scope.SUBTREE, None)

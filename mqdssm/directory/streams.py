@@ -1,8 +1,8 @@
 """Searches as streams of entries or rows, each object once ([MS-MQDSSM] 3.1.6.15, decision M72)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 from mqdssm.directory.channel import Page
 from mqdssm.directory.delivered import IDENTITY, with_identity
@@ -10,6 +10,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.profile import Profile
 from mqdssm.directory.ranges import Ranges
 from mqdssm.directory.reading import decoded_entry, unreadable
+from mqdssm.directory.responses import Message
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import PagedSearch
 from mqdssm.errors import DecodeError
@@ -121,3 +122,55 @@ class _Part:
 
     with_identity: list[tuple[Any, ...]]
     rows: list[tuple[Any, ...]]
+
+
+class Portion(Protocol):
+    """Entries of a page as somebody has decoded them."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def identities(self) -> tuple[Iterable[str], Sequence[object]]:
+        """The DN of each, looked at only where an objectGUID is none; and the objectGUIDs."""
+
+    def only(self, numbers: Sequence[int]) -> Self:
+        """Some of them, by their numbers."""
+
+
+P = TypeVar("P", bound=Portion)
+Parts = Sequence[tuple[bytes, Sequence[Message]]]
+"""Buffers, each with the entries that lie in it."""
+
+Decoder = Callable[[tuple[str, ...]], Callable[[Parts], P]]
+"""The attributes that are asked for -> what decodes a page."""
+
+
+def portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> Iterator[P]:
+    """The pages of a search, decoded by the caller.
+
+    Args:
+        begin: makes the search.
+        columns: attributes.
+        decoder: gets these attributes, and `IDENTITY` behind them where it is none of them; gives what
+            decodes a page.
+
+    Raises:
+        ValueError: an attribute name that is none.
+        DirectoryError: while iterating.
+    """
+    asked, _ = with_identity(columns)
+    decode = decoder(asked)
+    search = begin(asked)
+
+    def stream() -> Iterator[P]:
+        for page in search.pages():
+            if not page.parts:
+                continue
+            try:
+                portion = decode(page.parts)
+            except DecodeError as error:
+                raise unreadable(error) from error
+            new = search.delivered.new(list(range(len(portion))), *portion.identities())
+            yield portion if len(new) == len(portion) else portion.only(new)
+
+    return stream()

@@ -5,7 +5,7 @@ one for a value. Memory is bounded: one batch and one page.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 from mqdssm.directory.filters import TRUE, LdapFilter, all_of
 from mqdssm.directory.profile import Profile
 from mqdssm.directory.session import Session
+from mqdssm.directory.streams import Parts
 from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.events.facade import Directory
 from mqdssm.events.needs import Needs
@@ -20,7 +21,8 @@ from mqdssm.model.dn import DN
 from mqdssm.spark.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type
 from mqdssm.spark.bulk_columns import Batch, ColumnMaker, Copied, Made, Remembered, Timed
 from mqdssm.spark.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, raw_batch, raw_entries
-from mqdssm.spark.bulk_paths import PATHS
+from mqdssm.spark.bulk_pages import Entries, EntryDecoder, gathered
+from mqdssm.spark.bulk_paths import PATHS, of_different_parents
 from mqdssm.spark.columns import ORIGINAL_IDENTIFIER, STORED_SECURITY, UNREADABLE, Column, FrameType
 from mqdssm.spark.sizes import row_bytes, sized
 from mqdssm.tables.places import search_base
@@ -70,7 +72,11 @@ def read_batches(
         return
     makers = BatchMaker(session, frame, wanted)
     (start,) = bases_of(session, frame) if base is None else (base,)
-    found = _rows(session, start, wanted_of(session, frame, where), makers.needs)
+    of_type = wanted_of(session, frame, where)
+    if makers.takes_columns:
+        yield from makers.batches(_entries(session, start, of_type, makers.needs), rows_max, bytes_max)
+        return
+    found = _rows(session, start, of_type, makers.needs)
     for rows in sized(found, row_bytes, rows_max=rows_max, bytes_max=bytes_max):
         yield makers.batch(rows)
 
@@ -111,6 +117,16 @@ def _rows(session: Session, base: str | DN, wanted: LdapFilter, needs: Needs) ->
         return  # 3.1.6.4.x.2: nothing found is an empty list
 
 
+def _entries(session: Session, base: str | DN, wanted: LdapFilter, needs: Needs) -> Iterator[Entries]:
+    def decoder(asked: tuple[str, ...]) -> Callable[[Parts], Entries]:
+        return EntryDecoder(asked).entries
+
+    try:
+        yield from session.portions(base, wanted, needs.columns, decoder)
+    except ObjectNotFound:
+        return  # as above
+
+
 class BatchMaker:
     """Makes the record batches of a frame.
 
@@ -138,11 +154,31 @@ class BatchMaker:
         row = self._technical_rows.get(column) or self._frame.rows.get(column.name)
         return None if row is None else _maker_for(column, row, self.needs)
 
+    @property
+    def takes_columns(self) -> bool:
+        """Whether entries may come as columns: no attribute has several values, nothing is brought along."""
+        return not (self.needs.multi or self.needs.referring)
+
+    def batches(self, portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iterator[pa.RecordBatch]:
+        """The record batches of entries that come as columns.
+
+        Args:
+            portions: the entries, a page at a time.
+            rows_max: rows of a batch.
+            bytes_max: octets after which a batch ends early.
+        """
+        for entries in gathered(portions, rows_max, bytes_max):
+            columns = entries.columns[: len(self.needs.columns)]
+            yield self._batch(Batch(entries.names, columns, self.needs, self._references))
+
     def batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
         """The record batch of some entries: rows of `needs`, as `Session.rows` yields them."""
+        names, *columns, brought = zip(*rows, strict=True)
+        return self._batch(Batch(names, columns, self.needs, self._references), brought)
+
+    def _batch(self, batch: Batch, brought: Sequence[Any] = ()) -> pa.RecordBatch:
         if self.needs.looks_elsewhere:
-            self.needs.prefetch([(row[0], row[1:-1], row[-1]) for row in rows], self._references)
-        batch = Batch(rows, self.needs, self._references)
+            self._prefetch(batch, brought)
         arrays = [None if maker is None else maker.array(batch) for maker in self._makers]
         for place, column in enumerate(self._columns):
             if arrays[place] is None:
@@ -150,6 +186,15 @@ class BatchMaker:
         if batch.problems and UNREADABLE not in self._columns:
             _warn(batch)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _prefetch(self, batch: Batch, brought: Sequence[Any]) -> None:
+        """Look up what the entries refer to, and their computers."""
+        if brought:
+            values = zip(*map(batch.values, range(len(self.needs.columns))), strict=True)
+            self.needs.prefetch(list(zip(batch.dns, values, brought, strict=True)), self._references)
+        else:
+            one_of_each = of_different_parents(batch.names)
+            self.needs.prefetch([(dn, (), None) for dn in one_of_each], self._references)
 
     @staticmethod
     def _technical(column: Column, batch: Batch) -> pa.Array:

@@ -12,17 +12,43 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mqdssm.errors import DecodeError, MappingError
 from mqdssm.events.computed import UNSET, Maker, Source
 from mqdssm.events.needs import Needs
 from mqdssm.events.references import References
 from mqdssm.spark.arrow import array_of, arrow_type
-from mqdssm.spark.bulk_values import Convert, distinct, guids, lists, octets, texts, times, with_gaps
+from mqdssm.spark.bulk_values import (
+    Convert,
+    distinct,
+    guids,
+    integers,
+    lists,
+    octets,
+    texts,
+    times,
+    with_gaps,
+)
 from mqdssm.spark.columns import CONVERT, Column
 from mqdssm.tables.references import REFERRED_CLASSES
 from mqdssm.tables.row import Row
-from mqdssm.tables.syntax import DESCRIPTOR, DN_TEXT, GUID, OCTETS, TELETEX, TIME, UNICODE, Kind, Syntax
+from mqdssm.tables.syntax import (
+    DESCRIPTOR,
+    DN_TEXT,
+    GUID,
+    INT32,
+    INT32_MAX,
+    INT32_MIN,
+    OCTETS,
+    TELETEX,
+    TIME,
+    UINT32,
+    UINT32_MAX,
+    UNICODE,
+    Kind,
+    Syntax,
+)
 
 REMEMBERED_MAX: Final = 1024
 """Inputs whose computed value is remembered, of one column: security descriptors are the largest of them."""
@@ -39,49 +65,84 @@ _CONVERT: Final[dict[Syntax[Any], Convert]] = {
     DESCRIPTOR: octets,
     GUID: guids,
     TIME: times,
+    UINT32: integers(INT32_MIN, UINT32_MAX, UINT32_MAX),
+    INT32: integers(INT32_MIN, INT32_MAX),
 }
+
+
+Cells: TypeAlias = "Sequence[Any] | pa.Array"
+"""A column of entries, as a reader gave it: values, or an array of octets."""
 
 
 class Batch:
     """Some entries while their columns are made.
 
     Attributes:
-        rows: of each entry its DN, the values of the columns asked for, and what it refers to.
         needs: what was asked for.
         references: the memory of this operation.
         problems: number of the entry -> ``Attribute: reason`` of each value that could not be decoded.
+        shared: what several columns are made of, by names of their own.
     """
 
-    def __init__(self, rows: Sequence[tuple[Any, ...]], needs: Needs, references: References) -> None:
-        self.rows = rows
+    def __init__(self, names: Cells, columns: Sequence[Cells], needs: Needs, references: References) -> None:
+        """Make it.
+
+        Args:
+            names: the DN of each entry.
+            columns: of each LDAP attribute that was asked for the value, the values, or None of each entry.
+            needs: what was asked for.
+            references: the memory of this operation.
+        """
+        self._names = names
+        self._columns = columns
+        self._values: dict[int, Sequence[Any]] = {}
+        self._octets: dict[int, pa.Array] = {}
         self.needs = needs
         self.references = references
         self.problems: dict[int, list[str]] = {}
+        self.shared: dict[str, pa.Array] = {}
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._names)
 
     @cached_property
-    def _cells(self) -> list[tuple[Any, ...]]:
-        return list(zip(*self.rows, strict=True))
-
-    @property
-    def dns(self) -> tuple[str, ...]:
+    def dns(self) -> Sequence[str]:
         """The DN of each entry, as the server wrote it."""
-        return self._cells[0]
+        return _listed(self._names)
 
-    def values(self, place: int) -> tuple[Any, ...]:
+    @cached_property
+    def names(self) -> pa.Array:
+        """The same as an array."""
+        return self._names if isinstance(self._names, pa.Array) else pa.array(self._names, pa.string())
+
+    def values(self, place: int) -> Sequence[Any]:
         """Of each entry the value, the values, or None of the LDAP attribute at a place."""
-        return self._cells[place + 1]
+        found = self._values.get(place)
+        if found is None:
+            found = self._values[place] = _listed(self._columns[place])
+        return found
+
+    def octets(self, place: int) -> pa.Array:
+        """Of each entry the value of the LDAP attribute at a place as an array, NULL where there is none."""
+        found = self._octets.get(place)
+        if found is None:
+            cells = self._columns[place]
+            found = cells if isinstance(cells, pa.Array) else pa.array(cells, pa.binary())
+            self._octets[place] = found
+        return found
 
     def source(self, number: int) -> Source:
         """An entry as the makers take it."""
-        dn, *values = self.rows[number]
-        return self.needs.source(dn, values, self.references)
+        values = [self.values(place)[number] for place in range(len(self._columns))]
+        return self.needs.source(self.dns[number], values, self.references)
 
     def refuse(self, number: int, column: str, reason: object) -> None:
         """Note that a value could not be decoded."""
         self.problems.setdefault(number, []).append(f"{column}: {reason}")
+
+
+def _listed(cells: Cells) -> Sequence[Any]:
+    return cells.to_pylist() if isinstance(cells, pa.Array) else cells
 
 
 class ColumnMaker(ABC):
@@ -184,12 +245,11 @@ class Copied(ColumnMaker):
 
     def quickly(self, batch: Batch) -> pa.Array:
         """See ColumnMaker."""
-        values = batch.values(self._place)
         if self.row.multi:
-            return lists(values, self._convert, empty=self.default is not None)
+            return lists(batch.values(self._place), self._convert, empty=self.default is not None)
         if self._listed:  # one of a set (decision M10)
             return self.one_by_one(batch)
-        return with_gaps(values, self._convert, self.default)
+        return with_gaps(batch.octets(self._place), self._convert, self.default)
 
     def one(self, batch: Batch, number: int) -> Any:
         """See ColumnMaker."""
@@ -239,10 +299,7 @@ class Timed(Made):
 
     def quickly(self, batch: Batch) -> pa.Array:
         """See ColumnMaker."""
-        first, *others = map(batch.values, self._places)
-        for other in others:
-            first = tuple([b if a is None else a for a, b in zip(first, other, strict=True)])
-        return with_gaps(first, times, None)
+        return with_gaps(pc.coalesce(*map(batch.octets, self._places)), times, None)
 
 
 class Remembered(Made):

@@ -27,12 +27,20 @@ _QUEUE_DN: Final = (
 )
 
 
+def of_different_parents(names: pa.Array) -> list[str]:
+    """Some of many DNs: of plain ones with the same object above them only one."""
+    above = pc.replace_substring_regex(names, rf"^[A-Za-z]+=[{_PLAIN}]*,", "").dictionary_encode()
+    _, first = np.unique(above.indices, return_index=True)
+    found: list[str] = names.take(pa.array(first)).to_pylist()
+    return found
+
+
 class FullPath(Made):
     """The DN."""
 
     def quickly(self, batch: Batch) -> pa.Array:
         """See ColumnMaker."""
-        return pa.array(batch.dns, pa.string())
+        return batch.names
 
 
 class DirectoryPath(Made):
@@ -40,7 +48,7 @@ class DirectoryPath(Made):
 
     def quickly(self, batch: Batch) -> pa.Array:
         """See ColumnMaker."""
-        return pc.binary_join_element_wise(compute.directory_path(""), pa.array(batch.dns, pa.string()), "")
+        return pc.binary_join_element_wise(compute.directory_path(""), batch.names, "")
 
 
 class Pathname(Made):
@@ -48,12 +56,11 @@ class Pathname(Made):
 
     def quickly(self, batch: Batch) -> pa.Array:
         """See ColumnMaker."""
-        parts = pc.extract_regex(pa.array(batch.dns, pa.string()), _QUEUE_DN)
+        parts = _queue_dns(batch)
         array = pc.binary_join_element_wise(self._first(batch, parts), _part(parts, "queue"), "\\")
-        needs_thought = np.asarray(pc.is_null(array).to_numpy(zero_copy_only=False))
+        needs_thought = np.array(array.is_null())
         for place in self._places:
-            there = (value is not None for value in batch.values(place))
-            needs_thought |= np.fromiter(there, np.bool_, len(batch))
+            needs_thought |= np.asarray(batch.octets(place).is_valid())
         numbers = np.flatnonzero(needs_thought)
         if not len(numbers):
             return array
@@ -74,6 +81,14 @@ class QualifiedPathname(Pathname):
         computers = pc.struct_field(parts, "above").dictionary_encode()
         hosts = [_host(batch.references, dn) for dn in computers.dictionary.to_pylist()]
         return pc.ascii_lower(pa.array(hosts, pa.string()).take(computers.indices))
+
+
+def _queue_dns(batch: Batch) -> pa.Array:
+    """The parts of plain DNs of queues, cut out once for all columns that need them."""
+    found = batch.shared.get(_QUEUE_DN)
+    if found is None:
+        found = batch.shared[_QUEUE_DN] = pc.extract_regex(batch.names, _QUEUE_DN)
+    return found
 
 
 def _part(parts: pa.Array, name: str) -> pa.Array:

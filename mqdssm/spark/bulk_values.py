@@ -1,7 +1,8 @@
-"""Octets of LDAP values as Arrow arrays, a whole batch at a time.
+"""Octets of LDAP values to what columns hold, a whole batch at a time.
 
-Each function takes the values that are there, and raises when one of them is not plainly right: the caller
-then asks the mapping table value by value, which knows what is wrong and with which.
+Each function takes the values that are there, an array of octets without NULL, and raises when one of them is
+not plainly right: the caller then asks the mapping table value by value, which knows what is wrong and with
+which.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,10 +15,11 @@ import pyarrow.compute as pc
 from mqdssm.errors import MappingError
 from mqdssm.tables.syntax import GUID_BYTES, TIME_SECONDS_MIN
 
-Convert: TypeAlias = Callable[[Sequence[bytes]], pa.Array]
-"""Values that are there -> an array of as many, without NULL."""
+Convert: TypeAlias = Callable[[pa.Array], pa.Array]
+"""Octets of values that are there -> an array of as many, without NULL."""
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Letters: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
 _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 _GUID_CHARACTERS: Final = 36
@@ -28,33 +30,46 @@ _SHORT_TIME, _LONG_TIME_MIN = len("20240229123456Z"), len("20240229123456.0Z")
 _TIME_DIGITS: Final = len("20240229123456")
 _SECOND_US: Final = 1_000_000
 _WEIGHTS: Final = np.array([1000, 100, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1], np.int64)
+_INTEGER: Final = r"\A(?:-?[1-9][0-9]{0,9}|0)\z"
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
-def texts(values: Sequence[bytes]) -> pa.Array:
+def texts(values: pa.Array) -> pa.Array:
     """UTF-8 text, checked.
 
     Raises:
         pa.ArrowInvalid: a value that is none.
     """
-    return pa.array(values, pa.binary()).cast(pa.string())
+    return values.cast(pa.string())
 
 
-def octets(values: Sequence[bytes]) -> pa.Array:
+def octets(values: pa.Array) -> pa.Array:
     """The octets themselves."""
-    return pa.array(values, pa.binary())
+    return values
 
 
-def guids(values: Sequence[bytes]) -> pa.Array:
+def _letters(values: pa.Array, size: int) -> "Letters | None":
+    """The octets of values that have so many each, a row for each value; None if one has not."""
+    _, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    if (np.diff(bounds) != size).any():
+        return None
+    return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]].reshape(len(values), size)
+
+
+def guids(values: pa.Array) -> pa.Array:
     """GUIDs as text: lower case with hyphens.
 
     Raises:
         MappingError: a value that has not 16 octets.
     """
     count = len(values)
-    if any(len(value) != GUID_BYTES for value in values):
+    if not count:
+        return pa.array([], pa.string())
+    stored = _letters(values, GUID_BYTES)
+    if stored is None:
         raise MappingError("is no GUID")
-    read = np.frombuffer(b"".join(values), np.uint8).reshape(count, GUID_BYTES)[:, _OCTETS]
+    read = stored[:, _OCTETS]
     text = np.full((count, _GUID_CHARACTERS), ord("-"), np.uint8)
     text[:, _DIGITS[0::2]] = _HEX[read >> 4]
     text[:, _DIGITS[1::2]] = _HEX[read & 15]
@@ -62,17 +77,18 @@ def guids(values: Sequence[bytes]) -> pa.Array:
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
-def times(values: Sequence[bytes]) -> pa.Array:
+def times(values: pa.Array) -> pa.Array:
     """Whole seconds of GeneralizedTime in UTC, all written in one form: a fraction is cut off.
 
     Raises:
         MappingError: a value that is none, a day that is not, or forms that differ.
     """
-    count, size = len(values), len(values[0]) if values else _SHORT_TIME
-    joined = b"".join(values)
-    if (size != _SHORT_TIME and size < _LONG_TIME_MIN) or any(len(value) != size for value in values):
+    if not len(values):
+        return pa.array([], _TIMESTAMP)
+    size = len(values[0].as_py())
+    letters = _letters(values, size)
+    if letters is None or (size != _SHORT_TIME and size < _LONG_TIME_MIN):
         raise MappingError("is no GeneralizedTime of one form")
-    letters = np.frombuffer(joined, np.uint8).reshape(count, size)
     digits = letters[:, :_TIME_DIGITS].astype(np.int64) - ord("0")
     fraction = letters[:, _TIME_DIGITS + 1 : -1]
     right = (
@@ -109,6 +125,28 @@ def _seconds(digits: Numbers) -> Numbers:
     return seconds
 
 
+def integers(low: int, high: int, mask: int = -1) -> Convert:
+    """Numbers, all different perhaps.
+
+    Args:
+        low: the least of them.
+        high: the largest.
+        mask: bits that are kept: unsigned numbers are stored as signed ones.
+    """
+
+    def convert(values: pa.Array) -> pa.Array:
+        texts_of_them = values.cast(pa.string())
+        if not pc.all(pc.match_substring_regex(texts_of_them, _INTEGER), min_count=0).as_py():
+            raise MappingError("is no integer")
+        numbers = texts_of_them.cast(pa.int64())
+        least, most = pc.min_max(numbers).values()
+        if len(numbers) and not low <= least.as_py() <= most.as_py() <= high:
+            raise MappingError("does not fit")
+        return pc.bit_wise_and(numbers, pa.scalar(mask, pa.int64()))
+
+    return convert
+
+
 def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
     """Convert each different value once, by a function of the mapping's; few values come often.
 
@@ -117,23 +155,21 @@ def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
         arrow: the type of the array.
     """
 
-    def convert(values: Sequence[bytes]) -> pa.Array:
-        coded = pa.array(values, pa.binary()).dictionary_encode()
+    def convert(values: pa.Array) -> pa.Array:
+        coded = values.dictionary_encode()
         loaded = [load(value) for value in coded.dictionary.to_pylist()]
         return pa.array(loaded, arrow).take(coded.indices)
 
     return convert
 
 
-def with_gaps(values: Sequence[bytes | None], convert: Convert, default: Any) -> pa.Array:
+def with_gaps(values: pa.Array, convert: Convert, default: Any) -> pa.Array:
     """Convert the values that are there; the others become the default, or NULL if that is None."""
-    there = [value for value in values if value is not None]
-    if len(there) == len(values):
-        return convert(there)
-    array = convert(there)
-    missing = np.fromiter((value is None for value in values), np.bool_, len(values))
-    places = np.cumsum(~missing) - 1
-    spread = array.take(pa.array(places, pa.int64(), mask=missing))
+    if not values.null_count:
+        return convert(values)
+    array = convert(values.drop_null())
+    there = np.asarray(values.is_valid())
+    spread = array.take(pa.array(np.cumsum(there) - 1, pa.int64(), mask=~there))
     return spread if default is None else pc.fill_null(spread, pa.scalar(default, array.type))
 
 
@@ -149,7 +185,7 @@ def lists(values: Sequence[Sequence[bytes] | None], convert: Convert, *, empty: 
     sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int32, len(values))
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
-    items = convert(flat)
+    items = convert(pa.array(flat, pa.binary()))
     mask = None if empty else pa.array([value is None for value in values], pa.bool_())
     return pa.ListArray.from_arrays(
         pa.array(offsets), items, type=pa.list_(pa.field("element", items.type)), mask=mask

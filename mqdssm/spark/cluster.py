@@ -35,8 +35,8 @@ NEEDED: Final = ("ldap3", "pyarrow", "numpy", "pydantic", "mqdssm.spark.export_w
 PROBES_EACH: Final = 4  # looks for each core: chance spreads them, and each costs milliseconds
 _PROBES_MAX: Final = 1000
 _POLL_S: Final = 0.5
-_MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[[^\]]+\]|yarn|(spark|k8s)://\S+")
-LOCAL: Final = re.compile(r"local(\[[^\]]+\])?")
+LOCAL: Final = re.compile(r"local(\[(\d+|\*)(, ?\d+)?\])?")
+_MASTER: Final = re.compile(LOCAL.pattern + r"|local-cluster\[\d+, ?\d+, ?\d+\]|yarn|(spark|k8s)://\S+")
 _SECRET: Final = re.compile(r"(?i)\.MQDSSM_PASSWORD$")
 _NOT_SENT: Final = frozenset({"__pycache__", "testing"})
 
@@ -234,6 +234,16 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
         raise ConfigError(f"{on.shared} cannot be used: {error.strerror}") from error
     with made as name:
         yield Path(name)
+
+
+def refuse_speculation(spark: "SparkSession") -> None:
+    """Refuse a session that starts slow tasks twice: the copy would wait for the files of the other one.
+
+    Raises:
+        ConfigError: it is such a session.
+    """
+    if spark.sparkContext.getConf().get("spark.speculation", "false") == "true":
+        raise ConfigError("slow tasks would be started twice: set spark.speculation=false for this session")
 
 
 def probe(spark: "SparkSession", on: SparkOptions, files: Sequence[Path] = ()) -> None:

@@ -10,7 +10,7 @@ string, SID, DN        string
 integer, quota         long                       unsigned 32-bit values have no Arrow form in Spark
 boolean                boolean
 enumeration            string                     the specification's name, as ``Body``; an unknown
-                                                  number stays a number in text
+                                                  number is NULL (of MQIS tables: that number)
 time                   timestamp                  UTC; abstract values are seconds since 1970
 bytes                  binary                     the exact image: descriptors, keys, certificates
 list                   array of the above

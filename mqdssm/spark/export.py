@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
 from mqdssm.spark.access import Access, LogIn, access_to
-from mqdssm.spark.cluster import HERE, SparkOptions, Witness, probe
+from mqdssm.spark.cluster import HERE, SparkOptions, Witness, probe, refuse_speculation
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.journal import (
@@ -308,6 +308,7 @@ def _run(task: "Task", on: SparkOptions) -> None:
     # plain local mode gives up when a worker crashes for the first time
     conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
     with spark_session("mqdssm export", brief=True, conf=conf, on=on) as spark:
+        refuse_speculation(spark)
         probe(spark, on, [folder.work / PLAN_NAME])
         numbers = spark.range(0, len(items), 1, len(items))
         outcomes = numbers.mapInArrow(worker(task, items), OUTCOME).collect()

@@ -16,7 +16,7 @@ from mqdssm.spark.ldif import (
     to_ad,
     to_openldap,
 )
-from mqdssm.spark.parts import Rows
+from mqdssm.spark.parts import PARQUET, Rows
 from mqdssm.spark.raw import RawEntry
 from mqdssm.spark.texts import texts_of
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mqdssm.directory.profile import Profile
     from mqdssm.events.facade import Directory
 
-PARQUET: Final = "parquet"
 LDIF: Final = "ldif"
 FORMATS: Final = (PARQUET, "csv", "jsonl", LDIF)
 ENTRIES_TOGETHER: Final = 1_000

@@ -14,13 +14,13 @@ import pyarrow as pa
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.spark.access import Access
 from mqdssm.spark.cluster import Witness
-from mqdssm.spark.export_rows import PARQUET, all_rows, head_of, without
+from mqdssm.spark.export_rows import all_rows, head_of, without
 from mqdssm.spark.failures import pack
 from mqdssm.spark.held import held_by
 from mqdssm.spark.journal import Finished, Folder, Journal, Plan, tell_progress
 from mqdssm.spark.locking import locked
 from mqdssm.spark.objects import columns
-from mqdssm.spark.parts import PartOptions, Parts
+from mqdssm.spark.parts import PARQUET, PartOptions, Parts
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -31,6 +31,8 @@ STOP_NAME: Final = "stop"
 """A file that tells the other workers that one has failed."""
 LOCK_WAIT_S: Final = 30.0
 """A worker of a killed export ends within seconds of its program."""
+LOST_WAIT_S: Final = 180.0
+"""A file server lets go of what a lost machine had locked when its lease ends: NFS after 90 s."""
 PROGRESS_S: Final = 0.3
 
 _SCHEMA: Final = pa.schema(
@@ -111,9 +113,9 @@ def export_item(task: Task, type_name: str, item: int) -> list[Finished]:
     folder = Folder(Path(task.folder))
     journal = Journal(folder.work, type_name, item)
     lock = journal.path.with_suffix(".lock")
-    with locked(
-        lock, wait_s=LOCK_WAIT_S, taken=f"another export writes into {task.folder}: wait for its end"
-    ):
+    wait_s = LOCK_WAIT_S if task.witness is None else LOST_WAIT_S
+    taken = f"another export writes into {task.folder}: wait for its end"
+    with locked(lock, wait_s=wait_s, taken=taken):
         finished = journal.read()
         if journal.done:
             return finished

@@ -8,6 +8,7 @@ own, which is ended and waited for. PySpark joins it as it joins the Java of ``s
 import atexit
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -20,7 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from mqdssm.errors import ConfigError
 
@@ -29,8 +30,11 @@ ENDS_WAIT_S: Final = 10.0
 BROKEN_WAIT_S: Final = 5.0
 """The same when its start was broken off."""
 _POLL_S: Final = 0.05
+_CAUSES_MAX: Final = 20  # in a chain that should have an end
 _LOG_LINES_MAX: Final = 200  # at the end of the log, among which the reason is
-_NO_REASON: Final = ("at ", "WARNING", "...", "Caused by", "\t")  # lines of a log that explain nothing
+_CLASS: Final = re.compile(r'(?:Exception in thread "\w+" )?(?:[a-z]\w*\.)+[A-Z][\w$]*: ')
+_SAYS: Final = re.compile(_CLASS.pattern + r"|.*\b[Ee]rror\b|Invalid ")
+"""Lines of a log that explain something."""
 
 
 class JavaEndedError(ConfigError):
@@ -108,8 +112,29 @@ def _told(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int,
 def _reason(log: Path, code: int) -> str:
     """The first of the last lines that explains something."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES_MAX:]
-    said = [line.strip() for line in lines if line.strip() and not line.strip().startswith(_NO_REASON)]
-    return said[0] if said else f"it ended with {code}"
+    said = next((line.strip() for line in lines if _SAYS.match(line)), None)
+    return f"it ended with {code}" if said is None else without_class(said)
+
+
+def without_class(line: str) -> str:
+    """A line of Java's without the name of its exception."""
+    return _CLASS.sub("", line, count=1)
+
+
+def cause_of(error: Exception) -> str | None:
+    """What Java says of an error that PySpark gives, the first cause first; None if it is none of Java's."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    if not isinstance(error, Py4JJavaError):
+        return None
+    try:
+        chain: list[Any] = [error.java_exception]
+        while len(chain) < _CAUSES_MAX and (cause := chain[-1].getCause()) is not None:
+            chain.append(cause)
+        said = [without_class(str(one.toString()).partition("\n")[0]) for one in (chain[-1], chain[0])]
+        return said[0] if said[1] in said[0] else f"{said[0]} ({said[1]})"
+    except (Py4JError, OSError):  # Java has gone meanwhile
+        return None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -7,6 +7,7 @@ objects in each file. It is removed when the manifest is written, so only an unf
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 WORK_NAME: Final = ".export"
 PLAN_NAME: Final = "plan.json"
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9]+:/")  # of an object store; a path keeps one slash
 FILE_ROWS: Final = 100_000
 """Rows after which a file ends: small enough to be written again, large enough to be read fast."""
 
@@ -293,6 +295,8 @@ def prepare(folder: Path, *, resume: bool) -> bool:
     Raises:
         ConfigError: it cannot be used, or holds something that does not belong to this export.
     """
+    if _ADDRESS.match(str(folder)):
+        raise ConfigError(f"{folder} is no folder: an export needs one of this machine, or mounted on it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         names = {path.name for path in folder.iterdir()}

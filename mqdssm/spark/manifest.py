@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from mqdssm.errors import ConfigError
+from mqdssm.tables.mqis import MQIS_TABLES
 
 MANIFEST_NAME: Final = "manifest.json"
 SCHEMA_VERSION: Final = 2  # of the manifest and of the columns; raised when either changes its meaning
@@ -130,11 +131,8 @@ class Manifest(BaseModel):
         path = folder / MANIFEST_NAME
         try:
             text = path.read_bytes()
-        except FileNotFoundError as error:
-            raise ConfigError(
-                f"{folder} is no export, or one that did not end: it has no {MANIFEST_NAME}; export again, "
-                "or go on with --resume"
-            ) from error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ConfigError(f"{folder} {_why_no_export(folder)}") from error
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
         try:
@@ -158,6 +156,21 @@ class Manifest(BaseModel):
                 raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
             if digest != part.sha256:
                 raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
+
+
+def _why_no_export(folder: Path) -> str:
+    """What a folder without a manifest is, and what to do."""
+    if not folder.exists():
+        return "is no export: there is no such folder"
+    if not folder.is_dir():
+        return "is no export but a file: name the folder that holds the manifest"
+    tables = {name.lower() for name in MQIS_TABLES}
+    if any(path.is_file() and path.stem.lower() in tables for path in folder.iterdir()):
+        return f"is no export: it has no {MANIFEST_NAME}, but MQIS tables; name it with --mqis"
+    return (
+        f"is no export, or one that did not end: it has no {MANIFEST_NAME}; export again, or go on with "
+        "--resume"
+    )
 
 
 def _check_version(path: Path, raw: Any) -> None:

@@ -8,10 +8,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self, cast, get_args
-from urllib.parse import urlsplit
 
-from mqdssm.directory.filters import LdapFilter, attribute_description, parse_text
-from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Authentication, TlsMode
+from mqdssm.directory.filters import LdapFilter, Not, attribute_description, encode, parse_text
+from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Authentication, Endpoint, TlsMode
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.spark.access import Access
@@ -93,7 +92,7 @@ class SourceOptions:
         try:
             frame = frame_type(_required(given, "object"))
             columns = frame.select(_names(given, "columns") or None)
-            wanted = parse_text(given["filter"].strip()) if given.get("filter") else None
+            wanted = _filter(given)
             base = str(DN.parse(given["base"])) if given.get("base") else None
         except ValueError as error:
             raise ConfigError(str(error)) from error
@@ -155,6 +154,20 @@ def _refuse_others(given: Mapping[str, str]) -> None:
         raise ConfigError(f"unknown option {name}: the data source mqdssm knows {', '.join(NAMES)}")
 
 
+def _filter(given: Mapping[str, str]) -> LdapFilter | None:
+    """The filter of the option.
+
+    Raises:
+        ValueError: no filter, or one that is too deep.
+    """
+    text = given.get("filter", "").strip()
+    if not text:
+        return None
+    wanted = parse_text(text)
+    encode(Not(Not(wanted)))  # the class and what Spark filters by come around it: two levels more
+    return wanted
+
+
 def _required(given: Mapping[str, str], name: str) -> str:
     value = given.get(name, "").strip()
     if not value:
@@ -209,6 +222,7 @@ def _attributes(given: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
 def _urls(text: str) -> tuple[str, ...]:
     urls = tuple(text.split())
     for url in urls:
-        if "@" in urlsplit(url).netloc:
+        if "@" in url:  # wherever it stands: the messages of other checks repeat the URL
             raise ConfigError("option url holds a user or password: use user and credentialsfile")
+        Endpoint.parse(url, None)  # raises for what is none: now, not in each worker
     return urls

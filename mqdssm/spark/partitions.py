@@ -13,13 +13,15 @@ from itertools import pairwise
 from typing import Final
 
 from mqdssm.directory.filters import GreaterOrEqual, LdapFilter, Not, all_of
-from mqdssm.errors import ObjectNotFound
+from mqdssm.directory.session import Session
+from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events.facade import Directory
 from mqdssm.spark.bulk import bases_of, wanted_of
 from mqdssm.spark.columns import FrameType
 
 SAMPLE_MAX: Final = 20_000
 """Keys that are remembered to find the bounds."""
+_NAME_ATTRIBUTE: Final = "dsServiceName"
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +35,15 @@ class Slice:
         key: the attribute.
         low: its least value, included; None: no bound.
         high: where the next slice begins; None: no bound.
+        name: what this server calls itself, if no other one has the same keys: a domain controller's name
+            in the configuration. One URL may lead to several of them.
     """
 
     server: str | None = None
     key: str = ""
     low: bytes | None = None
     high: bytes | None = None
+    name: bytes | None = None
 
     @property
     def wanted(self) -> LdapFilter | None:
@@ -49,6 +54,24 @@ class Slice:
         if self.high is not None:
             terms.append(Not(GreaterOrEqual(self.key, self.high)))
         return all_of(*terms) if terms else None
+
+    def refuse_other(self, session: Session) -> None:
+        """Refuse a server whose keys are not those of the bounds: objects would be lost or come twice.
+
+        Raises:
+            GenericDirectoryError: the URL led to another one.
+            DirectoryError: it does not say which one it is.
+        """
+        if self.name is None:
+            return
+        other = _own_name(session)
+        if other != self.name:
+            shown = [(name or b"?").decode(errors="replace") for name in (other, self.name)]
+            raise GenericDirectoryError(
+                f"{self.server} led to {shown[0]}, and before to {shown[1]}, by whose {self.key} the search "
+                "was divided: each domain controller has its own",
+                hint="name one domain controller in the URL, or read by one search (numpartitions 1)",
+            )
 
 
 def slices(
@@ -89,9 +112,14 @@ def slices(
     if sample.hidden:
         log.warning("%s is hidden from this user: %s is read by one search", key, frame.name)
         return whole
-    bounds = sample.bounds(count)
+    bounds, name = sample.bounds(count), _own_name(session)
     ends = [None, *bounds, None]
-    return [Slice(server, key, low, high) for low, high in pairwise(ends)]
+    return [Slice(server, key, low, high, name) for low, high in pairwise(ends)]
+
+
+def _own_name(session: Session) -> bytes | None:
+    """What a domain controller calls itself; other servers have no such thing, and share their keys."""
+    return session.get("", [_NAME_ATTRIBUTE]).first(_NAME_ATTRIBUTE)
 
 
 class Sample:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mqdssm.spark.columns import FRAME_TYPES
@@ -17,6 +18,8 @@ from mqdssm.spark.journal import Finished, Folder
 from mqdssm.spark.ldif import REFERENCES_SERIES
 from mqdssm.spark.manifest import ExportedFile
 
+PARQUET: Final = "parquet"
+"""The format whose files are searched as they are; the others are texts."""
 FILE_BYTES: Final = 256 * 1024 * 1024
 """Bytes after which a file ends, whatever its rows: certificates reach 1 MiB each."""
 PRIVATE_MODE: Final = 0o600
@@ -170,9 +173,7 @@ class Part:
         self._parquet: pq.ParquetWriter | None = None
         self.rows = 0
         self.objects = 0
-        if options.format == "parquet":
-            self._parquet = pq.ParquetWriter(self._file, options.schema, compression=options.compression)
-        else:
+        if options.format != PARQUET:
             self._file.write(options.head)
 
     @property
@@ -182,7 +183,9 @@ class Part:
 
     def add(self, rows: Rows) -> None:
         """Write some rows."""
-        if self._parquet is not None:
+        if self._options.format == PARQUET:
+            if self._parquet is None:
+                self._parquet = self._writer(rows.data)
             self._parquet.write_batch(rows.data)
         else:
             self._file.write(b"".join(rows.data))
@@ -193,15 +196,24 @@ class Part:
 
     def finish(self) -> Finished:
         """Put the file in its place, with its keys."""
-        if self._parquet is not None:
-            self._parquet.close()
-        else:
+        if self._options.format != PARQUET:
             self._write_keys()
+        else:
+            (self._parquet or self._writer(None)).close()
         self._file.close()
         self._draft.replace(self._target)
         sync_folder(self._target.parent)
         file = ExportedFile(path=self.relative, rows=self.objects, sha256=self._file.sha256)
         return Finished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
+
+    def _writer(self, first: "pa.RecordBatch | None") -> pq.ParquetWriter:
+        """Begin a file of Parquet, by what the first rows look like."""
+        return pq.ParquetWriter(
+            self._file,
+            self._options.schema,
+            compression=self._options.compression,
+            use_dictionary=[] if first is None else repeating(first),
+        )
 
     def abandon(self) -> None:
         """Remove what was written."""
@@ -215,6 +227,27 @@ class Part:
     def _write_keys(self) -> None:
         table = pa.Table.from_batches(self._keys, schema=KEYS_SCHEMA)
         pq.write_table(table, self._options.folder.keys_path(self.relative), compression="zstd")
+
+
+def repeating(batch: pa.RecordBatch) -> list[str]:
+    """The columns of a batch whose values come again, as Parquet calls them.
+
+    A dictionary of values that are all different costs time and room. Of lists and maps it is not looked at.
+    """
+    return [
+        path
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        for path in _paths_that_repeat(name, column)
+    ]
+
+
+def _paths_that_repeat(name: str, column: pa.Array) -> tuple[str, ...]:
+    if pa.types.is_map(column.type):
+        return f"{name}.key_value.key", f"{name}.key_value.value.list.element"
+    if pa.types.is_list(column.type):
+        return (f"{name}.list.element",)
+    few = not pa.types.is_boolean(column.type) and pc.count_distinct(column).as_py() * 2 <= len(column)
+    return (name,) if few else ()
 
 
 class Parts:

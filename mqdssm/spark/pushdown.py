@@ -17,10 +17,9 @@ decoded is NULL as well; lists, computed values, attributes of the computer; wha
 compare.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -58,6 +57,9 @@ from mqdssm.tables.syntax import (
 
 VALUES_MAX: Final = 500
 """Values of one ``IN``: a server compares each candidate with all of them."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
 
 Interval: TypeAlias = tuple[int | None, int | None]
 """Both ends included; None is no end."""
@@ -141,7 +143,8 @@ def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) 
         column = next(one for one in frame.columns if one.name == term.column)
         if row is None or not attributes or (row.has_default and _holds(term, cell_of(column, row.default))):
             return None
-        return any_of(*(_test(term, row, attribute, matching) for attribute in attributes))
+        large = profile.holds_large_integers
+        return any_of(*(_test(term, row, attribute, matching, large=large) for attribute in attributes))
     except (_NeverAskedError, MappingError, ValueError, TypeError, OverflowError):
         return None
 
@@ -177,8 +180,8 @@ def _holds(term: Term, cell: Any) -> bool:
     return _HOLDS[term.test](cell, term.value)
 
 
-def _test(term: Term, row: Row, attribute: str, matching: Matching) -> LdapFilter:
-    """One attribute's part of a filter."""
+def _test(term: Term, row: Row, attribute: str, matching: Matching, *, large: bool) -> LdapFilter:
+    """One attribute's part of a filter; `large`: its integers may be above 2^31 - 1 (decision M11)."""
     if term.test == "present":
         return Present(attribute)
     if term.test == "prefix" and row.kind is Kind.TEXT:
@@ -186,7 +189,7 @@ def _test(term: Term, row: Row, attribute: str, matching: Matching) -> LdapFilte
     if row.kind is Kind.TIME:
         return _ranges(_second_intervals(term), attribute, matching, partial(_seconds, row))
     if row.kind is Kind.INTEGER:
-        whole = _unsigned if row.syntax is UINT32 else _signed
+        whole = partial(_unsigned, large=large) if row.syntax is UINT32 else _signed
         return _ranges(_number_intervals(term), attribute, matching, whole)
     if term.test != "in" or not matching.knows(attribute, "EQUALITY"):
         raise _NeverAskedError
@@ -274,16 +277,18 @@ def _second_intervals(term: Term) -> list[Interval]:
     values: Sequence[Any] = term.value if term.test == "in" else (term.value,)
     if any(not isinstance(value, datetime) or value.tzinfo is None for value in values):
         raise _NeverAskedError
+    # not as a float, which rounds microseconds of the year 2300 to the next second
+    seconds = [divmod(value - _EPOCH, _SECOND) for value in values]
     if term.test == "in":
-        seconds = [value.timestamp() for value in values]
-        return [(int(one), int(one)) for one in seconds if one == int(one)]
-    second = values[0].timestamp()
+        return [(whole, whole) for whole, rest in seconds if not rest]
+    ((floor, rest),) = seconds
+    ceiling = floor + 1 if rest else floor
     return [
         {
-            "<": (None, math.ceil(second) - 1),
-            "<=": (None, math.floor(second)),
-            ">": (math.floor(second) + 1, None),
-            ">=": (math.ceil(second), None),
+            "<": (None, ceiling - 1),
+            "<=": (None, floor),
+            ">": (floor + 1, None),
+            ">=": (ceiling, None),
         }[term.test]
     ]
 
@@ -313,21 +318,22 @@ def _signed(attribute: str, interval: Interval) -> LdapFilter | None:
     return Equal(attribute, b"%d" % first) if first == last else _edges(attribute, first, last)
 
 
-def _unsigned(attribute: str, interval: Interval) -> LdapFilter | None:
-    """Unsigned numbers are signed in the directory; other programs may write them as they are (M11)."""
+def _unsigned(attribute: str, interval: Interval, *, large: bool) -> LdapFilter | None:
+    """Unsigned numbers are signed in the directory; other programs may write them as they are (M11).
+
+    Not into a domain controller: there a number above 2^31 - 1 wraps, and such an edge would find everything.
+    """
     inside = _within(interval, 0, UINT32_MAX)
     if inside is None:
         return None
     first, last = inside
     if first == last:
-        same = [Equal(attribute, b"%d" % first)]
-        if first > INT32_MAX:
-            same.insert(0, Equal(attribute, b"%d" % (first - UINT32_MAX - 1)))
-        return any_of(*same)
+        stored = [first] if first <= INT32_MAX else [first - UINT32_MAX - 1, *([first] if large else ())]
+        return any_of(*(Equal(attribute, b"%d" % number) for number in stored))
     if last <= INT32_MAX:
         return _edges(attribute, first, last)
     negative = _edges(attribute, max(first, INT32_MAX + 1) - UINT32_MAX - 1, last - UINT32_MAX - 1)
-    return any_of(negative, _edges(attribute, first, None))
+    return any_of(negative, _edges(attribute, first, None)) if large or first <= INT32_MAX else negative
 
 
 def _seconds(row: Row, attribute: str, interval: Interval) -> LdapFilter | None:

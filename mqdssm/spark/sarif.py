@@ -5,6 +5,7 @@ source has no DNs.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from mqdssm.spark.rules.rule import Finding
 
 SCHEMA_URI: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 VERSION: Final = "2.1.0"
+_FIRST_RDN: Final = re.compile(r"(?:[^,\\]|\\.)*", re.DOTALL)
+"""What stands before the first comma of a DN that is not escaped: of any text something, if only nothing."""
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 
 
@@ -75,7 +78,7 @@ def _driver(summary: Summary) -> dict[str, Any]:
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:
     name = finding.dn or finding.guid or finding.type
-    place = {"name": name.partition(",")[0], "fullyQualifiedName": name, "kind": "resource"}
+    place = {"name": _FIRST_RDN.findall(name)[0], "fullyQualifiedName": name, "kind": "resource"}
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,

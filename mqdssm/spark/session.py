@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.errors import ConfigError
 from mqdssm.spark.cluster import HERE, LOCAL, MASTER, SparkOptions, check_master, package_zip
 from mqdssm.spark.failures import SparkFailed, unpack
-from mqdssm.spark.gateway import JavaEndedError, environment, java_started
+from mqdssm.spark.gateway import JavaEndedError, cause_of, environment, java_started
 from mqdssm.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ _STATIC_CONF: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.speculation": "false",  # workers write files themselves: a second one would only wait
 }
 _LOCAL_CONF: Final[Mapping[str, str]] = {  # executors of a cluster must reach the driver
     "spark.driver.bindAddress": "127.0.0.1",
@@ -141,7 +142,7 @@ def _translated(hint: str) -> Iterator[None]:
         known = unpack(str(error))
         if known is not None:
             raise known from None
-        raise SparkFailed(f"Spark failed: {_first_lines(error)}; {hint}") from error
+        raise SparkFailed(f"Spark failed: {cause_of(error) or _first_lines(error)}; {hint}") from error
 
 
 def _first_lines(error: Exception) -> str:
@@ -217,7 +218,9 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
             return builder.getOrCreate()
     except (PySparkRuntimeError, JavaEndedError, Py4JError) as error:
         _KEPT.add(_folder())
-        raise ConfigError(f"Spark did not start: {_first_lines(error)}; {_log_hint()}") from error
+        why = cause_of(error) or _first_lines(error)
+        where = "" if LOCAL.fullmatch(conf[MASTER]) else f" on {conf[MASTER]}"
+        raise ConfigError(f"Spark did not start{where}: {why.rstrip('.')}; {_log_hint()}") from error
 
 
 def _inherited(conf: Mapping[str, str]) -> dict[str, str]:

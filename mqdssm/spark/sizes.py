@@ -1,13 +1,9 @@
 """Streams of entries cut into batches that fit into memory."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-CHUNK_ROWS: Final = 250
-"""Rows after which the size of a batch is looked at: certificates reach 1 MiB each."""
 
 
 def row_bytes(row: tuple[Any, ...]) -> int:
@@ -32,17 +28,16 @@ def sized(
 
     Args:
         found: the entries.
-        bytes_of: octets of one of them.
+        bytes_of: octets of one of them; certificates reach 1 MiB each.
         rows_max: entries of a batch.
-        bytes_max: octets after which a batch ends early, looked at now and then.
+        bytes_max: octets after which a batch ends early: it is longer by a part of its last entry at most.
     """
-    stream = iter(found)
     kept: list[T] = []
     size = 0
-    while chunk := list(islice(stream, min(CHUNK_ROWS, rows_max - len(kept)))):
-        kept += chunk
-        size += sum(map(bytes_of, chunk))
-        if len(kept) >= rows_max or size >= bytes_max:
+    for one in found:
+        kept.append(one)
+        size += bytes_of(one)
+        if size >= bytes_max or len(kept) >= rows_max:
             yield kept
             kept, size = [], 0
     if kept:

@@ -128,6 +128,7 @@ class MqdssmReader(DataSourceReader):
         gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
         try:
             with options.connect(one.server) as directory:
+                one.refuse_other(directory.session)
                 where = self._where(directory.session, one.wanted)
                 yield from read_batches(
                     directory,
@@ -137,6 +138,7 @@ class MqdssmReader(DataSourceReader):
                     base=options.base,
                     attributes=options.attributes,
                 )
+                one.refuse_other(directory.session)  # a lost connection may have been made again elsewhere
         except MqdssmError as error:
             raise pack(error) from None
         finally:
@@ -178,7 +180,11 @@ def spark_schema(columns: Sequence[Column]) -> StructType:
 
 
 def read(
-    spark: "SparkSession", element: str, *, columns: Iterable[str] | None = None, **options: str
+    spark: "SparkSession",
+    element: str,
+    *,
+    columns: Iterable[str] | None = None,
+    **options: str | int | None,
 ) -> "DataFrame":
     """Make the data frame of a type of objects.
 
@@ -186,14 +192,18 @@ def read(
         spark: the session.
         element: ``queue``, ``Queue``, ``ldap``, and so on.
         columns: names of the columns wanted; None is all. Fewer are faster.
-        options: the further options of the data source: ``url``, ``user``, ``credentialsfile``, ...
+        options: the further options of the data source: ``url``, ``user``, ``credentialsfile``, ...;
+            numbers and booleans as such or in text. None is as good as nothing.
 
     Raises:
         ConfigError: an option is wrong.
     """
-    given = {"pushdown": str(spark.conf.get(PUSHDOWN_CONF, "false")), **options, "object": element}
+    said = {name: str(value) for name, value in options.items() if value is not None}
+    given = {"pushdown": str(spark.conf.get(PUSHDOWN_CONF, "false")), **said, "object": element}
     if columns is not None:
         given["columns"] = ",".join(columns)
+        if not given["columns"]:
+            raise ConfigError("columns names no column: leave it out for all of them")
     SourceOptions.parse(given)  # here, where the error keeps its class
     register(spark)
     return spark.read.format(FORMAT).options(**cast("dict[str, Any]", given)).load()

@@ -22,6 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 NULL_CELL: Final = r"\N"
+_BLOCK_BYTES_MAX: Final = 256 * 1024 * 1024  # base64 and quotation marks may double an LDAP message, twice
 _TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 Convert = Callable[[Any], Any]
@@ -83,8 +84,11 @@ def read_csv(path: Path, schema: pa.Schema) -> pa.Table:
     """
     from pyarrow import csv
 
+    # a row has to fit into a block, and one with certificates is longer than the usual MiB
+    block = min(max(path.stat().st_size, 1), _BLOCK_BYTES_MAX)
     texts = csv.read_csv(
         path,
+        read_options=csv.ReadOptions(block_size=block),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             column_types=dict.fromkeys(schema.names, pa.string()),

@@ -158,10 +158,14 @@ def _literal(node: Any, types: Types) -> Made:
     del types
     if node.is_string:
         return Made(_STRING, _constant(str(node.this), _STRING))
+    return Made(_LONG, _constant(_number(node), _LONG))
+
+
+def _number(node: Any) -> int:
     text = str(node.this)
-    if not text.isdigit() or int(text) >= 2**63:
+    if not (text.isascii() and text.isdigit()) or int(text) >= 2**63:
         raise Untranslatable(f"the number {text}")
-    return Made(_LONG, _constant(int(text), _LONG))
+    return int(text)
 
 
 def _raw(node: Any, types: Types) -> Made:
@@ -269,7 +273,7 @@ def _in(node: Any, types: Types) -> Made:
         raise Untranslatable("IN with anything but literals")
     if any(one.is_string is not (made.type == _STRING) for one in literals):
         raise Untranslatable("IN with literals of another type")
-    values = pa.array([str(one.this) if one.is_string else int(one.this) for one in literals], made.type)
+    values = pa.array([str(one.this) if one.is_string else _number(one) for one in literals], made.type)
     return _apply(_BOOL, lambda found: functions.is_in(found, values), made)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from enterprises import standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import datasource as ds
@@ -240,6 +241,69 @@ def test_no_row_is_lost_at_any_edge(loaded, name: str) -> None:
         for test in (ds.EqualTo, ds.GreaterThan, ds.GreaterThanOrEqual, ds.LessThan, ds.LessThanOrEqual):
             asked.check(test((name,), value))
     assert asked.narrowed > 40
+
+
+CONFIGURATION = "CN=Configuration,"
+SERVERS = f"CN=Servers,CN=Rome,CN=Sites,{CONFIGURATION}"
+SIDS = [bytes([1, 1, 0, 0, 0, 0, 0, 5, number, 0, 0, 0]) for number in (7, 18)]
+OTHERS: list[tuple[str, str, dict[str, list[bytes]]]] = [
+    (f"CN=Rome,CN=Sites,{CONFIGURATION}", "site", {"mSMQInterval1": [b"-1"], "mSMQSiteForeign": [b"TRUE"]}),
+    (
+        f"CN=Bern\\, old,CN=Sites,{CONFIGURATION}",
+        "site",
+        {"mSMQInterval1": [b"2"], "mSMQInterval2": [b"4294967295"], "mSMQNt4Stub": [b"0", b"1"]},
+    ),
+    (f"CN=ZÜRICH,CN=Sites,{CONFIGURATION}", "site", {"mSMQNt4Stub": [b"1"], "mSMQSiteForeign": [b"FALSE"]}),
+    (SERVERS, "serversContainer", {}),
+    (f"CN=m,{SERVERS}", "server", {}),
+    (
+        f"CN=MSMQ Settings,CN=m,{SERVERS}",
+        "mSMQSettings",
+        {"mSMQServices": [b"-2147483648"], "mSMQRoutingService": [b"TRUE"], "mSMQQMID": [GUIDS[3].bytes_le]},
+    ),
+    (
+        "CN=m,CN=Computers,",
+        "computer",
+        {"dNSHostName": [b"M.example.com"], "sAMAccountName": [b"m$"], "objectSid": [SIDS[0]]},
+    ),
+    ("CN=n,CN=Computers,", "computer", {"operatingSystemVersion": [b"10.0"], "objectSid": [b"no SID"]}),
+    (
+        "CN=msmq,CN=m,CN=Computers,",
+        "mSMQConfiguration",
+        {
+            "mSMQOSType": [b"1024"],
+            "mSMQQuota": [b"-2"],
+            "mSMQForeign": [b"TRUE"],
+            "mSMQEncryptKey": [b"\x00*("],
+        },
+    ),
+    ("CN=msmq,CN=n,CN=Computers,", "mSMQConfiguration", {"mSMQOSType": [b"7"], "mSMQQuota": [b"1048576"]}),
+    ("CN=ann,CN=Users,", "user", {"objectSid": [SIDS[1]], "mSMQSignCertificates": [b"\xff)"]}),
+]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in FRAME_TYPES if name not in {"queue", "routing-link", "ldap"}]
+)
+def test_no_row_is_lost_by_any_value_of_any_column(loaded, name: str) -> None:
+    """Values that are stored, defaults, and values that cannot be decoded, of every other type."""
+    frame = FRAME_TYPES[name]
+    single = [column for column in frame.columns if not column.many]
+    ordered = [ds.GreaterThan, ds.GreaterThanOrEqual, ds.LessThan, ds.LessThanOrEqual]
+    with standing(loaded, OTHERS):
+        asked = Asked(loaded, frame)
+        for column in single:
+            path = (column.name,)
+            asked.check(ds.IsNotNull(path))
+            for value in {row[column.name] for row in asked.rows} - {None}:
+                asked.check(ds.EqualTo(path, value))
+                asked.check(ds.In(path, [None, value]))
+                for test in ordered if column.kind in {Kind.INTEGER, Kind.TIME} else ():
+                    asked.check(test(path, value))
+                if column.kind is Kind.TEXT:
+                    asked.check(ds.StringStartsWith(path, value[:3]))
+    assert asked.rows
+    assert asked.narrowed > (0 if len(asked.rows) > 1 else -1)
 
 
 @pytest.mark.samba

@@ -1,13 +1,17 @@
 """The data source's own way to a domain controller: log-ins without a simple bind, one pinned server."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql.datasource import InputPartition
 
 from mqdssm.spark.bulk import read_batches
 from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.failures import MqdssmSparkError
 from mqdssm.spark.options import SourceOptions
 from mqdssm.spark.partitions import Slice, slices
+from mqdssm.spark.source import MqdssmReader
 from mqdssm.testing import SambaDomainController
 
 SITES = FRAME_TYPES["site"].select(["Name"])
@@ -39,6 +43,22 @@ def test_slices_name_the_server_that_was_scanned(samba_server: SambaDomainContro
         assert [(part.server, part.key) for part in parts] == [(samba_server.url, "uSNCreated")] * 3
     with parsed.connect(parts[0].server) as directory:
         assert directory.session.server_url == samba_server.url
+
+
+def test_a_url_that_leads_to_another_controller_than_before(
+    samba_server: SambaDomainController, tmp_path: Path
+) -> None:
+    """The name of a domain stands for all its controllers, and each one counts its own uSNCreated."""
+    parsed = options(samba_server, tmp_path, numpartitions="2")
+    reader = MqdssmReader(parsed, SITES)
+    here = reader.partitions()[0].value
+    assert here.name.startswith(b"CN=NTDS Settings,")
+    assert sum(batch.num_rows for batch in reader.read(InputPartition(replace(here, high=None)))) > 0
+    elsewhere = replace(here, name=b"CN=NTDS Settings,CN=DC2,CN=Servers,DC=x")
+    with pytest.raises(
+        MqdssmSparkError, match=r"led to CN=NTDS .* before to .*CN=DC2.* name one domain contr"
+    ):
+        list(reader.read(InputPartition(elsewhere)))
 
 
 def test_a_slice_shows_no_secret(samba_server: SambaDomainController, tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 import errno
 import os
-import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bad_places import small_disk
 from exports import access_to, breaks_after, contents, run_here, without_spark  # noqa: F401
 from ldif_reader import comparable, read_ldif
 
@@ -164,6 +165,14 @@ def test_nothing_to_resume(server, tmp_path) -> None:
     assert run(server, tmp_path / "fresh", resume=True).resumed == 0  # for scripts that always say so
 
 
+@pytest.mark.parametrize("place", ["s3a://bucket/export", "hdfs:///export", "file:///tmp/export"])
+def test_addresses_are_no_folders(server, tmp_path, monkeypatch, place) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="is no folder: an export needs one of this machine"):
+        run(server, Path(place))
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_at_once_in_one_folder(server, tmp_path, monkeypatch) -> None:
     broken(server, tmp_path / "out", monkeypatch)
     lock = tmp_path / "out" / WORK_NAME / "lock"
@@ -216,22 +225,15 @@ def test_errors_of_the_system_name_the_folder(tmp_path) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 1 MiB; skips where we may not mount one."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
-    done = subprocess.run(mount, check=False, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"no disk of our own: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+def disk(tmp_path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small") as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-def test_a_full_disk(server, small_disk, monkeypatch, kind) -> None:
-    folder = small_disk / "out"
-    filler = small_disk / "filler"
+def test_a_full_disk(server, disk, kind) -> None:
+    folder = disk / "out"
+    filler = disk / "filler"
     filler.write_bytes(bytes(900_000))
     with pytest.raises(ConfigError, match=rf"the export to {folder} failed: .*No space left on device"):
         run(server, folder, "queue", "ldap", format=kind)

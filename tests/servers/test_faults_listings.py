@@ -18,6 +18,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError
+from mqdssm.spark.bulk_pages import EntryDecoder
 from mqdssm.testing.openldap import OpenLdapServer
 
 CHILDREN = 40
@@ -46,12 +47,22 @@ def _many_valued_rows(session: Session, place: str) -> Iterator[str]:
         yield row[1][0].decode()
 
 
+def _columns(session: Session, place: str, *wanted: str) -> Iterator[str]:
+    """As exports read."""
+    columns = ["cn", *wanted]
+    for entries in session.portions(place, TRUE, columns, lambda asked: EntryDecoder(asked).entries):
+        for name, dn in zip(entries.columns[0].to_pylist(), entries.names.to_pylist(), strict=True):
+            if dn.lower() != place.lower():
+                yield name.decode()
+
+
 LISTINGS: dict[str, Listing] = {
     "entries": _entries,
     "entries with GUIDs": lambda session, place: _entries(session, place, "objectGUID"),
     "rows": _rows,
     "rows with GUIDs": lambda session, place: _rows(session, place, "objectGUID"),
     "rows of lists": _many_valued_rows,
+    "columns": _columns,
 }
 
 
@@ -63,7 +74,7 @@ def proxy(openldap_server: OpenLdapServer) -> Iterator[Proxy]:
 
 @pytest.fixture
 def session(openldap_server: OpenLdapServer, proxy: Proxy) -> Iterator[Session]:
-    with Session.open(clear_text(openldap_server, proxy)) as opened:
+    with Session.open(clear_text(openldap_server, proxy, page_size=PAGE)) as opened:
         yield opened
     proxy.disarm()
     proxy.refuse = False
@@ -322,7 +333,12 @@ def twins() -> Iterator[tuple[OpenLdapServer, OpenLdapServer, str]]:
 
 def on_both(twins: tuple[OpenLdapServer, OpenLdapServer, str], **more: object) -> ConnectionOptions:
     first, second, _ = twins
-    settings = {"user": f"CN=twin,CN=Users,{first.base_dn}", "password": "twin", "tls": "none", **more}
+    settings = {
+        "user": f"CN=twin,CN=Users,{first.base_dn}",
+        "password": "twin",
+        "tls": "none",
+        "page_size": PAGE,
+    } | more
     return ConnectionOptions.of([first.url, second.url], **settings)  # type: ignore[arg-type]
 
 

@@ -1,11 +1,12 @@
 """Plans applied to a real slapd: everything is there, nothing twice, and undone nothing is left."""
 
-import json
+import shutil
 
 import pytest
-from applying import SAMPLE, apply_here, everything, sample_plan, undo
+from applying import access_for, apply_here, connect, everything, operations_in, sample_plan, undo
 
-from mqdssm.spark.migrate.apply_journal import ApplyJournal
+from mqdssm.errors import ConfigError
+from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -17,7 +18,7 @@ def server():
 
 
 def test_a_sample_enterprise_is_migrated_verified_and_undone(server, tmp_path):
-    plan, folder = sample_plan(server, tmp_path)
+    _, folder = sample_plan(server, tmp_path)
     before = everything(server)
     report = apply_here(server, folder)
     assert report.is_fine, report.model_dump_json(indent=1)
@@ -30,3 +31,146 @@ def test_a_sample_enterprise_is_migrated_verified_and_undone(server, tmp_path):
     )
     undo(server, folder)
     assert everything(server) == before
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """A server and a plan that tests may apply, undo and apply again."""
+    folder = tmp_path_factory.mktemp("planned")
+    with OpenLdapServer(durable=False) as started:
+        _, plan = sample_plan(started, folder, sites=2, machines=5, queues=20, users=1)
+        before = everything(started)
+        yield started, plan, before
+
+
+@pytest.fixture
+def fresh(planned, tmp_path):
+    """The same plan in a folder of its own, on the server as it was."""
+    server, plan, before = planned
+    shutil.copytree(plan, tmp_path / "plan")
+    yield server, tmp_path / "plan"
+    undo(server, tmp_path / "plan")
+    assert everything(server) == before
+
+
+def test_a_run_that_breaks_off_goes_on(fresh):
+    server, folder = fresh
+    applied = []
+
+    def until_it_breaks(work, count):
+        done = []
+        for number in range(count):
+            done.append(work(number))
+            applied.append(number)
+            if len(applied) == 4:
+                raise KeyboardInterrupt
+        return done
+
+    with pytest.raises(KeyboardInterrupt):
+        apply_here(server, folder, do=until_it_breaks)
+    undo_of_first = (folder / "undo.ldif").read_bytes()
+    report = apply_here(server, folder)
+    assert report.is_fine
+    assert report.resumed == 1
+    assert b"changetype: delete" in undo_of_first
+    assert not report.operations.get("object equal")  # what the journal knows is not looked at again
+
+
+def test_what_the_journal_does_not_know_is_found_equal(fresh):
+    server, folder = fresh
+    first = apply_here(server, folder)
+    for path in (folder / "journal").glob("*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[-1][:7])
+    after = everything(server)
+    again = apply_here(server, folder)
+    assert again.is_fine
+    assert again.last_line == first.last_line
+    assert again.operations["object equal"] > 0
+    assert everything(server) == after
+
+
+def test_tasks_that_are_done_three_times(fresh):
+    """As Spark's retries and speculation do: every file is applied again after it was written."""
+    server, folder = fresh
+    report = apply_here(
+        server,
+        folder,
+        do=lambda work, count: [[work(number), work(number), work(number)][-1] for number in range(count)],
+    )
+    assert report.is_fine
+
+
+def test_applied_twice_nothing_is_left_to_do(fresh):
+    server, folder = fresh
+    first = apply_here(server, folder)
+    after = everything(server)
+    second = apply_here(server, folder)
+    assert (second.last_line, second.resumed) == (first.last_line, 0)
+    assert everything(server) == after
+
+
+def test_what_somebody_else_changes_meanwhile_is_a_conflict(planned, fresh):
+    server, folder = fresh
+    with connect(server) as directory:
+        session = directory.session
+        operations = [one for one in operations_in(folder) if one.type == "user" and one.values]
+        (user,) = operations
+        was = session.get(user.dn, ["mSMQDigests"]).all("mSMQDigests")
+        session.modify(user.dn, {"mSMQDigests": (b"x" * 16,)})
+        (queue, *_) = [one for one in operations_in(folder) if one.type == "queue"]
+        report = apply_here(server, folder)
+        assert not report.is_fine
+        assert report.total["rejected"] == 1
+        (refused,) = report.refused
+        assert (refused.dn, refused.attributes) == (user.dn, ("mSMQDigests",))
+        assert "changed since" in refused.reason
+        assert (folder / "rejects" / "applied.jsonl").read_text().count("\n") == 1
+        session.modify(user.dn, {"mSMQDigests": tuple(was)})
+        assert apply_here(server, folder).is_fine  # what was refused is tried again
+        session.modify(queue.dn, {"mSMQLabelEx": (b"changed behind our back",)})
+        lost = apply_here(server, folder)
+        assert lost.last_line.endswith("0 rejected, 1 lost")
+        assert lost.lost[0].differs["mSMQLabelEx"]["found"] == ["changed behind our back"]
+
+
+def test_too_many_errors_stop_it(fresh):
+    server, folder = fresh
+    with connect(server) as directory:
+        session = directory.session
+        (machine, *_) = [one for one in operations_in(folder) if one.role == "computer"]
+        session.add(machine.dn, {"objectClass": (b"container",)})
+        report = apply_here(server, folder, max_errors=0)
+        assert report.stopped == "more than 0 errors (--max-errors)"
+        assert report.total["left"] > 0
+        total = report.total
+        assert total["read"] == sum(total.values()) - total["read"]
+        session.delete(machine.dn)
+    assert apply_here(server, folder).is_fine
+
+
+def test_a_plan_for_another_directory_or_with_other_files_is_refused(planned, fresh, tmp_path):
+    server, folder = fresh
+    with (
+        OpenLdapServer(durable=False, base_dn="dc=other,dc=org") as other,
+        pytest.raises(ConfigError, match=r"this is (?i:dc=other,dc=org)"),
+    ):
+        apply_here(other, folder, access_for(other, tmp_path))
+    plan = MigrationPlan.load(folder)
+    plan.model_copy(update={"refused": "3 objects exist and differ"}).write(folder)
+    with pytest.raises(ConfigError, match="3 objects exist and differ"):
+        apply_here(server, folder)
+    plan.model_copy(update={"deletes": {"Queue": 2}}).write(folder)
+    with pytest.raises(ConfigError, match="deletes 2 objects, 1 are allowed"):
+        apply_here(server, folder, allow_deletes=1)
+    plan.write(folder)
+    path = folder / plan.levels[0].files[0].path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ConfigError, match="is not what was planned"):
+        apply_here(server, folder)
+    path.unlink()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        apply_here(server, folder)
+    path.write_bytes(whole)
+    assert apply_here(server, folder).is_fine

@@ -1,6 +1,7 @@
 """Plans of migrations on a real slapd: what they find, and that carrying them out leaves nothing to do."""
 
 import json
+import subprocess
 from collections import Counter
 from pathlib import Path
 from uuid import UUID
@@ -24,7 +25,9 @@ from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.queues import Queues
+from mqdssm.spark.migrate.ldif import write_ldif
 from mqdssm.spark.migrate.plan_file import MigrationPlan
+from mqdssm.tables.ldif import base_tree_entries, entry_ldif
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 
@@ -366,3 +369,33 @@ def test_an_empty_table_and_a_folder_that_is_not_empty(server, tmp_path):
         plan_here(server, tmp_path / "mqis", tmp_path / "plan")
     with pytest.raises(ConfigError, match="is not empty: a plan needs a folder of its own"):
         plan_here(server, tmp_path / "mqis", tmp_path / "mqis")
+
+
+def test_ldif_of_a_plan_is_what_slapadd_and_ldapmodify_take(server, tmp_path):
+    sample = enterprise_of(server)
+    generate(sample, tmp_path / "mqis", SampleForm.MQIS)
+    asked = {"create_computers": True}
+    plan = plan_here(server, tmp_path / "mqis", tmp_path / "plan", **asked)
+    records = write_ldif(plan, tmp_path / "plan", tmp_path / "ldif")
+    assert list(records) == [
+        "1-top.ldif",
+        "2-machines.ldif",
+        "3-children.ldif",
+        "4-settings.ldif",
+        "8-changes.ldif",
+    ]
+    assert sum(records.values()) == sum(level.rows for level in plan.levels)
+    tree = tmp_path / "base-tree.ldif"
+    *places, services = base_tree_entries(server.base_dn)
+    entries = [*places, [*services, ("mSMQVersion", "200")]]  # as the server had it
+    tree.write_text("".join(entry_ldif(pairs) + "\n" for pairs in entries))
+    adds = [tmp_path / "ldif" / name for name in records if name < "7"]
+    server.load(tree, *adds)
+    changes = tmp_path / "ldif" / "8-changes.ldif"
+    command = ["ldapmodify", "-x", "-H", server.url, "-D", server.user, "-w", server.password, "-f", changes]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    again = plan_here(server, tmp_path / "mqis", tmp_path / "again", **asked)
+    assert again.levels == ()
+    assert again.total["equal"] == plan.total["add"] + plan.total["modify"]
+    with pytest.raises(ConfigError, match="is not empty"):
+        write_ldif(plan, tmp_path / "plan", tmp_path / "ldif")

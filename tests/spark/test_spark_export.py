@@ -172,9 +172,9 @@ def before_spark(monkeypatch, step) -> None:
     """Do something when all is prepared, and before Spark begins."""
     real = export_module._run
 
-    def stepping(task) -> None:
+    def stepping(task, *others) -> None:
         step(task)
-        real(task)
+        real(task, *others)
 
     monkeypatch.setattr(export_module, "_run", stepping)
 
@@ -221,7 +221,7 @@ def test_the_password_is_in_a_private_file_for_as_long_as_it_is_needed(
 
     before_spark(monkeypatch, look)
     run(enterprise, tmp_path / "out", "site")
-    assert seen == [(True, "0o100600", enterprise.server.password)]
+    assert seen == [(True, "0o100600", f"{enterprise.server.password}\n")]
     assert list(private.iterdir()) == []
 
 

@@ -147,6 +147,6 @@ def test_what_java_says_when_it_cannot_start(fake_java) -> None:
     java.write_text(JAVA.replace("exec sleep 600", "echo 'Error: could not create the machine' >&2; exit 1"))
     with Program(fake_java | {"STAGE": "command"}) as program:
         _, err = program.process.communicate(timeout=WAIT_S)
-    words = "ConfigError: Java did not start Spark: Error: could not create the machine; Spark's own log: "
+    words = "ConfigError: Spark did not start: Error: could not create the machine; Spark's own log: "
     assert words in err
     assert "Error: could" in Path(err.rpartition(words)[2].strip()).read_text()  # the log was kept

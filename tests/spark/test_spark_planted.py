@@ -4,7 +4,7 @@ One seed in one form, without Spark, is in `tests/servers/test_planted.py`.
 """
 
 import pytest
-from planted import NOTHING, difference, directory, named, tables
+from planted import assert_equal, directory, tables
 
 from mqdssm.spark.export import export
 from mqdssm.spark.rules.vocabulary import ALL
@@ -19,7 +19,7 @@ SEEDS = range(10)
 def test_in_tables(spark, tmp_path, seed) -> None:
     wanted = tables(tmp_path / "x", seed)
     with validation(mqis=tmp_path / "x") as found:
-        assert difference(wanted, named(found.findings)) == NOTHING
+        assert_equal(wanted, found.findings)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_in_a_directory_and_in_an_export_of_it(spark, server, tmp_path, seed) ->
     wanted = directory(server, tmp_path / "x", seed)
     access = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
     with validation(urls=[server.url], access=access) as found:
-        assert difference(wanted, named(found.findings)) == NOTHING
+        assert_equal(wanted, found.findings)
     export(server.url, ALL, tmp_path / "y", **access)
     with validation(tmp_path / "y") as found:
-        assert difference(wanted, named(found.findings)) == NOTHING
+        assert_equal(wanted, found.findings)

@@ -107,12 +107,13 @@ def test_password_from_the_environment_of_the_workers_is_missing_with_words(spar
 
 
 def test_wrong_password_keeps_its_class(spark, enterprise) -> None:
-    enterprise.password_file.write_text("wrong")
+    enterprise.password_file.write_text("sesame-4711")
     with pytest.raises(PySparkException) as caught:
         read(spark, "site", **enterprise.options()).count()
     error = unpack(str(caught.value))
     assert isinstance(error, DirectoryNotConnected)
     assert "49" in str(error)
+    assert "sesame" not in str(caught.value)
 
 
 def test_wrong_options_are_refused_before_spark_sees_them(spark) -> None:
@@ -120,6 +121,10 @@ def test_wrong_options_are_refused_before_spark_sees_them(spark) -> None:
         read(spark, "site", url="ldap://127.0.0.1", password="x")
     with pytest.raises(ConfigError, match="is no type"):
         read(spark, "machine", url="ldap://127.0.0.1")
+    with pytest.raises(ConfigError, match="names no column"):
+        read(spark, "site", columns=[], url="ldap://127.0.0.1")
+    with pytest.raises(ConfigError, match="pushdown is '2'"):
+        read(spark, "site", url="ldap://127.0.0.1", pushdown=2, tls=None)
 
 
 def test_wrong_options_are_refused_by_the_format_itself(spark) -> None:
@@ -194,7 +199,7 @@ def test_spark_without_its_switch_gets_a_reader_that_takes_no_filters(spark, ent
 def test_several_partitions_hold_every_object_once(spark, enterprise) -> None:
     whole = sorted(read(spark, "ldap", **enterprise.options()).select("dn").collect())
     for count in (2, 5):
-        frame = read(spark, "ldap", **enterprise.options(numpartitions=str(count))).select("dn")
+        frame = read(spark, "ldap", **enterprise.options(), numpartitions=count).select("dn")
         assert frame.rdd.getNumPartitions() == count
         assert sorted(frame.collect()) == whole
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planning import plan_here
+from planning import operations_of, plan_here
 
 import mqdssm
 from mqdssm.directory.filters import Present
@@ -18,6 +18,7 @@ from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
 from mqdssm.spark.access import Access
 from mqdssm.spark.migrate.applying import Applying, ApplyOptions, Job, check_files, check_target, refuse
+from mqdssm.spark.migrate.operations import Operation
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
@@ -49,6 +50,11 @@ def apply_here(
     with access.connect(read_only=False) as directory:
         check_target(plan, directory.session)
         return Applying(Job(plan, chosen, access, folder), directory.session, do).run()
+
+
+def operations_in(folder: Path) -> list[Operation]:
+    """All operations of a plan, in their order."""
+    return operations_of(MigrationPlan.load(folder), folder)
 
 
 def sample_plan(server: OpenLdapServer, folder: Path, **numbers: int) -> tuple[MigrationPlan, Path]:
@@ -92,7 +98,7 @@ def undo(server: OpenLdapServer, folder: Path) -> None:
     assert tool is not None
     command = [tool, "-c", "-H", server.url, "-ZZ", "-x", "-D", server.user, "-w", server.password]
     environment = {"LDAPTLS_CACERT": server.ca_file, "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(  # noqa: S603  our own server
+    done = subprocess.run(
         [*command, "-f", str(folder / "undo.ldif")],
         capture_output=True,
         env=environment,

@@ -1,25 +1,19 @@
-"""What was planted in a sample enterprise, and what was found in it."""
+"""Small sample enterprises with planted defects, and what was found in them."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm
+from mqdssm.samples.faults import Truth
+from mqdssm.samples.forms import Loader, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.ldif import BASE_TREE, OBJECTS
 from mqdssm.samples.plan import Plan
+from mqdssm.samples.truth import compared, read_truth
 from mqdssm.testing.openldap import OpenLdapServer
 
-
-class Named(NamedTuple):
-    """An object that a rule names."""
-
-    rule: str
-    type: str
-    guid: str | None
-    dn: str | None
+Planted = Counter[Truth]
 
 
 def plan(seed: int) -> Plan:
@@ -27,33 +21,21 @@ def plan(seed: int) -> Plan:
     return Plan(sites=3, machines=20, queues=100, users=10, seed=seed)
 
 
-def tables(folder: Path, seed: int) -> Counter[Named]:
+def tables(folder: Path, seed: int) -> Planted:
     """Write MQIS tables with defects; what must be found."""
     generate(plan(seed), folder, SampleForm.MQIS, faults=True)
-    return truth(folder)
+    return read_truth(folder)
 
 
-def directory(server: OpenLdapServer, folder: Path, seed: int) -> Counter[Named]:
+def directory(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
     """Load a directory with defects; what must be found."""
     generate(plan(seed), folder, SampleForm.LDIF, loader=Loader.SLAPADD, faults=True)
     server.load(folder / BASE_TREE, folder / OBJECTS)
-    return truth(folder)
+    return read_truth(folder)
 
 
-def truth(folder: Path) -> Counter[Named]:
-    """The objects that findings must name."""
-    lines = (folder / FAULTS_NAME).read_text(encoding="utf-8").splitlines()
-    return Counter(Named(**json.loads(line)) for line in lines)
-
-
-def named(findings: Iterable[Any]) -> Counter[Named]:
-    """The objects that findings name."""
-    return Counter(Named(one.rule, one.type, one.guid, one.dn) for one in findings)
-
-
-def difference(wanted: Counter[Named], found: Counter[Named]) -> dict[str, list[Named]]:
-    """What was missed, and what was found though nobody planted it."""
-    return {"missed": [*(wanted - found)], "false": [*(found - wanted)]}
-
-
-NOTHING: dict[str, list[Named]] = {"missed": [], "false": []}
+def assert_equal(planted: Planted, findings: Iterable[Any]) -> None:
+    """All that was planted is found, and nothing else."""
+    outcome = compared(planted, (Truth(one.rule, one.type, one.guid, one.dn) for one in findings))
+    assert (outcome.missed, outcome.unplanted) == ((), ())
+    assert outcome.planted > 100

@@ -59,7 +59,7 @@ class FileDone:
         effects: ``role effect`` -> how many operations.
         refused: what the target refused.
         dangling: references that could not be set, since what they refer to is not there.
-        left: table -> objects that were not tried, since there were too many errors.
+        left: table and row of what was not tried, since there were too many errors.
         stopped: there were too many errors.
         names: row_id -> name, of objects that were made under another one than planned.
     """
@@ -68,7 +68,7 @@ class FileDone:
     effects: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
     dangling: list[Refused] = field(default_factory=list)
-    left: Counter[str] = field(default_factory=Counter)
+    left: set[tuple[str, int]] = field(default_factory=set)
     stopped: bool = False
     names: dict[int, str] = field(default_factory=dict)
 
@@ -155,7 +155,7 @@ class _File:
                 self._count(operation, known)
             elif self._stopped or (self._errors.are_too_many and not self._pending):
                 self._stopped = self._done.stopped = True
-                self._done.left[operation.table] += operation.role == OBJECT
+                self._done.left.add((operation.table, operation.source_row))
             elif self._task.stage and not (row in before and before[row].is_done):
                 continue  # it was refused itself
             else:

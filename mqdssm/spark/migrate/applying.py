@@ -11,27 +11,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from mqdssm.directory.loading.items import Effect, LoadOptions
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.model.dn import DN
-from mqdssm.spark.access import Access
+from mqdssm.spark.access import Access, LogIn, access_to
+from mqdssm.spark.cluster import HERE, SparkOptions, probe
 from mqdssm.spark.journal import write_whole
 from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone
-from mqdssm.spark.migrate.operations import OBJECT
 from mqdssm.spark.migrate.places import Places, look_up, referred_to, write_guid_map
-from mqdssm.spark.migrate.plan_file import Level, MigrationPlan, PlanFile
-from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of
-from mqdssm.spark.migrate.undo import UNDO_NAME, keep_what_was_done, write_undo
+from mqdssm.spark.migrate.plan_file import PLAN_NAME, Level, MigrationPlan, PlanFile
+from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
+from mqdssm.spark.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.spark.migrate.verifying import Verified, VerifyTask
 from mqdssm.spark.session import check_spark, spark_session
 
@@ -115,15 +114,23 @@ class State(BaseModel):
 
 
 def apply_plan(
-    folder: Path, access: Access, options: ApplyOptions | None = None, *, watch: Watch = lambda _: None
+    folder: Path,
+    urls: str | Sequence[str],
+    options: ApplyOptions | None = None,
+    *,
+    on: SparkOptions = HERE,
+    watch: Watch = lambda _: None,
+    **login: Unpack[LogIn],
 ) -> Report:
     """Apply a plan, or go on with one that was broken off.
 
     Args:
         folder: of the plan.
-        access: how to get into the target.
+        urls: LDAP servers, tried in turn; of the directory that was planned for.
         options: how.
+        on: where Spark runs.
         watch: is told what is being done.
+        **login: see `LogIn`.
 
     Returns:
         The report, as it was written to ``report.json``.
@@ -142,12 +149,14 @@ def apply_plan(
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
             check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
-            with access.connect(read_only=False) as directory:
+            with access_to(urls, login, on) as access, access.connect(read_only=False) as directory:
                 session = directory.session
                 check_target(plan, session)
                 at = access.at(session.server_url or access.urls[0])
-                with spark_session("mqdssm apply", brief=True, conf=jobs.RETRIES) as spark:
-                    job = Job(plan, chosen, at, folder, spark.sparkContext.defaultParallelism)
+                with spark_session("mqdssm apply", brief=True, conf=jobs.RETRIES, on=on) as spark:
+                    probe(spark, on, [folder / PLAN_NAME])
+                    workers = spark.sparkContext.defaultParallelism
+                    job = Job(plan, chosen, at.for_executors(on), folder, workers)
                     return Applying(job, session, partial(jobs.run, spark), watch).run()
     except OSError as error:
         if isinstance(error, MqdssmError):
@@ -246,7 +255,7 @@ class Applying:
         self._watch = watch
         self._done: list[FileDone] = []
         self._verified: list[Verified] = []
-        self._left: Counter[str] = Counter()
+        self._left: set[tuple[str, int]] = set()
         self._stopped: str | None = None
 
     def run(self) -> Report:
@@ -282,6 +291,7 @@ class Applying:
             self._watch("writing the undo file")
             write_undo(self._session, self._folder, self._plan.levels)
             known = known.model_copy(update={"undo_is_whole": True}).write(self._folder)
+        begin_undo(self._folder)
         return known
 
     def _apply(self, parts: Sequence[str], stage: str, places: Places) -> None:
@@ -312,9 +322,9 @@ class Applying:
     def _leave(self, level: Level) -> None:
         """Count what is not tried any more."""
         for file in level.files:
-            table = pq.read_table(self._folder / file.path, columns=["table", "role"])
-            own = table.filter(pc.equal(table.column("role"), OBJECT))
-            self._left.update(own.column("table").to_pylist())
+            table = pq.read_table(self._folder / file.path, columns=["table", "source_row"])
+            rows = zip(*(table.column(name).to_pylist() for name in table.column_names), strict=True)
+            self._left.update(rows)
 
     # -- references
 
@@ -353,6 +363,7 @@ class Applying:
         if not self._plan.target.keeps_guids and self._verified:
             write_guid_map(self._folder, sorted(guids, key=lambda row: (row.type, row.dn.lower())))
         refused = [one for file in self._done for one in (*file.refused, *file.dangling)]
+        write_refused(self._folder, refused)
         lost = [one for file in self._verified for one in file.lost]
         operations: Counter[str] = Counter()
         for file in self._done:
@@ -406,8 +417,6 @@ class Applying:
                         elif one.effect is Effect.REJECTED:
                             partly.add(one.row)
         names = {row: name for file in self._done for row, name in file.names.items()}
-        if not (self._folder / UNDO_NAME).is_file():
-            raise ConfigError(f"{self._folder / UNDO_NAME} is gone: somebody has removed it")
         return keep_what_was_done(self._folder, done, partly, names)
 
 

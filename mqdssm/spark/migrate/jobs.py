@@ -1,8 +1,10 @@
 """The jobs of planning: Spark hands out pieces of work, workers read and write files themselves."""
 
+import contextlib
 import gc
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 RETRIES: Final = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
 """Plain local mode gives up when a worker crashes for the first time."""
+SMALL_BYTES: Final = 16 * 1024 * 1024
+SMALL_ROWS: Final = 10_000
+"""Of all pieces of work together: starting a task costs as much as some thousand rows."""
 _OUTCOME: Final = "done binary, error string"
 _SCHEMA: Final = pa.schema([("done", pa.binary()), ("error", pa.string())])
 
@@ -91,7 +96,8 @@ class SparkRunner:
 
     def stage(self, task: StageTask) -> int:
         """See `Runner`."""
-        return sum(run(self._spark, task, len(task.files)))
+        size = sum(file.path.stat().st_size for file in task.files)
+        return sum(run(self._spark, task, len(task.files), is_small=size < SMALL_BYTES))
 
     def decide(self, known: Known, wanted: Wanted, parts: Sequence[tuple[int, StagedPart]]) -> list[Done]:
         """See `Runner`."""
@@ -100,13 +106,15 @@ class SparkRunner:
         shipped = self._spark.sparkContext.broadcast(known)
         access = self._access
 
-        def work(number: int) -> Done:
-            position, part = parts[number]
+        @contextlib.contextmanager
+        def ready() -> Iterator[Work]:
             with access.connect() as directory:
-                return decided(directory.session, shipped.value, wanted, position, part)
+                session = directory.session
+                yield lambda number: decided(session, shipped.value, wanted, *parts[number])
 
+        rows = sum(part.rows for _, part in parts)
         try:
-            return run(self._spark, work, len(parts))
+            return run_ready(self._spark, ready, len(parts), is_small=rows < SMALL_ROWS)
         finally:
             shipped.destroy()
 
@@ -124,12 +132,30 @@ def decided(session: "Session", known: Known, wanted: Wanted, number: int, part:
         raise ConfigError(f"{wanted.folder} cannot be written: {error.strerror or error}") from error
 
 
-def run(spark: "SparkSession", work: Work, count: int) -> list[Any]:
-    """Do numbered pieces of work, one a task."""
+def run(spark: "SparkSession", work: Work, count: int, *, is_small: bool = False) -> list[Any]:
+    """Do numbered pieces of work that need nothing opened, as `run_ready`."""
+    return run_ready(spark, lambda: contextlib.nullcontext(work), count, is_small=is_small)
+
+
+def run_ready(
+    spark: "SparkSession", ready: Callable[[], AbstractContextManager[Work]], count: int, *, is_small: bool
+) -> list[Any]:
+    """Do numbered pieces of work: one a task, or some together where starting tasks would be most of it.
+
+    Args:
+        spark: the session.
+        ready: opens what a task needs for all of its pieces.
+        count: how many pieces there are.
+        is_small: do some of them together.
+
+    Returns:
+        What they gave, in no order.
+    """
     if not count:
         return []
-    numbers = spark.range(0, count, 1, count)
-    outcomes = numbers.mapInArrow(_worker(work), _OUTCOME).collect()
+    tasks = min(count, spark.sparkContext.defaultParallelism) if is_small else count
+    numbers = spark.range(0, count, 1, tasks)
+    outcomes = numbers.mapInArrow(_worker(ready), _OUTCOME).collect()
     errors = [one["error"] for one in outcomes if one["error"] is not None]
     if errors:
         raise unpack(f"MqdssmSparkError: {errors[0]}") or SparkFailed(errors[0])
@@ -137,22 +163,22 @@ def run(spark: "SparkSession", work: Work, count: int) -> list[Any]:
     return [pickle.loads(one["done"]) for one in outcomes]  # noqa: S301
 
 
-def _worker(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _worker(
+    ready: Callable[[], AbstractContextManager[Work]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task runs. An error is an answer: Spark would try again what only a crash deserves."""
+
+    def work_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.disable()  # no cycles are made, and looking for them costs a lot
+        answers: list[dict[str, Any]] = []
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
         try:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield pa.RecordBatch.from_pylist([_answer(work, number)], schema=_SCHEMA)
+            with ready() as work:
+                answers += [{"done": pickle.dumps(work(number)), "error": None} for number in numbers]
+        except (MqdssmError, MemoryError) as error:
+            answers.append({"done": None, "error": str(pack(error))})
         finally:
             gc.enable()
+        yield pa.RecordBatch.from_pylist(answers, schema=_SCHEMA)
 
-    return run
-
-
-def _answer(work: Work, number: int) -> dict[str, Any]:
-    """Do a piece of work. An error is an answer: Spark would try again what only a crash deserves."""
-    try:
-        return {"done": pickle.dumps(work(number)), "error": None}
-    except (MqdssmError, MemoryError) as error:
-        return {"done": None, "error": str(pack(error))}
+    return work_on

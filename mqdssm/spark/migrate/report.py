@@ -1,19 +1,22 @@
 """``report.json``: what became of every row of a migration."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+import pyarrow.parquet as pq
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.journal import write_whole
 from mqdssm.spark.migrate.apply_work import FileDone, Refused
-from mqdssm.spark.migrate.plan_file import MigrationPlan
+from mqdssm.spark.migrate.plan_file import REJECTS_NAME, SOURCE_NAME, MigrationPlan
 from mqdssm.spark.migrate.verifying import Lost, Verified
 
 REPORT_NAME: Final = "report.json"
+REFUSED_NAME: Final = "applied.jsonl"
 REPORT_VERSION: Final = 1
 LISTED_MAX: Final = 1_000
 """Refusals and losses that the report lists one by one; it counts all of them."""
@@ -195,8 +198,38 @@ class Report(BaseModel):
             raise ConfigError(f"{path} is no report of this version of the program") from error
 
 
+def write_refused(folder: Path, refused: Iterable[Refused]) -> None:
+    """Write what the target refused beside what the plan rejected, each with its row of the source.
+
+    A file of an earlier run is replaced, or removed where nothing was refused.
+    """
+    path = folder / REJECTS_NAME / REFUSED_NAME
+    lines = [
+        {**RefusedRow.of(one).model_dump(), "values": _cells_of(folder, one.table, one.source_row)}
+        for one in refused
+    ]
+    if not lines:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(exist_ok=True)
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    write_whole(path, text.encode(errors="backslashreplace"))
+
+
+def _cells_of(folder: Path, table: str, row: int) -> dict[str, str]:
+    """What the source says in a row."""
+    for path in sorted((folder / SOURCE_NAME / table).glob("part-*.parquet")):
+        found = pq.read_table(path, filters=[("row", "=", row)], columns=["cells"]).to_pylist()
+        if found:
+            return dict(found[0]["cells"])
+    return {}
+
+
 def tables_of(
-    plan: MigrationPlan, done: Iterable[FileDone], verified: Iterable[Verified], left: Mapping[str, int]
+    plan: MigrationPlan,
+    done: Sequence[FileDone],
+    verified: Iterable[Verified],
+    left: Collection[tuple[str, int]],
 ) -> dict[str, TableReport]:
     """What became of the rows of each table: what the plan counts, less what went wrong.
 
@@ -204,7 +237,7 @@ def tables_of(
         plan: what was to be done.
         done: what was.
         verified: what was read back.
-        left: table -> rows that were not tried.
+        left: table and row of what was not tried.
     """
     refused = _rows(one for file in done for one in (*file.refused, *file.dangling))
     all_lost = [one for file in verified for one in file.lost]
@@ -218,16 +251,16 @@ def tables_of(
         bad = refused.get(name, set())
         gone = lost.get(name, set()) - bad
         changed_since = gone & was_equal.get(name, set()) - was_changed.get(name, set())
-        missing = left.get(name, 0)
+        untried = {row for table, row in left if table == name} - bad
         changed = counts.add + counts.modify
         found[name] = TableReport(
             read=counts.read,
-            written=max(changed - len(bad) - len(gone - changed_since) - missing, 0),
+            written=max(changed - len(bad) - len(gone - changed_since) - len(untried), 0),
             equal=max(counts.equal - len(changed_since), 0),
             skipped=counts.skipped,
             rejected=counts.rejected + len(bad),
             lost=len(gone),
-            left=missing,
+            left=len(untried),
         )
     return found
 

@@ -133,9 +133,7 @@ def _add(where: str, old: str, new: Any, maps: tuple[dict[str, str], dict[str, s
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
     if _is_domain(source) != _is_domain(target):
-        raise ConfigError(
-            f"{where}: {old} and {new}: a domain stands for a domain, an account for an account"
-        )
+        raise ConfigError(f"{where}: {old} and {new}: one is a domain, the other is an account")
     (domains if _is_domain(source) else sids)[source.text] = target.text
 
 

@@ -1,11 +1,12 @@
 """``undo.ldif``: what brings a directory back to where it was before a plan was applied.
 
 It is written, and on disk, before the first change; when the plan has been applied, only what was really done
-stays in it. Each record stands below a comment with the row_id of its operation. To be loaded with
-``ldapmodify -c``, which goes on where an object was never made.
+stays in it (all of it is kept, for a plan that is applied again). Each record stands below a comment with the
+row_id of its operation. To be loaded with ``ldapmodify -c``, which goes on where an object was never made.
 """
 
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 UNDO_NAME: Final = "undo.ldif"
+WHOLE_NAME: Final = ".apply/undo-whole.ldif"
 ROW: Final = "# row "
 MODES: Final = 0o600
 _MADE_BY_SERVERS: Final = frozenset({"objectguid", "whencreated", "whenchanged", "distinguishedname"})
@@ -36,7 +38,7 @@ _HEAD: Final = (
 
 
 def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> None:
-    """Write the undo file of all operations of a plan; it is on disk at the end.
+    """Write what undoes all operations of a plan, for `begin_undo`.
 
     Args:
         session: to the target: references that are set last are not in the plan as they were.
@@ -55,7 +57,21 @@ def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> Non
                     for operation in batch:
                         file.writelines(_record(session, operation, earlier.get(operation.row_id, {})))
 
-    _write(folder, records)
+    _write(folder / WHOLE_NAME, records)
+
+
+def begin_undo(folder: Path) -> None:
+    """Make what undoes everything the undo file; it is on disk at the end.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+
+    def records(file: IO[str]) -> None:
+        with (folder / WHOLE_NAME).open(encoding="utf-8") as whole:
+            shutil.copyfileobj(whole, file)
+
+    _write(folder / UNDO_NAME, records, head="")
 
 
 def keep_what_was_done(
@@ -76,22 +92,22 @@ def keep_what_was_done(
 
     def records(file: IO[str]) -> None:
         nonlocal count
-        for row, lines in read_undo(folder):
+        for row, lines in read_undo(folder / WHOLE_NAME):
             if row not in done and not (row in partly and _NEW not in lines):
                 continue
             named = [*fold("dn", names[row]), *_without_dn(lines)] if row in names else lines
             count += 1
             file.writelines([f"{ROW}{row}\n", *(f"{line}\n" for line in named), "\n"])
 
-    _write(folder, records)
+    _write(folder / UNDO_NAME, records)
     return count
 
 
-def read_undo(folder: Path) -> Iterator[tuple[int, list[str]]]:
+def read_undo(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The records of an undo file: the row_id of the operation, and the lines."""
     row: int | None = None
     lines: list[str] = []
-    with (folder / UNDO_NAME).open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8") as file:
         for line in map(str.rstrip, file):
             if line.startswith(ROW):
                 row, lines = int(line.removeprefix(ROW)), []
@@ -102,17 +118,16 @@ def read_undo(folder: Path) -> Iterator[tuple[int, list[str]]]:
                 row = None
 
 
-def _write(folder: Path, records: Callable[[IO[str]], None]) -> None:
-    path = folder / UNDO_NAME
+def _write(path: Path, records: Callable[[IO[str]], None], head: str = _HEAD) -> None:
     draft = path.with_name(path.name + ".new")
     with draft.open("w", encoding="utf-8", newline="\n") as file:
         draft.chmod(MODES)
-        file.write(_HEAD)
+        file.write(head)
         records(file)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    handle = os.open(folder, os.O_RDONLY)  # the name, too, must outlive a power cut
+    handle = os.open(path.parent, os.O_RDONLY)  # the name, too, must outlive a power cut
     try:
         os.fsync(handle)
     finally:

@@ -122,7 +122,7 @@ class Rule:
         for name in self.types:
             missing = _missing(name, self.columns(), present)
             if not missing and self.instead_of in present[name]:
-                missing = f"{name} has column {self.instead_of}, which tells more"
+                continue  # the first choice is applied
             if missing:
                 reasons.append(missing)
             else:

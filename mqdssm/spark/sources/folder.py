@@ -149,7 +149,8 @@ def _names(file: Path, form: str, encoding: str) -> tuple[str, ...]:
             case "parquet":
                 return tuple(pq.read_schema(file).names)
             case "csv":
-                with file.open(encoding=_bom(encoding), newline="") as lines:
+                # cells are decoded strictly, each by itself, when they are read
+                with file.open(encoding=_bom(encoding), errors="replace", newline="") as lines:
                     return tuple(next(csv.reader(lines), ()))
             case _:
                 return _json_names(file, encoding)

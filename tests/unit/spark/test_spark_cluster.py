@@ -5,7 +5,9 @@ import socket
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +21,7 @@ from mqdssm.spark.cluster import (
     check_master,
     package_zip,
     problem_here,
+    refuse_speculation,
     scratch,
 )
 
@@ -58,7 +61,8 @@ def test_a_session_that_runs_on_a_cluster_counts(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "master", ["head:7077", "http://head:8080", "spark://", "local[", "mesos://x", "yarn-client", ""]
+    "master",
+    ["head:7077", "http://head:8080", "spark://", "local[", "local[x]", "mesos://x", "yarn-client", ""],
 )
 def test_what_is_no_master(master: str) -> None:
     with pytest.raises(ConfigError, match=r"is no master of Spark: use spark://HOST:7077, yarn, k8s://"):
@@ -154,6 +158,18 @@ def test_a_package_that_is_not_there(monkeypatch) -> None:
     words = problem_here([]) or ""
     assert words.startswith(f"executor {socket.gethostname()} cannot import no_such_package")
     assert "install what 'mqdssm[spark]' needs" in words
+
+
+@pytest.mark.parametrize("value", ["true", "false", None])
+def test_tasks_that_run_twice(value: str | None) -> None:
+    settings = {} if value is None else {"spark.speculation": value}
+    session = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: settings))
+    with (
+        pytest.raises(ConfigError, match="slow tasks would be started twice")
+        if value == "true"
+        else nullcontext()
+    ):
+        refuse_speculation(session)
 
 
 def test_folders_between(tmp_path) -> None:

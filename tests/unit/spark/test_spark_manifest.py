@@ -125,3 +125,13 @@ def test_a_file_that_changed_or_went(export) -> None:
     part.unlink()
     with pytest.raises(ConfigError, match=r"part-00000.parquet of the export cannot be read"):
         loaded.check(export)
+
+
+def test_what_is_no_export_is_said(tmp_path) -> None:
+    with pytest.raises(ConfigError, match="gone is no export: there is no such folder"):
+        Manifest.load(tmp_path / "gone")
+    (tmp_path / "Queue.parquet").write_bytes(b"x")
+    with pytest.raises(ConfigError, match="but MQIS tables; name it with --mqis"):
+        Manifest.load(tmp_path)
+    with pytest.raises(ConfigError, match="is no export but a file"):
+        Manifest.load(tmp_path / "Queue.parquet")

@@ -4,7 +4,15 @@ import pickle
 
 import pytest
 
-from mqdssm.directory.filters import And, GreaterOrEqual, Substrings
+from mqdssm.directory.filters import (
+    FILTER_DEPTH_MAX,
+    TRUE,
+    And,
+    GreaterOrEqual,
+    Substrings,
+    all_of,
+    encode,
+)
 from mqdssm.errors import ConfigError
 from mqdssm.spark.access import Access
 from mqdssm.spark.columns import FRAME_TYPES
@@ -87,10 +95,28 @@ def test_a_literal_secret_is_refused_and_not_repeated(name: str) -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_a_secret_in_the_url_is_refused_and_not_repeated() -> None:
+@pytest.mark.parametrize("begin", ["ldap://", "ldaps:", "ldap:/", "", "ldap://good ldap://bad/"])
+def test_a_secret_in_the_url_is_refused_and_not_repeated(begin: str) -> None:
     with pytest.raises(ConfigError, match="credentialsfile") as caught:
-        SourceOptions.parse(options(url=f"ldap://admin:{SECRET}@host"))
+        SourceOptions.parse(options(url=f"{begin}admin:{SECRET}@host"))
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["ldap://[::1", "ldap://a:x", "a", "http://a", "ldap://a/dc=b", "ldap://a ldap:"]
+)
+def test_what_is_no_url_is_refused_before_any_worker_sees_it(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"LDAP URL|only scheme, host and port"):
+        SourceOptions.parse(options(url=url))
+
+
+def test_a_filter_leaves_room_for_what_comes_around_it() -> None:
+    """A filter that is refused when it is sent would fail in a worker, with a traceback."""
+    deep = SourceOptions.parse(options(filter="(!" * (FILTER_DEPTH_MAX - 3) + "(cn=a)" + ")" * 97)).filter
+    assert deep is not None
+    encode(all_of(TRUE, all_of(deep, TRUE)))
+    with pytest.raises(ConfigError, match="nests deeper"):
+        SourceOptions.parse(options(filter="(!" * (FILTER_DEPTH_MAX - 2) + "(cn=a)" + ")" * 98))
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,20 @@
 """Bounds of slices: evenly over the keys, in bounded memory, and none where keys are hidden."""
 
+from collections.abc import Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.directory.filters import to_text
-from mqdssm.spark.partitions import SAMPLE_MAX, Sample, Slice
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import Equal, LdapFilter, to_text
+from mqdssm.directory.profile import Profile
+from mqdssm.directory.profiles import PROFILES
+from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.partitions import SAMPLE_MAX, Sample, Slice, slices
 
 
 @given(st.sets(st.integers(1, 2**63)), st.integers(1, 9))
@@ -44,3 +52,87 @@ def test_ends_of_slices() -> None:
     middle = Slice("ldap://a", "uSNCreated", b"5", b"9").wanted
     assert middle is not None
     assert to_text(middle) == "(&(uSNCreated>=5)(!(uSNCreated>=9)))"
+
+
+class Told:
+    """A session that tells keys, and remembers what it was asked: what real servers do not let us hide.
+
+    Attributes:
+        keys: base -> the keys of what is below it; no other base exists.
+        asked: base and filter of each search.
+        name: what the server calls itself.
+    """
+
+    server_url = "ldap://contoso.test"
+    profile: Profile = PROFILES["activedirectory"]
+    naming = SimpleNamespace(guid_bases=("DC=a", "CN=Configuration,DC=a"))
+
+    def __init__(self, name: bytes | None, **keys: Sequence[int | None]) -> None:
+        self.name = name
+        self.keys = dict(zip(self.naming.guid_bases, keys.values(), strict=False))
+        self.asked: list[tuple[str, str]] = []
+
+    @property
+    def session(self) -> "Told":
+        return self
+
+    def rows(self, base: str, wanted: LdapFilter, columns: Sequence[str]):
+        assert columns == ["uSNCreated"]
+        self.asked.append((base, to_text(wanted)))
+        if base not in self.keys:
+            raise ObjectNotFound("nothing is there")
+        return ((f"CN={key}", None if key is None else b"%d" % key) for key in self.keys[base])
+
+    def get(self, name: str, attributes: Sequence[str]) -> Entry:
+        assert (name, attributes) == ("", ["dsServiceName"])
+        return Entry("", {} if self.name is None else {"dsservicename": [self.name]})
+
+
+def split(told: Told, count: int = 2, **options) -> list[Slice]:
+    return slices(told, FRAME_TYPES["ldap"], count, **options)
+
+
+def test_bounds_lie_between_the_keys_of_all_places() -> None:
+    told = Told(b"CN=DC1", domain=[9, 10, 11], configuration=[100])
+    assert split(told) == [
+        Slice(told.server_url, "uSNCreated", None, b"11", b"CN=DC1"),
+        Slice(told.server_url, "uSNCreated", b"11", None, b"CN=DC1"),
+    ]
+    assert [base for base, _ in told.asked] == ["DC=a", "CN=Configuration,DC=a"]
+
+
+def test_only_what_is_wanted_is_counted() -> None:
+    told = Told(None, domain=[1, 2])
+    assert len(split(told, where=Equal("cn", b"x"), base="DC=a")) == 2
+    assert told.asked == [("DC=a", "(cn=x)")]
+
+
+def test_a_place_that_is_not_there_has_no_keys() -> None:
+    assert len(split(Told(None, domain=[1, 2]))) == 2
+    assert split(Told(None)) == [Slice(Told.server_url, "uSNCreated")]
+
+
+@pytest.mark.parametrize("hidden", [[1, 2, None, 4], [None, 2, 3]])
+def test_one_search_reads_all_where_keys_are_hidden(hidden: list[int | None]) -> None:
+    """A filter by an attribute that the user may not see finds nothing, negated or not."""
+    assert split(Told(b"CN=DC1", domain=hidden, configuration=[5, 6])) == [Slice(Told.server_url)]
+
+
+def test_one_slice_needs_no_look_at_the_directory() -> None:
+    told = Told(b"CN=DC1", domain=[1, 2])
+    assert split(told, 1) == [Slice(told.server_url)]
+    assert not told.asked
+
+
+def test_bounds_of_one_controller_are_not_used_at_another() -> None:
+    first, other = Told(b"CN=DC1", domain=[1, 2]), Told(b"CN=DC2", domain=[7, 8])
+    (one, _) = split(first)
+    one.refuse_other(first)
+    for wrong in (other, Told(None)):
+        with pytest.raises(GenericDirectoryError, match=r"before to CN=DC1, by whose uSNCreated"):
+            one.refuse_other(wrong)
+
+
+def test_servers_that_share_their_keys_may_take_turns() -> None:
+    (one, _) = split(Told(None, domain=[1, 2]))
+    one.refuse_other(Told(b"CN=DC2"))

@@ -1,6 +1,6 @@
 """What of Spark's filters is asked of a server, and in which words."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -10,11 +10,19 @@ from mqdssm.directory.filters import Equal, to_text
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.matching import Matching
-from mqdssm.spark.pushdown import attributes_of, term_of, to_ldap
+from mqdssm.spark.pushdown import VALUES_MAX, attributes_of, term_of, to_ldap
 from mqdssm.tables import schema
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 GUID = "6dc5e2a1-0000-4000-8000-2a2829285c00"
+
+
+class Equality(Matching):
+    """A server that has no rules for order and for parts of texts: such filters find nothing there."""
+
+    def knows(self, attribute: str, rule: str) -> bool:
+        return bool(attribute) and rule == "EQUALITY"
 
 
 class Everything(Matching):
@@ -25,11 +33,16 @@ class Everything(Matching):
         return attribute.lower() in schema.ATTRIBUTES or attribute.endswith("Timestamp")
 
 
-def asked(offered: ds.Filter, frame: str = "queue", profile: str = "openldap") -> str | None:
+EVERYTHING = Everything({}, publishes_rules=False)
+
+
+def asked(
+    offered: ds.Filter, frame: str = "queue", profile: str = "openldap", matching: Matching = EVERYTHING
+) -> str | None:
     term = term_of(offered)
     if term is None:
         return None
-    found = to_ldap(term, FRAME_TYPES[frame], PROFILES[profile], Everything({}, publishes_rules=False))
+    found = to_ldap(term, FRAME_TYPES[frame], PROFILES[profile], matching)
     return None if found is None else to_text(found)
 
 
@@ -104,13 +117,19 @@ def test_words(offered: ds.Filter, words: str) -> None:
         ds.EqualTo(("Label", "x"), "y"),
         ds.EqualTo(("Quota",), True),
         ds.EqualTo(("ModifyTime",), NEW_YEAR.replace(tzinfo=None)),
-        ds.In(("Label",), [str(n) for n in range(501)]),
+        ds.In(("Label",), [str(n) for n in range(VALUES_MAX + 1)]),
         ds.In(("Label",), [None]),
         ds.EqualTo(("Label",), None),
     ],
 )
 def test_what_is_never_asked(offered: ds.Filter) -> None:
     assert asked(offered) is None
+
+
+def test_many_values_are_asked_for_as_long_as_a_server_bears_them() -> None:
+    words = asked(ds.In(("Label",), [str(n) for n in range(1, VALUES_MAX + 1)]))
+    assert words is not None
+    assert words.count("mSMQLabelEx=") == VALUES_MAX
 
 
 def test_other_frames() -> None:
@@ -129,6 +148,67 @@ def test_other_frames() -> None:
     assert asked(ds.LessThan(("CreateTime",), NEW_YEAR), "queue", "activedirectory") == (
         "(&(whenCreated>=16010101000000.0Z)(whenCreated<=20200101000000.0Z))"
     )
+
+
+@pytest.mark.parametrize(
+    ("offered", "words"),
+    [
+        (ds.EqualTo(("Quota",), 2**32 - 2), "(mSMQQueueQuota=-2)"),
+        (ds.EqualTo(("Quota",), 2**31 - 1), "(mSMQQueueQuota=2147483647)"),
+        (ds.LessThan(("Quota",), 7), "(&(mSMQQueueQuota>=0)(mSMQQueueQuota<=6))"),
+        (
+            ds.LessThan(("Quota",), 2**31 + 2),
+            "(|(&(mSMQQueueQuota>=-2147483648)(mSMQQueueQuota<=-2147483647))(mSMQQueueQuota>=0))",
+        ),
+        (ds.GreaterThan(("Services",), 2**31 + 1), "(&(mSMQServices>=-2147483646)(mSMQServices<=-1))"),
+    ],
+)
+def test_a_domain_controller_gets_no_number_that_it_would_wrap(offered: ds.Filter, words: str) -> None:
+    frame = "settings" if offered.attribute == ("Services",) else "queue"
+    assert asked(offered, frame, "activedirectory") == words
+
+
+@pytest.mark.parametrize("year", [1601, 1969, 2020, 2300, 9998])
+def test_a_microsecond_before_a_second(year: int) -> None:
+    """As floats, times of the year 2300 are exact to some microseconds only."""
+    second = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
+    before, after = second - MICROSECOND, second + MICROSECOND
+    this, last = f"{year}1231235959.0Z", f"{year}1231235958.0Z"
+    following = f"{year + 1}0101000000.0Z"
+    for test, value, words in [
+        (ds.GreaterThan, before, f"(ModifyTime>={this})"),
+        (ds.GreaterThan, second, f"(ModifyTime>={following})"),
+        (ds.GreaterThanOrEqual, before, f"(ModifyTime>={this})"),
+        (ds.GreaterThanOrEqual, after, f"(ModifyTime>={following})"),
+        (ds.LessThan, second, f"(ModifyTime<={this})"),  # the second after the last one that counts
+        (ds.LessThan, after, f"(ModifyTime<={following})"),
+        (ds.LessThanOrEqual, before, f"(ModifyTime<={this})"),
+        (ds.LessThanOrEqual, second, f"(ModifyTime<={following})"),
+    ]:
+        assert words.replace("ModifyTime", "modifyTimestamp") in str(asked(test(("ModifyTime",), value)))
+    for value in (before, after):
+        assert asked(ds.EqualTo(("ModifyTime",), value)) == "(!(objectClass=*))"
+    assert last not in str(asked(ds.EqualTo(("ModifyTime",), second)))
+
+
+@pytest.mark.parametrize(
+    ("offered", "words"),
+    [
+        (ds.EqualTo(("Quota",), 7), "(mSMQQueueQuota=7)"),
+        (
+            ds.In(("Quota",), [7, 2**32 - 2]),
+            "(|(mSMQQueueQuota=7)(|(mSMQQueueQuota=-2)(mSMQQueueQuota=4294967294)))",
+        ),
+        (ds.GreaterThanOrEqual(("BasePriority",), 2**31 - 1), "(mSMQBasePriority=2147483647)"),
+        (ds.EqualTo(("Quota",), -1), "(!(objectClass=*))"),
+        (ds.GreaterThan(("BasePriority",), 0), None),
+        (ds.LessThan(("Quota",), 7), None),
+        (ds.EqualTo(("ModifyTime",), NEW_YEAR), None),  # the second has a beginning and an end
+        (ds.StringStartsWith(("Label",), "orders"), "(mSMQLabelEx=*)"),
+    ],
+)
+def test_a_server_without_rules_for_order_and_parts(offered: ds.Filter, words: str | None) -> None:
+    assert asked(offered, matching=Equality({}, publishes_rules=True)) == words
 
 
 def test_what_the_schema_cannot_compare_is_not_asked() -> None:

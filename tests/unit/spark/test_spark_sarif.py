@@ -41,5 +41,69 @@ def test_an_object_without_a_dn_is_called_by_its_guid() -> None:
     assert run["results"][0]["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "guid"
 
 
+# what an object of each kind may have, of what we write: the schema of SARIF 2.1.0 is closed; * must be there
+CLOSED = {
+    "sarifLog": "$schema version* runs*",  # 3.13
+    "run": "tool* invocations results columnKind properties",  # 3.14
+    "tool": "driver*",  # 3.18
+    "toolComponent": "name* version rules",  # 3.19
+    "invocation": "executionSuccessful* startTimeUtc endTimeUtc toolConfigurationNotifications",  # 3.20
+    "notification": "message* level",  # 3.58
+    "reportingDescriptor": "id* shortDescription help defaultConfiguration properties",  # 3.49
+    "multiformatMessageString": "text*",  # 3.12
+    "reportingConfiguration": "level",  # 3.50
+    "result": "message* ruleId ruleIndex level locations properties",  # 3.27
+    "message": "text",  # 3.11
+    "location": "logicalLocations",  # 3.28
+    "logicalLocation": "name fullyQualifiedName kind",  # 3.33
+}
+INSIDE = {
+    ("sarifLog", "runs"): "run",
+    ("run", "tool"): "tool",
+    ("run", "invocations"): "invocation",
+    ("run", "results"): "result",
+    ("tool", "driver"): "toolComponent",
+    ("toolComponent", "rules"): "reportingDescriptor",
+    ("invocation", "toolConfigurationNotifications"): "notification",
+    ("notification", "message"): "message",
+    ("reportingDescriptor", "shortDescription"): "multiformatMessageString",
+    ("reportingDescriptor", "help"): "multiformatMessageString",
+    ("reportingDescriptor", "defaultConfiguration"): "reportingConfiguration",
+    ("result", "message"): "message",
+    ("result", "locations"): "location",
+    ("location", "logicalLocations"): "logicalLocation",
+}
+LISTS = {"runs", "invocations", "results", "rules", "toolConfigurationNotifications", "locations"}
+
+
+def check(kind: str, found: dict, seen: set[str]) -> None:
+    seen.add(kind)
+    known = CLOSED[kind].split()
+    assert set(found) <= {name.rstrip("*") for name in known}, kind
+    assert {name[:-1] for name in known if name.endswith("*")} <= set(found), kind
+    for name, value in found.items():
+        inner = INSIDE.get((kind, name))
+        if inner is None:
+            continue
+        assert isinstance(value, list) == (name in LISTS | {"logicalLocations"})
+        for one in value if isinstance(value, list) else [value]:
+            check(inner, one, seen)
+    if "level" in found:
+        assert found["level"] in {"none", "note", "warning", "error"}
+
+
+def test_the_document_has_what_the_standard_knows_and_nothing_else() -> None:
+    seen: set[str] = set()
+    check("sarifLog", made(FINDING, FINDING), seen)
+    assert seen == set(CLOSED)
+
+
+def test_a_name_with_a_comma_is_whole() -> None:
+    odd = Finding("a-rule", "info", "queue", r"CN=a\,b,DC=x", "guid", "Label", "wrong", "")
+    (run,) = made(odd)["runs"]
+    (place,) = run["results"][0]["locations"][0]["logicalLocations"]
+    assert place["name"] == r"CN=a\,b"
+
+
 def test_no_findings() -> None:
     assert made()["runs"][0]["results"] == []

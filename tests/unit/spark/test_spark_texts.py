@@ -104,3 +104,14 @@ def test_every_type_can_be_written(name: str, tmp_path) -> None:
     assert read_csv(path, schema).equals(pa.Table.from_batches([batch]))
     path.write_bytes(b"".join(jsonl_records(batch)))
     assert read_jsonl(path, schema).equals(pa.Table.from_batches([batch]))
+
+
+@pytest.mark.parametrize("size", [0, 1_600_000, 9_000_000])
+def test_long_rows(tmp_path, size: int) -> None:
+    """Certificates of a user reach 1 MiB each, and raw entries hold photographs."""
+    schema = pa.schema([("a", pa.string()), ("b", pa.binary())])
+    rows = [{"a": "x", "b": b"short"}, {"a": "\n", "b": bytes(size)}, {"a": None, "b": b"short"}]
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    path = tmp_path / "long.csv"
+    path.write_bytes(csv_head(schema) + b"".join(csv_records(batch)))
+    assert read_csv(path, schema).to_pylist() == rows

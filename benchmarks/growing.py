@@ -1,0 +1,69 @@
+"""How time and memory grow with the number of objects: two sizes in turn, in the same workers of Spark's."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from benchmarks.harness import Goal, Outcome, Work, interleaved
+
+GROWN: Final = (10_000, 100_000)
+GROWN_QUICK: Final = (1_000, 4_000)
+GOAL: Final = 1.25
+"""Our own: the issue says near-linear, and flat."""
+_WARM: Final = 2
+"""Runs of each size that are not counted, and after which memory is looked at."""
+
+
+def grown(goal: Goal, work: Mapping[int, Work], runs: int) -> Outcome:
+    """Compare time for each object, and memory of the largest worker, of a larger with a smaller number.
+
+    The smaller one runs first, in fresh workers: what these have needed at most can then only rise.
+
+    Args:
+        goal: what is measured.
+        work: number of objects -> one run; the smaller number first.
+        runs: how often each is measured.
+    """
+    sizes = tuple(work)
+    memory = []
+    for one in work.values():
+        for _ in range(_WARM):
+            one()
+        memory.append(largest_worker())
+    timing = interleaved(work[sizes[1]], work[sizes[0]], runs, warm=0)
+    outcome = timing.duration(goal)
+    scale = sizes[0] / sizes[1]
+    time_ratio, memory_ratio = outcome.ratio * scale, memory[1] / memory[0]
+    return Outcome(
+        goal,
+        max(time_ratio, memory_ratio),
+        runs,
+        f"{outcome.ours} in all, {memory[1]:,.0f} MB",
+        f"{outcome.theirs} in all, {memory[0]:,.0f} MB",
+        remark=f"time {time_ratio:.2f}, memory {memory_ratio:.2f}",
+    )
+
+
+def largest_worker() -> float:
+    """The largest resident memory that a worker of Spark's below this process has had, in MB."""
+    sizes = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            command = (status.parent / "cmdline").read_bytes()
+            if b"pyspark.daemon" in command and _is_below_us(status.parent):
+                text = status.read_text()
+                sizes.append(int(text.partition("VmHWM:")[2].split()[0]) / 1024)
+        except (OSError, IndexError):
+            continue  # it has just ended
+    if not sizes:
+        raise AssertionError("no worker of Spark's was found: no measurement")
+    return max(sizes)
+
+
+def _is_below_us(process: Path) -> bool:
+    while process.name not in {"0", "1"}:
+        if process.name == str(os.getpid()):
+            return True
+        process = Path("/proc") / process.joinpath("stat").read_text().rpartition(")")[2].split()[1]
+    return False

@@ -1,0 +1,146 @@
+"""``mqdssm apply``: do what a plan says, and prove it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli.access import login_of
+from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.run import Run, add_command
+
+if TYPE_CHECKING:
+    from mqdssm.spark.migrate.report import Report
+
+app = typer.Typer(add_completion=False)
+
+COUNTS: Final = ("table", "read", "written", "equal", "skipped", "rejected", "lost")
+REFUSED: Final = ("object", "attribute", "reason")
+LOST: Final = ("object", "what is wrong")
+SHOWN_MAX: Final = 20
+"""Lines of each table for people; the report holds more, its counts hold all."""
+
+
+def _option(name: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, help=text, show_default=False, **more)
+
+
+Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="The folder of a plan ('mqdssm plan').")]
+MaxRate = Annotated[float | None, _option("--max-rate", "Most changes a second.", metavar="N", min=0.1)]
+MaxErrors = Annotated[
+    int | None, _option("--max-errors", "Stop when more than N changes failed.", metavar="N", min=0)
+]
+Deletes = Annotated[
+    int | None, _option("--allow-deletes", "Refuse a plan that deletes more.", metavar="N", min=0)
+]
+Transactions = Annotated[
+    int,
+    typer.Option(
+        "--transactions",
+        help="Add up to N objects in one transaction, where the server has them: only for servers that "
+        "survive it (docs/loading.md); 500 is good, 0 none.",
+        metavar="N",
+        min=0,
+        max=5000,
+    ),
+]
+Verify = Annotated[bool, typer.Option("--verify/--no-verify", help="Read everything back, and compare.")]
+
+
+def apply(
+    run: Run,
+    *,
+    plan: Plan,
+    max_rate: MaxRate = None,
+    max_errors: MaxErrors = None,
+    allow_deletes: Deletes = None,
+    transactions: Transactions = 0,
+    verify: Verify = True,
+) -> int:
+    r"""Do what a plan says, read everything back, and report.
+
+    Applied again, a plan that was broken off goes on. PLAN/undo.ldif undoes it. Exit code 1 if a row was
+    rejected, refused or lost. Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
+    """
+    from mqdssm.spark.migrate.applying import ApplyOptions, apply_plan
+    from mqdssm.spark.session import check_spark
+
+    options = ApplyOptions(
+        max_rate=max_rate,
+        max_errors=max_errors,
+        allow_deletes=allow_deletes,
+        transactions=transactions,
+        verify=verify,
+    )
+    check_spark()
+    run.connection_options()  # what cannot be is refused before Java starts
+    on = run.spark()
+    with run.output.progress("applying the plan", counted=False):
+        report = apply_plan(plan, run.loaded.settings.url, options, on=on, **login_of(run))
+    tell_report(run, report, plan)
+    return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
+
+
+def tell_report(run: Run, report: "Report", folder: Path) -> None:
+    """Print what became of a migration: counts, and the first of what went wrong.
+
+    Args:
+        run: of the command.
+        report: of the migration.
+        folder: of the plan.
+    """
+    output = run.output
+    if output.is_json:
+        output.document(report.model_dump(mode="json"))
+        return
+    output.rows(COUNTS, _counts(report))
+    for columns, rows, count, where in (
+        (REFUSED, _refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
+        (LOST, _lost(report), report.lost_count, folder / "report.json"),
+    ):
+        shown = list(rows)[:SHOWN_MAX]
+        if shown:
+            output.line("")
+            output.rows(columns, shown)
+            if count > len(shown):
+                output.note(f"{count} in all: see {where}")
+    if report.resumed:
+        output.note(f"it was broken off {report.resumed} times, and went on")
+    if report.guid_map:
+        output.note(f"{report.guid_map} objects have other GUIDs now: {folder / 'guid-map.csv'} lists them")
+    output.note(f"{folder / 'undo.ldif'} undoes {report.undo_records} changes: ldapmodify -c -f undo.ldif")
+    if report.stopped is not None:
+        output.note(f"it stopped: {report.stopped}; apply it again to go on")
+    elif not report.verified:
+        output.note("nothing was read back (--no-verify)")
+    output.line("")
+    output.line(report.last_line)
+
+
+def _counts(report: "Report") -> Iterator[tuple[str, ...]]:
+    for name, one in report.tables.items():
+        numbers = (one.read, one.written, one.equal, one.skipped, one.rejected, one.lost)
+        yield (name, *map(str, numbers))
+
+
+def _refused(report: "Report") -> Iterator[tuple[str, ...]]:
+    for one in report.refused:
+        yield (one.dn, ", ".join(one.attributes), one.reason)
+
+
+def _lost(report: "Report") -> Iterator[tuple[str, ...]]:
+    for one in report.lost:
+        yield (one.dn, one.reason)
+
+
+add_command(
+    app,
+    "apply",
+    apply,
+    spark=True,
+    examples=(
+        "mqdssm apply plan --connection lab",
+        "mqdssm apply plan --connection lab --max-rate 200 --max-errors 10",
+    ),
+)

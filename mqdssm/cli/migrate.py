@@ -1,0 +1,81 @@
+"""``mqdssm migrate``: plan, and apply the plan."""
+
+import typer
+
+from mqdssm.cli.access import login_of
+from mqdssm.cli.apply import MaxErrors, MaxRate, Transactions, Verify, tell_report
+from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.plan import (
+    Computers,
+    Conflict,
+    Deletes,
+    Mapping,
+    OnConflict,
+    SidMapFile,
+    Source,
+    To,
+    tell_plan,
+)
+from mqdssm.cli.run import Run, add_command
+
+app = typer.Typer(add_completion=False)
+
+
+def migrate(
+    run: Run,
+    *,
+    source: Source,
+    to: To,
+    on_conflict: Conflict = OnConflict.FAIL,
+    allow_deletes: Deletes = 0,
+    create_computers: Computers = False,
+    sid_map: SidMapFile = None,
+    mapping: Mapping = None,
+    max_rate: MaxRate = None,
+    max_errors: MaxErrors = None,
+    transactions: Transactions = 0,
+    verify: Verify = True,
+) -> int:
+    r"""Carry MQIS tables over into the directory: 'mqdssm plan' and 'mqdssm apply' in one.
+
+    Broken off, 'mqdssm apply PLAN' goes on. Exit code 1 if a row was rejected, refused or lost. Needs Spark:
+    pip install 'mqdssm\[spark]' and Java 17.
+    """
+    from mqdssm.spark.migrate.applying import ApplyOptions
+    from mqdssm.spark.migrate.migrating import migrate as carry_over
+    from mqdssm.spark.migrate.planning import Asked
+    from mqdssm.spark.session import check_spark
+
+    check_spark()
+    run.connection_options()  # what cannot be is refused before Java starts
+    on = run.spark()
+    options = ApplyOptions(max_rate=max_rate, max_errors=max_errors, transactions=transactions, verify=verify)
+    asked = Asked(
+        source=source,
+        on_conflict=on_conflict.value,
+        allow_deletes=allow_deletes,
+        create_computers=create_computers,
+        sid_map=sid_map,
+        mapping=mapping,
+    )
+    with run.output.progress("migrating", counted=False):
+        plan, report = carry_over(asked, run.loaded.settings.url, to, options, on=on, **login_of(run))
+    if report is None:
+        tell_plan(run, plan, to)
+        return ExitCode.FINDINGS
+    for note in plan.notes:
+        run.output.note(note)
+    tell_report(run, report, to)
+    return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
+
+
+add_command(
+    app,
+    "migrate",
+    migrate,
+    spark=True,
+    examples=(
+        "mqdssm migrate mqis/ --to plan --connection lab --create-computers",
+        "mqdssm migrate mqis/ --to plan --connection lab --sid-map sids.csv --on-conflict update",
+    ),
+)

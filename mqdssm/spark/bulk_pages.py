@@ -1,0 +1,346 @@
+"""Entries of a page straight to Arrow columns: all entries at a time, no Python object for a value.
+
+The attributes of an entry lie one behind the other, each as ``30 len 04 len NAME 31 len 04 len VALUE``. All
+entries of a page take the same step together: numpy reads the lengths and names of the first attribute of
+every entry, then those of the second, and notes where the values lie. Every tag and every length is checked
+against those around it. An entry that is not plainly of this form (several values, an option, an attribute
+that nobody asked for, a length that does not fit) goes to `mqdssm.directory.rows`, which is the reference.
+
+What is noted are only places. One Arrow array over the whole page, whose values are by turns what we want and
+what lies between, gives each column by one `take`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET
+from mqdssm.directory.delivered import IDENTITY
+from mqdssm.directory.responses import Message
+from mqdssm.directory.rows import RowDecoder
+
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+
+_BEHIND: Final = bytes(512)
+"""Octets behind the last entry: what is looked at before it is compared with the end of its entry."""
+_LENGTH_OCTETS_MAX: Final = 4
+_NAME_BYTES_MAX: Final = 0x7F
+_NAMES_MAX: Final = 12
+"""Different names at the same step; entries with yet others go to the reference."""
+_SHORT: Final = 0x80
+_WORD: Final = 8
+"""Octets of a name that are compared at a time."""
+_BYTE, _THREE_BYTES, _LOW = np.uint64(8), np.uint64(24), np.uint64(0xFF)
+_TAGS, _TAGS_WANTED = np.uint64(0xFF00FF), np.uint64(OCTET_STRING << 16 | SET)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Some entries as columns.
+
+    Attributes:
+        names: the DN of each.
+        columns: the value of each attribute, NULL where there is none; the first one of several.
+        identity: which of the columns is the objectGUID.
+        size: octets that they took in the answers.
+    """
+
+    names: pa.Array
+    columns: tuple[pa.Array, ...]
+    identity: int
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def identities(self) -> tuple[Iterable[str], Sequence[object]]:
+        """See `mqdssm.directory.streams.Portion`."""
+        return (name.as_py() for name in self.names), self.columns[self.identity].to_pylist()
+
+    def only(self, numbers: Sequence[int]) -> "Entries":
+        """See `mqdssm.directory.streams.Portion`."""
+        places = pa.array(numbers, pa.int64())
+        columns = tuple(column.take(places) for column in self.columns)
+        return Entries(self.names.take(places), columns, self.identity, self.size)
+
+    def slice(self, start: int, stop: int) -> "Entries":
+        """Those from one number to before another."""
+        columns = tuple(column[start:stop] for column in self.columns)
+        size = self.size * len(self.names[start:stop]) // max(1, len(self))
+        return Entries(self.names[start:stop], columns, self.identity, size)
+
+
+def gathered(portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iterator[Entries]:
+    """Pages put together to batches.
+
+    Args:
+        portions: the pages.
+        rows_max: entries of a batch.
+        bytes_max: octets after which a batch ends early.
+    """
+    kept: list[Entries] = []
+    rows = size = 0
+    for portion in portions:
+        rest = portion
+        while len(rest):
+            some = rest.slice(0, rows_max - rows)
+            rest = rest.slice(len(some), len(rest))
+            kept.append(some)
+            rows, size = rows + len(some), size + some.size
+            if rows >= rows_max or size >= bytes_max:
+                yield _together(kept)
+                kept, rows, size = [], 0, 0
+    if kept:
+        yield _together(kept)
+
+
+def _together(some: Sequence[Entries]) -> Entries:
+    names = pa.concat_arrays([one.names for one in some])
+    columns = zip(*(one.columns for one in some), strict=True)
+    size = sum(one.size for one in some)
+    return Entries(names, tuple(map(pa.concat_arrays, columns)), some[0].identity, size)
+
+
+class EntryDecoder:
+    """Decodes pages to columns. One reader uses it at a time.
+
+    Args:
+        columns: attribute names, objectGUID among them; compared without regard to case.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._reference = RowDecoder(columns)
+        self._places = {name.lower().encode(): place for place, name in enumerate(columns)}
+        self._identity = self._places[IDENTITY.lower().encode()]
+        self._expected: dict[int, bytes] = {}
+
+    def entries(self, parts: Sequence[tuple[bytes, Sequence[Message]]]) -> Entries:
+        """Decode a page.
+
+        Args:
+            parts: buffers, each with the entries that lie in it, at least one.
+
+        Raises:
+            DecodeError: as `mqdssm.directory.entries.decode_entry`.
+        """
+        joined = b"".join([*(buffer for buffer, _ in parts), _BEHIND])
+        shifts = accumulate((len(buffer) for buffer, _ in parts[:-1]), initial=0)
+        spans = [
+            (shift + one.start, shift + one.end)
+            for shift, (_, messages) in zip(shifts, parts, strict=True)
+            for one in messages
+        ]
+        names, columns = self._decoded(joined, spans)
+        return Entries(names, columns, self._identity, len(joined))
+
+    def _decoded(
+        self, joined: bytes, spans: Sequence[tuple[int, int]]
+    ) -> tuple[pa.Array, tuple[pa.Array, ...]]:
+        bounds = np.array(spans, np.int64)
+        walk = _Walk(joined, bounds[:, 0], bounds[:, 1], self._places, self._expected)
+        walk.run()
+        quick = np.flatnonzero(walk.good)
+        data = pa.py_buffer(joined)
+        try:
+            names = _column(data, walk.name_begin[quick], walk.name_stop[quick]).cast(pa.string())
+        except pa.ArrowInvalid:  # one is no UTF-8: the reference says which
+            quick, names = quick[:0], pa.array([], pa.string())
+        columns = [
+            _column(data, begin[quick], stop[quick])
+            for begin, stop in zip(walk.begin, walk.stop, strict=True)
+        ]
+        if len(quick) == len(spans):
+            return names, tuple(columns)
+        slow = np.setdiff1d(np.arange(len(spans)), quick)
+        rows = self._reference.rows(joined, [spans[number] for number in slow])
+        dns, *values = zip(*rows, strict=True)
+        order = pa.array(np.argsort(np.concatenate([quick, slow])))
+        both = [
+            pa.concat_arrays([column, pa.array(cells, column.type)]).take(order)
+            for column, cells in zip([names, *columns], [dns, *values], strict=True)
+        ]
+        return both[0], tuple(both[1:])
+
+
+def _column(data: pa.Buffer, begin: Numbers, stop: Numbers) -> pa.Array:
+    """The values that lie at some places, in ascending order; NULL where the place is negative."""
+    there = begin >= 0
+    count = int(np.count_nonzero(there))
+    if not count:
+        return pa.nulls(len(begin), pa.binary())
+    offsets = np.empty(2 * count, np.int32)
+    offsets[0::2], offsets[1::2] = begin[there], stop[there]
+    # by turns a value, and what lies between it and the next one
+    all_of = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), data])
+    return all_of.take(pa.array(2 * (np.cumsum(there) - 1), mask=~there))
+
+
+class _Walk:
+    """All entries of a page on their way through their attributes.
+
+    Args:
+        joined: the page, with `_BEHIND` behind it.
+        starts: where the content of each entry begins.
+        ends: where it ends.
+        places: number of the column of each attribute, by its name in lower case.
+        expected: the attribute that most entries of the page before had at each step; it is kept up to date.
+
+    Attributes:
+        good: which entries are plainly right.
+        name_begin, name_stop: where the DN of each lies.
+        begin, stop: for each column where the value of each entry lies; -1: it has none.
+    """
+
+    def __init__(
+        self,
+        joined: bytes,
+        starts: Numbers,
+        ends: Numbers,
+        places: Mapping[bytes, int],
+        expected: dict[int, bytes],
+    ) -> None:
+        self._octets = np.frombuffer(joined, np.uint8)
+        self._words = np.ndarray((len(joined) - _WORD + 1,), "<u8", joined, 0, (1,))
+        self._starts = starts
+        self._ends = ends
+        self._places = places
+        self._expected = expected
+        self.good = np.ones(len(starts), np.bool_)
+        self.begin = np.full((len(places), len(starts)), -1, np.int64)
+        self.stop = np.zeros((len(places), len(starts)), np.int64)
+
+    def run(self) -> None:
+        """Go through all of them."""
+        size, begin, right = self._length(self._starts + 1)
+        self.name_begin, self.name_stop = begin, begin + size
+        right &= (self._octets[self._starts] == OCTET_STRING) & (size <= NAME_BYTES_MAX)
+        right &= self.name_stop < self._ends
+        at = np.where(right, self.name_stop, self._starts)
+        right &= self._octets[at] == SEQUENCE
+        size, at, is_length = self._length(at + 1)
+        right &= is_length & (at + size == self._ends)
+        self.good &= right
+        who = np.flatnonzero(self.good & (at < self._ends))
+        at = at[who]
+        number = 0
+        while len(who):
+            who, at = self._plain_step(number, who, at)
+            number += 1
+
+    def _plain_step(self, number: int, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
+        """As `_step`, quickly for the attribute that was expected, where its lengths are short.
+
+        Its header is compared as a whole, but for its length; behind it are the four octets 31 len 04 len.
+        """
+        name = self._expected.get(number, b"")
+        column = self._places.get(name.lower())
+        if column is None:
+            self._expect(number, at)
+            return self._step(who, at)
+        header = bytes((SEQUENCE, 0, OCTET_STRING, len(name))) + name
+        tail = self._words[at + len(header)]
+        size = self._octets[at + 1].astype(np.int64)
+        in_set = (tail >> _BYTE & _LOW).astype(np.int64)
+        in_value = (tail >> _THREE_BYTES & _LOW).astype(np.int64)
+        stop = at + 2 + size
+        plain = (tail & _TAGS == _TAGS_WANTED) & (size < _SHORT) & (stop <= self._ends[who])
+        plain &= (size == len(header) + in_set) & (in_set == in_value + 2)
+        plain &= self._are(header, at, free=1) & (self.begin[column][who] < 0)
+        some, ends = who[plain], stop[plain]
+        self.begin[column][some], self.stop[column][some] = ends - in_value[plain], ends
+        more = ends < self._ends[some]
+        if len(some) == len(who):
+            return some[more], ends[more]
+        others, next_ones = self._step(who[~plain], at[~plain])
+        if 2 * len(some) < len(who):
+            self._expect(number, at[~plain])
+        return np.concatenate([some[more], others]), np.concatenate([ends[more], next_ones])
+
+    def _expect(self, number: int, at: Numbers) -> None:
+        """Expect at a step what the first of some entries has there."""
+        start = int(at[0]) + 4
+        self._expected[number] = self._octets[start : start + int(self._octets[start - 1])].tobytes()
+
+    def _step(self, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
+        """Take one attribute of each entry; gives those that have more, and where.
+
+        Args:
+            who: numbers of entries.
+            at: where their next attribute begins, before the end.
+        """
+        octets, ends = self._octets, self._ends[who]
+        size, inner, right = self._length(at + 1)
+        stop = inner + size
+        right &= (octets[at] == SEQUENCE) & (stop <= ends) & (octets[inner] == OCTET_STRING)
+        name_size = octets[inner + 1].astype(np.int64)
+        name = inner + 2
+        behind = name + name_size
+        right &= (name_size <= _NAME_BYTES_MAX) & (octets[behind] == SET)
+        size, inner, is_length = self._length(behind + 1)
+        right &= is_length & (inner + size == stop) & (octets[inner] == OCTET_STRING)
+        size, inner, is_length = self._length(inner + 1)
+        right &= is_length & (inner + size == stop)  # one value, and no second one
+        self._assign(who, right, (name, name_size), (inner, stop))
+        if not right.all():
+            self.good[who[~right]] = False
+        more = right & (stop < ends)
+        return who[more], stop[more]
+
+    def _assign(
+        self, who: Numbers, right: Mask, names: tuple[Numbers, Numbers], values: tuple[Numbers, Numbers]
+    ) -> None:
+        """Note the values of entries under the column that their attribute is; `right` loses the others."""
+        left = np.flatnonzero(right)
+        for _ in range(_NAMES_MAX):
+            if not len(left):
+                return
+            start, size = names[0][left[0]], names[1][left[0]]
+            name = self._octets[start : start + size].tobytes()
+            same = (names[1][left] == size) & self._are(name, names[0][left])
+            some, left = left[same], left[~same]
+            column = self._places.get(name.lower())
+            if column is None:
+                right[some] = False  # nobody asked for it, or it has options
+                continue
+            begin, stop = self.begin[column], self.stop[column]
+            twice = begin[who[some]] >= 0
+            if twice.any():
+                right[some[twice]] = False
+            begin[who[some]], stop[who[some]] = values[0][some], values[1][some]
+        right[left] = False
+
+    def _are(self, octets: bytes, at: Numbers, free: int = -1) -> Mask:
+        """Where some octets stand; that of number `free`, one of the first eight, may be any."""
+        same = np.ones(len(at), np.bool_)
+        for place in range(0, len(octets), _WORD):
+            piece = octets[place : place + _WORD]
+            mask = (1 << 8 * len(piece)) - 1
+            if free >= place:
+                mask &= ~(0xFF << 8 * free)
+            word = np.uint64(int.from_bytes(piece, "little") & mask)
+            same &= (self._words[at + place] & np.uint64(mask)) == word
+            free = -1
+        return same
+
+    def _length(self, at: Numbers) -> tuple[Numbers, Numbers, Mask]:
+        """Length octets at some places: the lengths, the places behind them, and which are lengths."""
+        first = self._octets[at]
+        size, behind = first.astype(np.int64), at + 1
+        right = first < _SHORT
+        if right.all():
+            return size, behind, right
+        for count in range(1, _LENGTH_OCTETS_MAX + 1):
+            some = np.flatnonzero(first == _SHORT + count)
+            if len(some):
+                places = behind[some]
+                value = np.zeros(len(some), np.int64)
+                for number in range(count):
+                    value = value << 8 | self._octets[places + number]
+                size[some], behind[some] = value, places + count
+                right[some] = True
+        return size, behind, right

@@ -1,0 +1,69 @@
+"""A migration in one go: planned, and the plan applied, with one session of Spark."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+from mqdssm.spark.access import LogIn, access_to
+from mqdssm.spark.cluster import HERE, SparkOptions
+from mqdssm.spark.migrate import jobs
+from mqdssm.spark.migrate.applying import ApplyOptions, Watch, apply_plan
+from mqdssm.spark.migrate.plan_file import MigrationPlan
+from mqdssm.spark.migrate.planning import Asked, Source, plan_migration
+from mqdssm.spark.session import check_spark, spark_session
+from mqdssm.spark.sources.jdbc import spark_settings
+
+if TYPE_CHECKING:
+    from mqdssm.spark.migrate.report import Report
+
+
+class Migrated(NamedTuple):
+    """What became of a migration.
+
+    Attributes:
+        plan: what was to be done.
+        report: what became of it; None: the plan could not be applied (`MigrationPlan.refused`).
+    """
+
+    plan: MigrationPlan
+    report: "Report | None"
+
+
+def migrate(
+    asked: Asked,
+    urls: str | Sequence[str],
+    to: Path,
+    options: ApplyOptions | None = None,
+    *,
+    on: SparkOptions = HERE,
+    watch: Watch = lambda _: None,
+    **login: Unpack[LogIn],
+) -> Migrated:
+    """Plan a migration and apply the plan.
+
+    Broken off after the plan was made, `apply_plan` goes on.
+
+    Args:
+        asked: what for.
+        urls: LDAP servers, tried in turn.
+        to: a new or empty folder for the plan.
+        options: how it is applied.
+        on: where Spark runs.
+        watch: is told what is being done.
+        **login: see `LogIn`.
+
+    Raises:
+        ConfigError: something that was given cannot be used; with what, and what is expected.
+        DirectoryError: the target cannot be asked, or is gone.
+        SparkFailed: Spark itself failed.
+    """
+    source = Source.of(asked)  # what cannot be is refused before Java starts
+    check_spark()
+    with access_to(urls, login, on) as access, access.connect() as directory:
+        directory.session.check_msmq()
+    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
+    with spark_session("mqdssm migrate", brief=True, conf=conf, on=on):
+        plan = plan_migration(asked, urls, to, on=on, watch=watch, **login)
+        if plan.refused is not None:
+            return Migrated(plan, None)
+        return Migrated(plan, apply_plan(to, urls, options, on=on, watch=watch, **login))

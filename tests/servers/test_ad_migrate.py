@@ -1,0 +1,81 @@
+"""Plans applied to a domain controller: new GUIDs, a map of them, and every reference rewritten (M37)."""
+
+import itertools
+from uuid import UUID
+
+import pytest
+from applying import apply_here, connect
+from planning import plan_here
+
+import mqdssm
+from mqdssm.samples.forms import SampleForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import Plan
+from mqdssm.spark.migrate.places import read_guid_map
+from mqdssm.testing import SambaDomainController
+
+
+@pytest.fixture
+def domain():
+    with SambaDomainController() as server:
+        yield server
+
+
+def migrated(domain, folder, **numbers):
+    sample = Plan(**({"users": 0, "seed": 1} | numbers), root=domain.base_dn)
+    generate(sample, folder / "mqis", SampleForm.MQIS)
+    plan_here(domain, folder / "mqis", folder / "plan", create_computers=True)
+    return sample, apply_here(domain, folder / "plan")
+
+
+def check(domain, folder, sample, report):
+    assert report.is_fine, report.model_dump_json(indent=1)[:3000]
+    total = report.total
+    assert total["read"] == total["written"]
+    new = {row.old: row.new for row in read_guid_map(folder / "plan" / "guid-map.csv")}
+    assert report.guid_map == len(new) == total["read"]
+    with connect(domain) as directory:
+        sites = {site.identifier: site for site in directory.search(mqdssm.Site)}
+        managers = {one.identifier: one for one in directory.search(mqdssm.QueueManager)}
+        links = list(directory.search(mqdssm.RoutingLink))
+        assert len(managers) == sample.machines
+        assert len(links) == len(list(sample.links()))
+        for link in links:  # named by the GUIDs that the sites have now
+            ends = (link.site1_identifier, link.site2_identifier)
+            assert set(ends) <= set(sites)
+            assert link.full_path.partition(",")[0].lower() == f"cn={ends[0].hex}{ends[1].hex}"
+            assert set(link.site_gate_identifier_list) <= set(managers)
+        for number in range(sample.machines):
+            manager = managers[new[sample.guid("machine", number)]]
+            assert manager.original_identifier == sample.guid("machine", number)
+            assert manager.site_identifier_list == (new[sample.guid("site", sample.site_of(number))],)
+            router = sample.routing_server(number)
+            wanted = () if router is None else (new[sample.guid("machine", router)],)
+            assert manager.out_routing_server_identifier_list == wanted
+        settings = directory.session.find(
+            directory.session.naming.configuration, mqdssm_settings(), ["mSMQQMID"]
+        )
+        owners = [UUID(bytes_le=one.all("mSMQQMID")[0]) for one in settings]
+        assert set(owners) <= set(managers)
+        assert len(owners) == sum(sample.role(number).has_settings for number in range(sample.machines))
+        some = itertools.islice(directory.search(mqdssm.Queue), 20)
+        assert all(new[queue.original_identifier] == queue.identifier for queue in some)
+
+
+def mqdssm_settings():
+    from mqdssm.directory.filters import Equal
+
+    return Equal("objectClass", b"mSMQSettings")
+
+
+def test_an_enterprise_becomes_a_domains(domain, tmp_path):
+    sample, report = migrated(domain, tmp_path, sites=2, machines=6, queues=20)
+    check(domain, tmp_path, sample, report)
+    again = apply_here(domain, tmp_path / "plan")
+    assert again.last_line == report.last_line
+
+
+@pytest.mark.soak
+def test_five_thousand_objects(domain, tmp_path):
+    sample, report = migrated(domain, tmp_path, sites=3, machines=200, queues=4_800)
+    check(domain, tmp_path, sample, report)
