@@ -119,7 +119,8 @@ class Place:
 
     def compare(self, number: int, options: LoadOptions, runs: int) -> Timing:
         """Both in turn; each run has entries of its own."""
-        ours, theirs = [], []
+        ours: list[float] = []
+        theirs: list[float] = []
         with tempfile.TemporaryDirectory() as folder:
             for run in range(runs):
                 sides = [
