@@ -97,7 +97,7 @@ def plan(
     Exit code 1 if a row is rejected, or the plan cannot be applied as it is. Needs Spark:
     pip install 'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.spark.migrate.ldif import write_ldif
+    from mqdssm.spark.migrate.ldif import WAITING_FILE, write_ldif
     from mqdssm.spark.migrate.planning import Asked, plan_migration
     from mqdssm.spark.session import check_spark
 
@@ -117,7 +117,12 @@ def plan(
     tell_plan(run, made, to)
     if to_ldif is not None and made.refused is None:
         records = write_ldif(made, to, to_ldif)
+        waiting = records.pop(WAITING_FILE, 0)
         run.output.note(f"LDIF in {to_ldif}, to be loaded in this order: {', '.join(records) or 'nothing'}")
+        if waiting:
+            run.output.note(
+                f"{waiting} references need GUIDs that the server makes: {to_ldif / WAITING_FILE}"
+            )
     return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
 
 
