@@ -9,7 +9,7 @@ from random_entries import random_content
 
 from mqdssm.directory.responses import split_messages
 from mqdssm.directory.rows import RowDecoder
-from mqdssm.errors import DecodeError
+from mqdssm.errors import DecodeError, GenericDirectoryError
 from mqdssm.spark import bulk_pages
 from mqdssm.spark.bulk_pages import EntryDecoder, gathered
 
@@ -110,7 +110,24 @@ def test_pages_become_batches_of_bounded_size(rows_max, bytes_max):
         row for part in pages for row in reference(*part)
     ]
     assert max(map(len, batches)) <= rows_max
-    assert len(batches) == (len(pages) if bytes_max == 1 else -(-39 // rows_max))
+    assert len(batches) == (39 if bytes_max == 1 else -(-39 // rows_max))
+
+
+def test_a_page_of_large_values_becomes_several_batches():
+    """A thousand certificates of 1 MiB each would be a batch of a gigabyte."""
+    attributes = [(NAMES[0], [b"x" * 10_000])]
+    pages = [page([entry_content(b"CN=%d" % n, attributes, element) for n in range(50)]) for _ in range(2)]
+    decoder = EntryDecoder(COLUMNS)
+    batches = list(gathered((decoder.entries([one]) for one in pages), 1000, 95_000))
+    assert [len(one) for one in batches] == [10] * 10
+    assert max(one.names.nbytes + one.columns[0].nbytes for one in batches) < 95_000 + 11_000
+
+
+def test_a_page_that_is_too_large_is_refused(monkeypatch):
+    octets, messages = page([entry_content(b"CN=x", [], element)])
+    monkeypatch.setattr(bulk_pages, "_PAGE_BYTES_MAX", len(octets))
+    with pytest.raises(GenericDirectoryError, match="pagesize"):
+        EntryDecoder(COLUMNS).entries([(octets, messages)])
 
 
 def test_what_tells_objects_apart_and_some_of_them():
