@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET
 from mqdssm.directory.delivered import IDENTITY
@@ -50,7 +51,7 @@ class Entries:
         names: the DN of each.
         columns: the value of each attribute, NULL where there is none; the first one of several.
         identity: which of the columns is the objectGUID.
-        size: octets that they took in the answers.
+        size: octets that they took in the answers, or of their values.
     """
 
     names: pa.Array
@@ -73,9 +74,23 @@ class Entries:
 
     def slice(self, start: int, stop: int) -> "Entries":
         """Those from one number to before another."""
+        if start == 0 and stop >= len(self):
+            return self
         columns = tuple(column[start:stop] for column in self.columns)
-        size = self.size * len(self.names[start:stop]) // max(1, len(self))
+        size = int(self._octets()[start:stop].sum())
         return Entries(self.names[start:stop], columns, self.identity, size)
+
+    def until(self, size: int) -> int:
+        """How many of them have that many octets together, the last one included."""
+        if self.size < size:
+            return len(self)
+        return int(np.searchsorted(np.cumsum(self._octets()), size)) + 1
+
+    def _octets(self) -> Numbers:
+        """Octets of the values of each."""
+        lengths = (pc.fill_null(pc.binary_length(column), 0) for column in self.columns)
+        octets: Numbers = np.sum([np.asarray(one, np.int64) for one in lengths], axis=0, dtype=np.int64)
+        return octets
 
 
 def gathered(portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iterator[Entries]:
@@ -84,17 +99,14 @@ def gathered(portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iter
     Args:
         portions: the pages.
         rows_max: entries of a batch.
-        bytes_max: octets after which a batch ends early.
+        bytes_max: octets after which a batch ends early: it is longer by a part of its last entry at most.
     """
     kept: list[Entries] = []
     rows = size = 0
     for portion in portions:
         rest = portion
         while len(rest):
-            # pages of large certificates would make batches of a gigabyte: the octets are shared out evenly
-            average = max(1, rest.size // len(rest))
-            fit = max(1, -((size - bytes_max) // average))
-            some = rest.slice(0, min(rows_max - rows, fit))
+            some = rest.slice(0, min(rows_max - rows, rest.until(bytes_max - size)))
             rest = rest.slice(len(some), len(rest))
             kept.append(some)
             rows, size = rows + len(some), size + some.size
@@ -142,19 +154,18 @@ class EntryDecoder:
                 hint="ask for fewer entries at once (option pagesize, page_size=)",
             )
         shifts = accumulate((len(buffer) for buffer, _ in parts[:-1]), initial=0)
-        spans = [
-            (shift + one.start, shift + one.end)
-            for shift, (_, messages) in zip(shifts, parts, strict=True)
-            for one in messages
-        ]
+        spans = np.concatenate(
+            [
+                np.array([[one.start for one in messages], [one.end for one in messages]], np.int64) + shift
+                for shift, (_, messages) in zip(shifts, parts, strict=True)
+            ],
+            axis=1,
+        )
         names, columns = self._decoded(joined, spans)
         return Entries(names, columns, self._identity, len(joined))
 
-    def _decoded(
-        self, joined: bytes, spans: Sequence[tuple[int, int]]
-    ) -> tuple[pa.Array, tuple[pa.Array, ...]]:
-        bounds = np.array(spans, np.int64)
-        walk = _Walk(joined, bounds[:, 0], bounds[:, 1], self._places, self._expected)
+    def _decoded(self, joined: bytes, spans: Numbers) -> tuple[pa.Array, tuple[pa.Array, ...]]:
+        walk = _Walk(joined, spans[0], spans[1], self._places, self._expected)
         walk.run()
         quick = np.flatnonzero(walk.good)
         data = pa.py_buffer(joined)
@@ -166,10 +177,11 @@ class EntryDecoder:
             _column(data, begin[quick], stop[quick])
             for begin, stop in zip(walk.begin, walk.stop, strict=True)
         ]
-        if len(quick) == len(spans):
+        count = spans.shape[1]
+        if len(quick) == count:
             return names, tuple(columns)
-        slow = np.setdiff1d(np.arange(len(spans)), quick)
-        rows = self._reference.rows(joined, [spans[number] for number in slow])
+        slow = np.setdiff1d(np.arange(count), quick)
+        rows = self._reference.rows(joined, spans[:, slow].T.tolist())
         dns, *values = zip(*rows, strict=True)
         order = pa.array(np.argsort(np.concatenate([quick, slow])))
         both = [

@@ -113,14 +113,16 @@ def test_pages_become_batches_of_bounded_size(rows_max, bytes_max):
     assert len(batches) == (39 if bytes_max == 1 else -(-39 // rows_max))
 
 
-def test_a_page_of_large_values_becomes_several_batches():
-    """A thousand certificates of 1 MiB each would be a batch of a gigabyte."""
-    attributes = [(NAMES[0], [b"x" * 10_000])]
-    pages = [page([entry_content(b"CN=%d" % n, attributes, element) for n in range(50)]) for _ in range(2)]
-    decoder = EntryDecoder(COLUMNS)
-    batches = list(gathered((decoder.entries([one]) for one in pages), 1000, 95_000))
-    assert [len(one) for one in batches] == [10] * 10
-    assert max(one.names.nbytes + one.columns[0].nbytes for one in batches) < 95_000 + 11_000
+def test_a_batch_ends_with_the_entry_that_fills_it():
+    sizes = [10, 10, 500, 10, 10, 10, 600, 700, 5]
+    octets, messages = page(
+        [entry_content(b"CN=x", [(b"cn", [bytes(size)]), (b"a", [b""])]) for size in sizes]
+    )
+    entries = EntryDecoder(COLUMNS).entries([(octets, messages)])
+    found = [
+        [len(value) for value in one.columns[1].to_pylist()] for one in gathered(iter([entries]), 100, 500)
+    ]
+    assert found == [[10, 10, 500], [10, 10, 10, 600], [700], [5]]
 
 
 def test_a_page_that_is_too_large_is_refused(monkeypatch):

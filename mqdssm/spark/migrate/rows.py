@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -145,11 +146,12 @@ def _values(
     values: dict[str, Any] = {}
     lost: dict[str, str] = {}
     service: int | None = None
+    carried = _carried(table.name, keeps_create_time=keeps_create_time)
     for column in _ordered(table):
         cell = cells.get(column.name)
         if cell is None or column.name in problems:
             continue
-        if not is_carried(column, keeps_create_time=keeps_create_time):
+        if column.name not in carried:
             lost[column.name] = cell
             continue
         try:
@@ -210,6 +212,14 @@ def is_carried(column: MqisColumn, *, keeps_create_time: bool = True) -> bool:
     if column.row.adm == CREATE_TIME:
         return keeps_create_time
     return bool(column.row.access & _STORED) or column.row.adm in _FINDS
+
+
+@cache
+def _carried(name: str, *, keeps_create_time: bool) -> frozenset[str]:
+    columns = MQIS_TABLES[name].columns
+    return frozenset(
+        column.name for column in columns if is_carried(column, keeps_create_time=keeps_create_time)
+    )
 
 
 def _add_roles(values: dict[str, Any], service: int) -> None:
