@@ -171,7 +171,7 @@ class Candidates:
         found = self._known.computers.get(name.lower())
         if found is None:
             raise RefusedRow(
-                f"there is no computer named {name} in the target; --create-computers makes those of the "
+                f"there is no computer named {name} in the directory; --create-computers makes those of the "
                 "table Machine"
             )
         if found.problem:
@@ -268,7 +268,7 @@ class Candidates:
         if not accepted and (computer is None or not self._has_manager(name)):
             raise RefusedRow(
                 f"there is no queue manager {path.computer}, neither in an accepted row of Machine nor in "
-                "the target"
+                "the directory"
             )
         computer = self._computer(path.computer)
         sid = None if computer.sid is None else Sid(computer.sid)
@@ -286,7 +286,7 @@ class Candidates:
         found = self._users.get(sid, [])
         if not found:
             raise ObjectNotFound(
-                f"the target has no user with the SID {sid}: name its new one with --sid-map"
+                f"the directory has no user with the SID {sid}: name its new one with --sid-map"
             )
         if len(found) > 1:
             raise RefusedRow(f"{len(found)} users have the SID {sid}")

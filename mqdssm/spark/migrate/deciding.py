@@ -202,6 +202,8 @@ class Decider:
         writer.done.counts["conflicts"] += bool(against)
         if against and self._wanted.on_conflict != "update":
             writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
+            if verdicts[0].action == ADD and one.guid is not None:
+                writer.done.refused.append(one.guid)  # nothing can be made below what is not there
             return
         for verdict in verdicts:
             writer.operation(verdict.candidate.level, self._operation(table, one, verdict))
@@ -323,7 +325,7 @@ class _There:
         twins = self._by_guid[made.ldap_class].get(candidate.guid, [])
         others = [one for one in twins if DN.parse(one.dn) != made.dn]
         if others:
-            return _At(entry, f"the target has an object with the GUID {candidate.guid} at {others[0].dn}")
+            return _At(entry, f"the directory has an object with the GUID {candidate.guid} at {others[0].dn}")
         return _At(entry)
 
 
@@ -351,7 +353,11 @@ def _verdict(candidate: Candidate, at: _At) -> _Verdict:
     differs = differing(wanted, entry.attributes, made.ldap_class) + tuple(candidate.later)
     if not differs:
         return _Verdict(candidate, entry, EQUAL)
-    against = [name for name in differs if not (candidate.merges and not entry.all(name))]
+    # a reference that waits is written later, by an earlier migration as well
+    harmless = [
+        name for name in differs if not entry.all(name) and (candidate.merges or name in candidate.later)
+    ]
+    against = set(differs).difference(harmless)
     return _Verdict(candidate, entry, MODIFY, differs, bool(against) and not candidate.overwrites)
 
 

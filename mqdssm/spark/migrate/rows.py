@@ -172,6 +172,8 @@ def _values(
         values[adm] = value
     if service is not None:
         _add_roles(values, service)
+        if _service_of(values) != service:  # it contradicts columns of their own, or names several roles
+            lost[SERVICE.name] = cells[SERVICE.name]
     return values, lost
 
 
@@ -229,6 +231,16 @@ def _add_roles(values: dict[str, Any], service: int) -> None:
     found = compute.directory_server_type(directory_server=values["DirectoryServer"], service=service)
     if found is not None:
         values["DirectoryServerType"] = found
+
+
+def _service_of(values: Mapping[str, Any]) -> int:
+    """PROPID_QM_SERVICE as the directory will have it."""
+    return compute.service_type(
+        routing_server=values.get("RoutingServer"),
+        remote_access_server=values.get("RemoteAccessServer"),
+        directory_server=values.get("DirectoryServer"),
+        directory_server_type=values.get("DirectoryServerType"),
+    )
 
 
 def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -> None:
