@@ -12,16 +12,16 @@ from typing import Final
 from uuid import UUID, uuid5
 
 import mqdssm
-from benchmarks.harness import Goal, Outcome, Skipped, Timing, timed
+from benchmarks.harness import Goal, Outcome, Timing, timed
+from benchmarks.samba import controller
 from benchmarks.world import World, queue_values
 from mqdssm.directory.loading.items import TRANSACTION, Action, Effect, Item, LoadOptions
 from mqdssm.directory.session import Session
-from mqdssm.errors import ConfigError
 from mqdssm.events.making import MadeEntry, Maker, Target, dns_in
 from mqdssm.model.elements import Queue
 from mqdssm.tables import places
 from mqdssm.tables.ldif import entry_ldif
-from mqdssm.testing import OpenLdapServer, SambaDomainController
+from mqdssm.testing import OpenLdapServer
 
 QUEUES: Final = 50_000
 QUEUES_QUICK: Final = 400
@@ -165,20 +165,14 @@ def with_managers(directory: mqdssm.Directory) -> None:
 
 
 @contextmanager
-def controller() -> Iterator[Place]:
+def domain() -> Iterator[Place]:
     """A domain controller of our own with queue managers.
 
     Raises:
         Skipped: it cannot be run here.
     """
-    server = SambaDomainController(strong_auth="no")
-    try:
-        server.start()
-    except ConfigError as error:
-        server.close()
-        raise Skipped(str(error)) from error
     with (
-        server,
+        controller() as server,
         mqdssm.connect(server.url, user=server.user, password=server.password, tls="none") as directory,
     ):
         for number in range(HOSTS):
@@ -252,7 +246,7 @@ def _streamed(place: Place, number: int) -> Callable[[], None]:
 
 def samba_load(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as above
     number = SAMBA_QUICK if quick else SAMBA_QUEUES
-    with controller() as place:
+    with domain() as place:
         return place.compare(number, LoadOptions(), 1 if quick else RUNS).speed(SAMBA_LOAD, number, "queues")
 
 

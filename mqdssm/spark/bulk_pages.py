@@ -23,12 +23,15 @@ from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET
 from mqdssm.directory.delivered import IDENTITY
 from mqdssm.directory.responses import Message
 from mqdssm.directory.rows import RowDecoder
+from mqdssm.errors import GenericDirectoryError
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 _BEHIND: Final = bytes(512)
 """Octets behind the last entry: what is looked at before it is compared with the end of its entry."""
+_PAGE_BYTES_MAX: Final = 2**31 - 1
+"""As far as the 32-bit places of Arrow reach."""
 _LENGTH_OCTETS_MAX: Final = 4
 _NAME_BYTES_MAX: Final = 0x7F
 _NAMES_MAX: Final = 12
@@ -142,8 +145,14 @@ class EntryDecoder:
 
         Raises:
             DecodeError: as `mqdssm.directory.entries.decode_entry`.
+            GenericDirectoryError: a page of more than 2 GiB.
         """
         joined = b"".join([*(buffer for buffer, _ in parts), _BEHIND])
+        if len(joined) > _PAGE_BYTES_MAX:  # places would wrap, and show other octets
+            raise GenericDirectoryError(
+                f"a page of {len(joined)} octets is too large to be read",
+                hint="ask for fewer entries at once (option pagesize, page_size=)",
+            )
         shifts = accumulate((len(buffer) for buffer, _ in parts[:-1]), initial=0)
         spans = np.concatenate(
             [

@@ -20,7 +20,7 @@ from mqdssm.spark.diff.compared import Compared
 from mqdssm.spark.diff.differences import ORDER, Difference, Differences, shown_columns
 from mqdssm.spark.diff.fields import KEY, SCHEMA, SIDE, FieldByField
 from mqdssm.spark.diff.sides import Side
-from mqdssm.spark.sorting import sorted_files
+from mqdssm.spark.sorting import fits_here, sorted_files
 from mqdssm.spark.texts import rows_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def rechecked(
         target.mkdir()
         again = _once(found, {one.type: one for one in compared}, pair, target / "again.parquet")
         (target / "sorted").mkdir()
-        found = Differences(sorted_files(spark, [again], SCHEMA, ORDER, target / "sorted"))
+        here = fits_here([again])
+        found = Differences(sorted_files(spark, [again], SCHEMA, ORDER, target / "sorted", here=here))
     return found
 
 

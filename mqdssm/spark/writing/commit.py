@@ -9,9 +9,9 @@ from uuid import UUID
 
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
 from mqdssm.errors import MqdssmError
-from mqdssm.events.references import References
 from mqdssm.model.dn import DN
 from mqdssm.spark.manifest import utc_seconds
+from mqdssm.spark.migrate.target import GUID_ATTRIBUTE, TargetView
 from mqdssm.spark.writing.options import WriteOptions
 from mqdssm.spark.writing.outcomes import (
     OUTCOMES,
@@ -25,7 +25,6 @@ from mqdssm.spark.writing.outcomes import (
 )
 from mqdssm.spark.writing.task import Written
 from mqdssm.tables.references import REFERENCES, Form
-from mqdssm.tables.syntax import GUID
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -117,7 +116,7 @@ class _AtLast:
         self._session = session
         self._options = options
         self._outcomes = outcomes
-        self._references = References(session)
+        self._view = TargetView(session)
 
     def write(self, folder: Path, names: Sequence[str]) -> None:
         """Entries without their parents first, those that are highest first; then references."""
@@ -190,10 +189,11 @@ class _AtLast:
         lost: list[str] = []
         for name, texts in row["references"]:
             guids = [UUID(text) for text in texts]
-            there = self._references.dns_of(guids, known[name].ldap_class)
+            there = self._view.by_guid(guids, known[name].ldap_class, ())
             lost += [str(guid) for guid in guids if guid not in there]
-            found = [guid for guid in guids if guid in there]
+            attribute = None if known[name].form is Form.DN else GUID_ATTRIBUTE
+            entries = [there[guid][0] for guid in guids if guid in there]
+            found = [one.dn.encode() if attribute is None else one.first(attribute) for one in entries]
             if found:
-                by_name = known[name].form is Form.DN
-                values[name] = tuple(there[one].encode() if by_name else GUID.dump(one) for one in found)
+                values[name] = tuple(raw for raw in found if raw is not None)
         return values, lost

@@ -13,15 +13,18 @@ from mqdssm.directory.loading.items import Action, Effect, Item
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.making import Target
 from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site, User
 from mqdssm.spark.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
 from mqdssm.spark.elements import element_of
-from mqdssm.spark.migrate.candidates import Candidate, Candidates, reason_of
-from mqdssm.spark.migrate.known import Known
+from mqdssm.spark.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
+from mqdssm.spark.migrate.known import Computer, Known
 from mqdssm.spark.migrate.operations import CONTAINER
 from mqdssm.spark.migrate.target import TargetView, computers_there, sites_there
 from mqdssm.spark.writing.options import OnConflict
+from mqdssm.tables import TABLES
 from mqdssm.tables.equality import differing
+from mqdssm.tables.references import REFERENCES
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
@@ -151,7 +154,15 @@ class RowMaker:
         sites = {}
         if any(isinstance(one, QueueManager) for one in elements):
             sites = {site.guid: site for site in sites_there(self._session).values() if site.guid is not None}
-        return Known(sites=sites, computers=computers_there(self._session, names) if names else {})
+        computers = computers_there(self._session, names) if names else {}
+        machines = {}
+        # by the GUID that they have, or had elsewhere
+        there = self._view.by_guid(_managers_named(elements), MANAGER_CLASS, ())
+        for guid, entries in there.items():
+            dn = DN.parse(entries[0].dn).parent
+            machines[guid] = name = dn.name.lower()
+            computers.setdefault(name, Computer(dn.name, str(dn), None, exists=True))
+        return Known(sites=sites, machines=machines, computers=computers)
 
     def _reason(self, element: DirectoryObject, error: Exception) -> str:
         name = _computer_name(element)
@@ -261,6 +272,16 @@ def _computer_name(element: DirectoryObject) -> str:
     if isinstance(element, QueueManager):
         return (element.computer_name or "").lower()
     return ""
+
+
+def _managers_named(elements: Sequence[DirectoryObject]) -> list[UUID]:
+    """The queue managers that some elements refer to."""
+    found: dict[UUID, None] = {}
+    for one in elements:
+        for reference in REFERENCES.get(TABLES[type(one)].ldap_class, {}).values():
+            if reference.ldap_class == MANAGER_CLASS and one.is_populated(reference.adm):
+                found.update(dict.fromkeys(getattr(one, one.field_name(reference.adm))))
+    return list(found)
 
 
 def _guid(element: DirectoryObject) -> str | None:
