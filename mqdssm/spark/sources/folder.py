@@ -32,7 +32,8 @@ ROW: Final = ""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _DAY_S: Final = 86_400
 _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_ROW_GROUP_ROWS: Final = 50_000
+_ROW_GROUP_ROWS: Final = 10_000
+"""Rows of Parquet that one worker reads, at least: tables shall keep all cores busy."""
 
 
 Makers = Mapping[str, tuple[str, CellMaker]]
