@@ -94,7 +94,11 @@ def diff(
         check_ignored(ignored or ())
     sides, on = (side_of(run, a), side_of(run, b)), run.spark()
     asked = Asked(
-        None if not types else frozenset(one.value for one in types), tuple(ignored or ()), guid_map, recheck
+        None if not types else frozenset(one.value for one in types),
+        tuple(ignored or ()),
+        guid_map,
+        recheck,
+        mending=run.given.output is DiffFormat.LDIF,
     )
     with run.output.progress("comparing", counted=False), comparison(*sides, asked, on=on) as found:
         _print(run, found)

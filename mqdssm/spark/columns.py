@@ -158,6 +158,8 @@ ORIGINAL_IDENTIFIER: Final = Column("OriginalIdentifier", "original_identifier",
 """The GUID that the object had before it was migrated to a server that makes GUIDs itself (decision M37)."""
 STORED_SECURITY: Final = Column("StoredSecurity", "stored_security", Kind.BYTES)
 """The descriptor as the server holds it, where Security is a translation of it (decision M31); else NULL."""
+RAW_TYPE: Final = "ldap"
+"""The type of raw entries, which are of any class."""
 DN_COLUMN: Final = Column("dn", "dn", Kind.DN)
 OBJECT_CLASS: Final = Column("objectClass", "object_class", Kind.TEXT, many=True)
 ATTRIBUTES: Final = Column("attributes", "attributes", Kind.BYTES, many=True, named=True)
@@ -207,7 +209,7 @@ FRAME_TYPES: Final[Mapping[str, FrameType]] = types.MappingProxyType(
         **{name: _frame(name, TABLES[element]) for name, element in TYPES.items()},
         "settings": _frame("settings", SETTINGS),
         "computer": _frame("computer", COMPUTER),
-        "ldap": FrameType("ldap", (DN_COLUMN, OBJECT_CLASS, ATTRIBUTES)),
+        RAW_TYPE: FrameType(RAW_TYPE, (DN_COLUMN, OBJECT_CLASS, ATTRIBUTES)),
     }
 )
 """All types of frames; the last one, raw entries, is of no class."""

@@ -155,10 +155,10 @@ def save(frame: "DataFrame", more: Iterable[Finding], folder: Path) -> Findings:
         folder: an empty folder for the files.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     from mqdssm.spark.scan import SCHEMA
+    from mqdssm.spark.sorting import sorted_files
 
     found = folder / "found"
     frame.write.option("compression", "none").parquet(found.as_uri())
@@ -167,16 +167,8 @@ def save(frame: "DataFrame", more: Iterable[Finding], folder: Path) -> Findings:
     paths = sorted(found.glob("*.parquet"))
     target = folder / "sorted"
     target.mkdir()
-    if sum(pq.read_metadata(path).num_rows for path in paths) <= SORTED_HERE_MAX:
-        table = pa.concat_tables(pq.read_table(path, schema=SCHEMA) for path in paths)
-        # an empty text is as good as NULL: where that stands is asked for differently in versions of pyarrow
-        keys = pa.table({name: pc.fill_null(table[name], "") for name in ORDER})
-        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in ORDER])
-        pq.write_table(table.take(order), target / "part-00000.parquet")
-        return Findings((target / "part-00000.parquet",))
-    rows = frame.sparkSession.read.parquet(*(path.as_uri() for path in paths))
-    rows.orderBy(*ORDER).write.mode("append").option("compression", "none").parquet(target.as_uri())
-    return Findings(tuple(sorted(target.glob("part-*.parquet"))))
+    here = sum(pq.read_metadata(path).num_rows for path in paths) <= SORTED_HERE_MAX
+    return Findings(sorted_files(frame.sparkSession, paths, SCHEMA, ORDER, target, here=here))
 
 
 def _row(finding: Finding) -> dict[str, str | None]:

@@ -103,7 +103,7 @@ class SourceOptions:
             filter=wanted,
             attributes=_attributes(given, frame),
             base=base,
-            numpartitions=_number(given, "numpartitions", 1, PARTITIONS_MAX),
+            numpartitions=number(given, "numpartitions", 1, PARTITIONS_MAX),
             pushdown=_flag(given, "pushdown"),
         )
 
@@ -136,7 +136,7 @@ def _access(given: Mapping[str, str], frame: FrameType) -> Access:
         ),
         keytab=given.get("keytab") or None,
         kerberos_host=given.get("kerberoshost") or None,
-        page_size=_number(given, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
+        page_size=number(given, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
         check_msmq=frame.ldap_class is not None,
     )
 
@@ -189,10 +189,15 @@ def _one_of(given: Mapping[str, str], name: str, known: tuple[str, ...]) -> str 
     return value
 
 
-def _number(given: Mapping[str, str], name: str, default: int, high: int) -> int:
+def number(given: Mapping[str, str], name: str, default: int, high: int, *, low: int = 1) -> int:
+    """An option that is a number.
+
+    Raises:
+        ConfigError: it is none, or out of its range.
+    """
     text = given.get(name) or str(default)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= high):
-        raise ConfigError(f"option {name} is {text!r}: use a number from 1 to {high}")
+    if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+        raise ConfigError(f"option {name} is {text!r}: use a number from {low} to {high}")
     return int(text)
 
 

@@ -15,6 +15,13 @@ HERE_BYTES_MAX: Final = 128 * 1024 * 1024
 """Octets, not compressed, that are sorted in this process."""
 
 
+def fits_here(paths: Sequence[Path]) -> bool:
+    """Whether files are small enough to be sorted in this process."""
+    metadata = [pq.read_metadata(path) for path in paths]
+    size = sum(one.row_group(i).total_byte_size for one in metadata for i in range(one.num_row_groups))
+    return bool(size <= HERE_BYTES_MAX)
+
+
 def sorted_files(
     spark: "SparkSession",
     paths: Sequence[Path],
@@ -22,7 +29,7 @@ def sorted_files(
     order: Sequence[str],
     target: Path,
     *,
-    bytes_max: int | None = None,
+    here: bool,
 ) -> tuple[Path, ...]:
     """Sort rows by columns of text, NULL first.
 
@@ -32,14 +39,12 @@ def sorted_files(
         schema: of the files.
         order: columns to sort by.
         target: an empty folder for the result.
-        bytes_max: octets that are sorted here; None: `HERE_BYTES_MAX`.
+        here: in this process, all at once.
 
     Returns:
         Files that hold all rows, one behind the other.
     """
-    metadata = [pq.read_metadata(path) for path in paths]
-    size = sum(one.row_group(i).total_byte_size for one in metadata for i in range(one.num_row_groups))
-    if size <= (HERE_BYTES_MAX if bytes_max is None else bytes_max):
+    if here:
         found = target / "part-00000.parquet"
         table = pa.concat_tables(
             [schema.empty_table(), *(pq.read_table(path, schema=schema) for path in paths)]

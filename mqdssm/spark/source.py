@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from mqdssm.spark.writer import MqdssmWriter
+
 FORMAT: Final = "mqdssm"
 PUSHDOWN_CONF: Final = "spark.sql.python.filterPushdown.enabled"
 """Spark's own switch. Where it is off, a reader that takes filters fails: so ours then takes none."""
@@ -68,6 +70,15 @@ class MqdssmDataSource(DataSource):
                     ConfigError(f"the schema given has other types than {options.object}: leave it out")
                 )
         return (FilteringReader if options.pushdown else MqdssmReader)(options, columns)
+
+    def writer(self, schema: StructType, overwrite: bool) -> "MqdssmWriter":
+        """Make the writer; its options are those of `mqdssm.spark.writing.options.WriteOptions`."""
+        from mqdssm.spark.writer import MqdssmWriter
+
+        try:
+            return MqdssmWriter(dict(self.options), schema, overwrite=overwrite)
+        except MqdssmError as error:
+            raise pack(error) from None
 
     def _checked(self) -> SourceOptions:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mqdssm.directory.schema_check import differences_of, subschema_dn
 from mqdssm.errors import ConfigError
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from mqdssm.directory.session import Session
-
-RAW_TYPE: Final = "ldap"
-"""Raw entries may be part of an export; no rule looks at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ def export_source(folder: Path, *, name: str = "") -> Source:
         ConfigError: no manifest, a damaged file, a type that is not known, or another format than Parquet.
     """
     manifest = Manifest.load(folder)
-    unknown = [one for one in manifest.types if one not in FRAMES and one != RAW_TYPE]
+    unknown = [one for one in manifest.types if one not in FRAMES and one != columns.RAW_TYPE]
     if unknown:
         raise ConfigError(
             f"{folder} holds type {unknown[0]}, which this program does not know: use a later one"
@@ -80,7 +77,7 @@ def export_source(folder: Path, *, name: str = "") -> Source:
     written = manifest.format
     if written != "parquet":
         raise ConfigError(f"{folder} was exported as {written}: validation reads Parquet; export with that")
-    kept = {one: exported for one, exported in manifest.types.items() if one != RAW_TYPE}
+    kept = {one: exported for one, exported in manifest.types.items() if one != columns.RAW_TYPE}
     check(folder, [file for exported in kept.values() for file in exported.files])
     sets = {
         one: dataset(one, [folder / file.path for file in exported.files]) for one, exported in kept.items()

@@ -4,7 +4,10 @@ import contextlib
 import json
 import subprocess
 from collections import Counter
+from dataclasses import fields
+from uuid import UUID, uuid5
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -216,6 +219,48 @@ def test_objects_that_were_moved_and_renamed(spark, samples, sample_server, tmp_
     assert made.stdout.count("changetype: modrdn") == (1 if moved is None else 2)
     apply(sample_server, made.stdout)
     assert invoke(tmp_path / "out", sample_server.url, **environment).stdout == "no differences\n"
+
+
+class OtherGuids(Plan):
+    """The same enterprise where every object has another GUID, as in a directory that makes them itself."""
+
+    def guid(self, *words) -> UUID:
+        return uuid5(super().guid(*words), "another one")
+
+
+@pytest.mark.soak
+def test_guids_that_were_not_kept(spark, samples, sample_server, tmp_path):
+    export(sample_server.url, TYPES, tmp_path / "kept", **login_to(sample_server))
+    other = OtherGuids(**{field.name: getattr(PLAN, field.name) for field in fields(PLAN) if field.init})
+    generate(other, tmp_path / "ldif", SampleForm.LDIF, loader=Loader.SLAPADD)
+    with OpenLdapServer(durable=False, unique=False) as server:
+        server.load(*(tmp_path / "ldif" / name for name in ("base-tree.ldif", "objects.ldif")))
+        export(server.url, TYPES, tmp_path / "made", **login_to(server))
+    lines = ["type,old,new,dn"]
+    for name in ("site", "queue-manager", "queue", "routing-link"):
+        kept, made = (_guids(tmp_path / folder / name) for folder in ("kept", "made"))
+        assert kept.keys() == made.keys()
+        assert not set(kept.values()) & set(made.values())
+        lines += [f"{name},{kept[one]},{made[one]}," for one in kept]
+    (tmp_path / "guid-map.csv").write_text("\n".join(lines) + "\n")
+    types = ["--type", "site", "--type", "queue-manager", "--type", "queue", "--type", "routing-link"]
+    by_map = ["--guid-map", tmp_path / "guid-map.csv", *types]
+    assert invoke(samples / "mqis", tmp_path / "made", *by_map).stdout == "no differences\n"
+    # and the other way round: the map says what is one, whichever side is older
+    assert invoke(tmp_path / "made", samples / "mqis", *by_map).stdout == "no differences\n"
+    told = invoke(samples / "mqis", tmp_path / "made", "-o", "json", *types, code=1)
+    summary = json.loads(told.stdout.splitlines()[-1])
+    assert summary["missing"] == summary["extra"] == summary["a"]["objects"]
+    (tmp_path / "guid-map.csv").write_text("before,after\n")
+    refused = invoke(samples / "mqis", tmp_path / "made", *by_map, code=6)
+    assert "its first line must name the columns old and new" in refused.stderr
+
+
+def _guids(folder) -> dict[str, str]:
+    """GUID of each object, by what it is called; links are described by the names of their sites."""
+    names = ("Pathname", "ComputerName", "Name", "Description")
+    table = pq.read_table(folder).to_pylist()
+    return {next(row[name] for name in names if row.get(name)).lower(): row["Identifier"] for row in table}
 
 
 @pytest.mark.soak

@@ -15,7 +15,6 @@ from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.diff.destination import Destination
 from mqdssm.spark.diff.fields import What
 from mqdssm.spark.diff.leftover import Leftover
-from mqdssm.spark.diff.sides import Sort
 from mqdssm.spark.ldif import record, replacement
 from mqdssm.tables.row import Holder
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -57,7 +56,7 @@ def changes(found: "Comparison") -> Iterator[str]:
         raise ConfigError(f"LDIF cannot change {found.b.label}: name a directory or an export as B")
     with contextlib.ExitStack() as stack:
         live = None
-        if found.b.sort is Sort.DIRECTORY:
+        if found.b.is_directory:
             live = stack.enter_context(found.b.given.connected())
         yield from _Changes(found, Leftover(live)).records()
 

@@ -13,6 +13,7 @@ from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.spark.columns import CONVERT, FRAME_TYPES, ORIGINAL_IDENTIFIER, UNREADABLE, Column, FrameType
 from mqdssm.spark.rules.vocabulary import FRAMES
+from mqdssm.tables.references import REFERENCES
 from mqdssm.tables.row import Access, Computed, Holder, Missing, Row
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ _BY: Final[Mapping[str, str]] = {
 }
 CERTIFICATES: Final = ("CertificateDigestList", "Certificates")
 """What makes an account a user of MSMQ: a directory holds all accounts that there are, MQIS only these."""
+REFERRED: Final = ("site", "queue-manager")
+"""Types whose objects others refer to by GUID."""
 SINGLE: Final = frozenset({"enterprise"})
 """Types of which a source holds one object, whatever its GUID (decision M44)."""
 
@@ -40,12 +43,14 @@ class Field:
         row: of the mapping table; None for what no attribute holds.
         default: what NULL stands for; None: nothing.
         lenient: NULL on a side of MQIS tables is no statement: the attribute cannot be absent elsewhere.
+        refers: it names other objects by their GUIDs.
     """
 
     column: Column
     row: Row | None
     default: Any = None
     lenient: bool = False
+    refers: bool = False
 
     @property
     def name(self) -> str:
@@ -56,11 +61,6 @@ class Field:
     def is_place(self) -> bool:
         """Whether it is the object's own name in its tree, which is compared below the roots of the trees."""
         return self.row is not None and self.row.computed is Computed.FULL_PATH
-
-    @property
-    def refers(self) -> bool:
-        """Whether it names other objects by their GUIDs."""
-        return self.column.kind == "GUID" and self.name != KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,12 @@ def choose(
             continue
         lacking = [side for side in (a, b) if name not in side.sets]
         if lacking:
-            if len(lacking) == 1 or types is not None:
-                left += [LeftOut(name, "", f"{side.label} holds no such objects") for side in lacking]
+            # a directory that was not asked for them may well hold some
+            left += [
+                LeftOut(name, "", f"{side.label} holds no such objects")
+                for side in lacking
+                if not side.is_directory
+            ]
             continue
         fields, out = _fields(name, a, b, ignored)
         found.append(Compared(name, fields))
@@ -185,6 +189,26 @@ def _fields(
     return tuple(fields), left
 
 
+def references_of(type_name: str) -> frozenset[str]:
+    """The columns of a type that name other objects."""
+    found = REFERENCES.get(FRAME_TYPES[type_name].ldap_class or "", {})
+    return frozenset(one.adm for one in found.values())
+
+
+def needed(types: Collection[str] | None, *, mending: bool) -> frozenset[str] | None:
+    """The types that have to be there to compare some.
+
+    Args:
+        types: those asked for; None: all.
+        mending: LDIF shall be made, which names computers and what others refer to.
+    """
+    if types is None:
+        return None
+    refer = any(references_of(name) for name in types)
+    more = (*REFERRED, "computer") if mending else REFERRED if refer else ()
+    return frozenset((*types, *more))
+
+
 def field_of(type_name: str, column: Column, row: Row | None) -> Field:
     """How a column is compared.
 
@@ -202,7 +226,7 @@ def field_of(type_name: str, column: Column, row: Row | None) -> Field:
         # 3.1.6.11.1.5)
         default = spec_name(DirectoryServerType.STANDALONE)
     lenient = row is not None and row.missing in {Missing.ERROR, Missing.ERROR_IF_ASKED}
-    return Field(column, row, default, lenient)
+    return Field(column, row, default, lenient, column.name in references_of(type_name))
 
 
 def _reason(

@@ -11,9 +11,8 @@ from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import PathName
 from mqdssm.spark.arrow import arrow_schema
 from mqdssm.spark.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER
-from mqdssm.spark.diff.compared import KEY, SINGLE, field_of
+from mqdssm.spark.diff.compared import KEY, REFERRED, SINGLE, references_of
 from mqdssm.spark.diff.fields import What
-from mqdssm.spark.diff.identity import REFERRED
 from mqdssm.spark.elements import element_of
 from mqdssm.spark.texts import rows_of
 from mqdssm.tables.row import Holder
@@ -94,10 +93,10 @@ class Destination:
         """An object of A, with references to what the same objects are in B."""
         frame = FRAME_TYPES[one.type]
         found: dict[str, Any] = rows_of([one.a or {}], arrow_schema(frame.columns)).to_pylist()[0]
-        for column in frame.columns:
-            if field_of(one.type, column, frame.rows.get(column.name)).refers and found[column.name]:
-                value = found[column.name]
-                found[column.name] = list(map(self._there, value)) if column.many else self._there(value)
+        for name in references_of(one.type):
+            value = found[name]
+            if value:
+                found[name] = list(map(self._there, value)) if isinstance(value, list) else self._there(value)
         return found
 
     def _there(self, guid: str) -> str:

@@ -15,7 +15,7 @@ from mqdssm.spark.diff import candidates
 from mqdssm.spark.diff.candidates import KEY, SIDE, Pair
 from mqdssm.spark.diff.compared import Compared
 from mqdssm.spark.diff.fields import DDL, SCHEMA, FieldByField, Ground, What
-from mqdssm.spark.sorting import sorted_files
+from mqdssm.spark.sorting import fits_here, sorted_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -135,7 +135,8 @@ def compare(
     rows.write.option("compression", "zstd").parquet(unsorted.as_uri())
     target = folder / "sorted"
     target.mkdir()
-    return Differences(sorted_files(spark, sorted(unsorted.glob("*.parquet")), SCHEMA, ORDER, target))
+    paths = sorted(unsorted.glob("*.parquet"))
+    return Differences(sorted_files(spark, paths, SCHEMA, ORDER, target, here=fits_here(paths)))
 
 
 def _of_type(spark: "SparkSession", compared: Compared, keys: Path, pair: Pair) -> "DataFrame":

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.columns import ORIGINAL_IDENTIFIER
-from mqdssm.spark.diff.compared import KEY, SINGLE, Compared
+from mqdssm.spark.diff.compared import KEY, REFERRED, SINGLE, Compared
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 OLD, NEW = "old", "new"
 """Columns of a GUID map."""
-REFERRED: Final = ("site", "queue-manager")
-"""Types whose objects others refer to by GUID."""
 NAMES: Final = ("FullPath", "Pathname", "ComputerName", "Name")
 """Columns that tell an object without a GUID from others, the best first."""
 _NAMED: Final = "name:"

@@ -19,8 +19,8 @@ from mqdssm.spark.diff.compared import KEY as IDENTIFIER
 from mqdssm.spark.diff.compared import Compared
 from mqdssm.spark.diff.differences import ORDER, Difference, Differences, shown_columns
 from mqdssm.spark.diff.fields import KEY, SCHEMA, SIDE, FieldByField
-from mqdssm.spark.diff.sides import Side, Sort
-from mqdssm.spark.sorting import sorted_files
+from mqdssm.spark.diff.sides import Side
+from mqdssm.spark.sorting import fits_here, sorted_files
 from mqdssm.spark.texts import rows_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def rechecked(
     Raises:
         DirectoryError: a directory cannot be read any more.
     """
-    if all(side.sort is not Sort.DIRECTORY for side in pair.sides):
+    if not any(side.is_directory for side in pair.sides):
         return differences
     found = differences
     for number in range(times):
@@ -68,7 +68,8 @@ def rechecked(
         target.mkdir()
         again = _once(found, {one.type: one for one in compared}, pair, target / "again.parquet")
         (target / "sorted").mkdir()
-        found = Differences(sorted_files(spark, [again], SCHEMA, ORDER, target / "sorted"))
+        here = fits_here([again])
+        found = Differences(sorted_files(spark, [again], SCHEMA, ORDER, target / "sorted", here=here))
     return found
 
 
@@ -89,7 +90,7 @@ def _once(differences: Differences, compared: Mapping[str, Compared], pair: Pair
 
 
 def _connected(stack: contextlib.ExitStack, side: Side) -> "Directory | None":
-    if side.sort is not Sort.DIRECTORY:
+    if not side.is_directory:
         return None
     return stack.enter_context(side.given.connected())
 

@@ -1,7 +1,7 @@
 """A whole comparison, from two sources to sorted differences."""
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
 from mqdssm.spark.diff import candidates
 from mqdssm.spark.diff.candidates import Pair
-from mqdssm.spark.diff.compared import Compared, LeftOut, check_ignored, choose
+from mqdssm.spark.diff.compared import Compared, LeftOut, check_ignored, choose, needed
 from mqdssm.spark.diff.differences import Differences, compare
 from mqdssm.spark.diff.fields import Ground
 from mqdssm.spark.diff.identity import check_map, read_map, referred
@@ -31,12 +31,14 @@ class Asked:
         ignored: attributes to leave out, as ``Label`` or ``queue.Label``.
         guid_map: the GUID map of a migration; None: no GUID was changed.
         recheck: how often objects of directories that differ are read again.
+        mending: LDIF shall be made of what differs.
     """
 
     types: Collection[str] | None = None
     ignored: Collection[str] = ()
     guid_map: Path | None = None
     recheck: int = 1
+    mending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +95,26 @@ def comparison(a: Given, b: Given, asked: Asked, *, on: SparkOptions = HERE) -> 
     with contextlib.ExitStack() as stack:
         conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
         spark = stack.enter_context(spark_session("mqdssm diff", conf=conf, on=on))
-        first, second = (
-            stack.enter_context(opened(spark, letter, given, asked.types, on))
-            for letter, given in (("A", a), ("B", b))
-        )
+        first, second = _opened(stack, spark, (a, b), asked, on)
         folder = stack.enter_context(scratch(on, "mqdssm-diff-"))
         probe(spark, on, [Path(side.sets[one].paths[0]) for side in (first, second) for one in side.sets])
         yield _compared(spark, first, second, asked, folder)
+
+
+def _opened(
+    stack: contextlib.ExitStack, spark: "SparkSession", given: Sequence[Given], asked: Asked, on: SparkOptions
+) -> tuple[Side, Side]:
+    """Open both sides; a directory is read only as far as the other side can be held against it."""
+    found: dict[str, Side] = {}
+    types = asked.types
+    # folders first: what they hold is known without reading it
+    for letter, one in sorted(zip("AB", given, strict=True), key=lambda pair: pair[1].folder is None):
+        wanted = needed(types, mending=asked.mending)
+        side = stack.enter_context(opened(spark, letter, one, wanted, on))
+        found[letter] = side
+        if types is None and not side.is_directory:
+            types = frozenset(side.sets)
+    return found["A"], found["B"]
 
 
 def _compared(spark: "SparkSession", a: Side, b: Side, asked: Asked, folder: Path) -> Comparison:

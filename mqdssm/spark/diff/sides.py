@@ -81,6 +81,11 @@ class Side:
     given: Given = field(default_factory=Given, repr=False)
 
     @property
+    def is_directory(self) -> bool:
+        """Whether it can be asked for more."""
+        return self.sort is Sort.DIRECTORY
+
+    @property
     def label(self) -> str:
         """The side in a message."""
         return f"{self.letter} ({self.name})"

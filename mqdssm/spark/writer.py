@@ -1,0 +1,94 @@
+"""The writer of the data source ``mqdssm``: a thin shell, whose work is in `mqdssm.spark.writing`.
+
+df.write.format("mqdssm").mode("append").options(url=..., object="queue", ...).save()
+"""
+
+import gc
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.spark.failures import pack
+from mqdssm.spark.writing.commit import Write
+from mqdssm.spark.writing.options import WriteOptions
+from mqdssm.spark.writing.task import Written, write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass
+class Message(WriterCommitMessage):
+    """What a task tells the driver.
+
+    Attributes:
+        written: what it has done.
+    """
+
+    written: Written
+
+
+class MqdssmWriter(DataSourceArrowWriter):
+    """Writes one data frame. Holds options, never a connection or a secret: it is pickled into every task.
+
+    Args:
+        options: of ``df.write``.
+        schema: of the data frame.
+        overwrite: mode ``overwrite``, which would mean to delete.
+
+    Raises:
+        ConfigError: an option, a mode or a column that cannot be.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise ConfigError("objects are added and updated, none is deleted: use mode append")
+        parsed = WriteOptions.parse(options)
+        try:
+            parsed.frame.select(schema.names)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        now = datetime.now(UTC)
+        folder = None
+        if parsed.journal is not None:
+            folder = Path(parsed.journal) / f"write-{now:%Y%m%dT%H%M%SZ}-{uuid4().hex[:8]}"
+        self._write = Write(parsed, folder, now)
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Message:
+        """Write the rows of a task.
+
+        Raises:
+            MqdssmSparkError: any error of ours, in the form that reaches the driver.
+        """
+        context = TaskContext.get()
+        partition = 0 if context is None else context.partitionId()
+        gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
+        try:
+            return Message(write(iterator, self._write.options, self._write.folder, partition))
+        except MqdssmError as error:
+            raise pack(error) from None
+        finally:
+            gc.enable()
+
+    def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
+        """End the write when all tasks are done.
+
+        Raises:
+            MqdssmSparkError: rows were not written, or what had to wait could not be.
+        """
+        try:
+            self._write.commit([one.written for one in messages if isinstance(one, Message)])
+        except MqdssmError as error:
+            raise pack(error) from None
+
+    def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
+        """End the write when a task has failed."""
+        self._write.abort([one.written if isinstance(one, Message) else None for one in messages])

@@ -1,0 +1,255 @@
+"""What became of rows: one Parquet file for each attempt of a task, and a manifest of those that count."""
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from mqdssm.directory.loading.items import DONE
+from mqdssm.spark.journal import write_whole
+from mqdssm.spark.manifest import MANIFEST_NAME, ExportedFile, sha256
+
+OUTCOMES: Final = "outcome"
+WAITING: Final = "waiting"
+PROBLEMS_MAX: Final = 5
+"""Rows that failed, of which a message tells."""
+FILE_ROWS: Final = 10_000  # kept in memory until they are written
+NOT_TRIED: Final = "not-tried"
+"""What became of a row behind too many that failed."""
+SKIPPED: Final = "skipped"
+"""What became of a row that met another object, where that is to be left as it is."""
+
+SCHEMA: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("row", pa.int64()),
+        ("guid", pa.string()),
+        ("dn", pa.string()),
+        ("effect", pa.string()),
+        ("code", pa.int32()),
+        ("text", pa.string()),
+        ("attributes", pa.list_(pa.string())),
+    ]
+)
+"""A row: where it stood in the data frame, its object, and what became of it."""
+WAITING_SCHEMA: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("row", pa.int64()),
+        ("guid", pa.string()),
+        ("dn", pa.string()),
+        ("class", pa.string()),
+        ("attributes", pa.map_(pa.string(), pa.list_(pa.binary()))),
+        ("references", pa.map_(pa.string(), pa.list_(pa.string()))),
+    ]
+)
+"""What waits for all tasks: entries without their parents, and references to what is not there yet."""
+
+IS_DONE: Final = frozenset({one.value for one in DONE} | {SKIPPED})
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of effects, and the first rows that failed.
+
+    Attributes:
+        counts: effect -> rows.
+        problems: what was wrong with a few of the others.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, effect: str, dn: str, text: str) -> None:
+        """Count a row."""
+        self.counts[effect] += 1
+        if effect not in IS_DONE and len(self.problems) < PROBLEMS_MAX:
+            self.problems.append(f"{dn or 'a row'}: {effect}{f': {text}' if text else ''}")
+
+    @property
+    def errors(self) -> int:
+        """Rows that are not done."""
+        return sum(count for effect, count in self.counts.items() if effect not in IS_DONE)
+
+    def merge(self, other: "Tally") -> None:
+        """Add what another one counted."""
+        self.counts.update(other.counts)
+        self.problems += other.problems[: PROBLEMS_MAX - len(self.problems)]
+
+
+class Outcomes:
+    """Collects what becomes of the rows of one attempt of a task; without a folder it only counts.
+
+    Args:
+        folder: of this write within the journal; None: there is no journal.
+        partition: number of the task.
+
+    Attributes:
+        tally: what came of the rows so far.
+    """
+
+    def __init__(self, folder: Path | None, partition: int) -> None:
+        self._folder = folder
+        self._partition = partition
+        self._attempt = uuid4().hex[:12]
+        self._rows: list[dict[str, Any]] = []
+        self._waiting: list[dict[str, Any]] = []
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self.tally = Tally()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether rows may wait for the end of all tasks."""
+        return self._folder is not None
+
+    def add(
+        self,
+        row: int,
+        effect: str,
+        *,
+        dn: str = "",
+        guid: str | None = None,
+        code: int | None = None,
+        text: str = "",
+        attributes: Sequence[str] = (),
+    ) -> None:
+        """Note what became of a row."""
+        self.tally.add(effect, dn, text)
+        if self._folder is not None:
+            self._rows.append(
+                {
+                    "partition": self._partition,
+                    "row": row,
+                    "guid": guid,
+                    "dn": dn,
+                    "effect": effect,
+                    "code": code,
+                    "text": text,
+                    "attributes": list(attributes),
+                }
+            )
+            if len(self._rows) >= FILE_ROWS:
+                self._flush(OUTCOMES, self._rows, SCHEMA)
+
+    def wait(
+        self,
+        row: int,
+        *,
+        dn: str,
+        ldap_class: str,
+        guid: str | None = None,
+        attributes: Mapping[str, Sequence[bytes]] | None = None,
+        references: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Keep something for the end of all tasks: an entry, or references of one that is there."""
+        self._waiting.append(
+            {
+                "partition": self._partition,
+                "row": row,
+                "guid": guid,
+                "dn": dn,
+                "class": ldap_class,
+                "attributes": [(name, list(raws)) for name, raws in (attributes or {}).items()],
+                "references": [(name, list(guids)) for name, guids in (references or {}).items()],
+            }
+        )
+        if len(self._waiting) >= FILE_ROWS:
+            self._flush(WAITING, self._waiting, WAITING_SCHEMA)
+
+    def _flush(self, kind: str, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
+        if self._folder is None or not rows:
+            return
+        if kind not in self._writers:
+            (self._folder / kind).mkdir(parents=True, exist_ok=True)
+            self._writers[kind] = pq.ParquetWriter(self._draft(kind), schema, compression="zstd")
+        self._writers[kind].write_table(pa.Table.from_pylist(rows, schema))
+        rows.clear()
+
+    def _draft(self, kind: str) -> Path:
+        folder = self._folder or Path()
+        return folder / kind / f".part-{self._partition:05d}-{self._attempt}.new"
+
+    def close(self, *, failed: bool = False) -> tuple[str, ...]:
+        """Bring the files into place, whole.
+
+        Args:
+            failed: the attempt broke off: the files say so in their names, and count for nothing.
+
+        Returns:
+            Their names within the folder of this write.
+        """
+        self._flush(OUTCOMES, self._rows, SCHEMA)
+        self._flush(WAITING, self._waiting, WAITING_SCHEMA)
+        names = []
+        for kind, writer in self._writers.items():
+            writer.close()
+            draft = self._draft(kind)
+            word = "failed" if failed else "part"
+            final = draft.with_name(f"{word}-{self._partition:05d}-{self._attempt}.parquet")
+            with draft.open("rb") as file:
+                os.fsync(file.fileno())
+            draft.replace(final)
+            names.append(f"{kind}/{final.name}")
+        self._writers = {}
+        return tuple(names)
+
+    def abandon(self) -> None:
+        """Keep what became of the rows of an attempt that broke off, as far as that can be written."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self.close(failed=True)
+
+
+class WriteManifest(BaseModel):
+    """``manifest.json`` of one write: which files of its folder say what became of the rows.
+
+    Attributes:
+        object: type of the rows.
+        url: the servers.
+        on_conflict: as asked for.
+        complete: all tasks came to their end; else what they had written is in the directory, and the files
+            of those that did are listed.
+        started: when the write began.
+        ended: when this was written.
+        counts: effect -> rows.
+        files: with what became of each row.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    object: str
+    url: str
+    on_conflict: str
+    complete: bool
+    started: AwareDatetime
+    ended: AwareDatetime
+    counts: Mapping[str, int]
+    files: tuple[ExportedFile, ...]
+
+    def write(self, folder: Path) -> None:
+        """Write it, at once and whole."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / MANIFEST_NAME, self.model_dump_json(indent=2).encode() + b"\n")
+
+
+def listed(folder: Path, names: Sequence[str]) -> tuple[ExportedFile, ...]:
+    """Files as a manifest lists them."""
+    return tuple(
+        ExportedFile(path=name, rows=pq.read_metadata(folder / name).num_rows, sha256=sha256(folder / name))
+        for name in sorted(names)
+    )
+
+
+def waiting_rows(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """What was kept for the end of all tasks."""
+    for name in sorted(names):
+        with pq.ParquetFile(folder / name) as file:
+            for batch in file.iter_batches(batch_size=FILE_ROWS):
+                yield from batch.to_pylist()

@@ -1,0 +1,295 @@
+"""Rows become changes of a directory: entries by the adapter's rules, compared with what is there.
+
+An object is its own entry and, for queue managers, what these need beside it (mSMQSettings, the keys of the
+computer): that follows when the entry itself is as it should be.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from mqdssm.directory.loading.items import Action, Effect, Item
+from mqdssm.errors import MqdssmError, ObjectNotFound
+from mqdssm.events.making import Target
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Queue, QueueManager, Site, User
+from mqdssm.spark.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
+from mqdssm.spark.elements import element_of
+from mqdssm.spark.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
+from mqdssm.spark.migrate.known import Computer, Known
+from mqdssm.spark.migrate.operations import CONTAINER
+from mqdssm.spark.migrate.target import TargetView, computers_there, sites_there
+from mqdssm.spark.writing.options import OnConflict
+from mqdssm.tables import TABLES
+from mqdssm.tables.equality import differing
+from mqdssm.tables.references import REFERENCES
+
+if TYPE_CHECKING:
+    from mqdssm.directory.entries import Entry
+    from mqdssm.directory.session import Session
+
+DESCRIPTOR: Final = "nTSecurityDescriptor"
+OBJECT_CLASSES: Final = "objectClass"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row that becomes nothing, or that is as it should be already.
+
+    Attributes:
+        row: its number.
+        effect: what became of it.
+        dn: of its object, if it has one.
+        guid: of its object.
+        text: why.
+        attributes: that are to blame, or that differ.
+    """
+
+    row: int
+    effect: str
+    dn: str = ""
+    guid: str | None = None
+    text: str = ""
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A row that is to be written.
+
+    Attributes:
+        item: its own entry.
+        guid: of its object, as the row says it.
+        beside: what follows when that is done.
+        references: what the object refers to that is not there yet: LDAP attribute -> GUIDs.
+    """
+
+    item: Item
+    guid: str | None = None
+    beside: tuple[Item, ...] = ()
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+Made = Refused | Wanted
+
+
+class RowMaker:
+    """Makes changes of rows.
+
+    Args:
+        session: to the directory.
+        frame: type of the rows.
+        on_conflict: what to do with objects that are there and differ.
+    """
+
+    def __init__(self, session: "Session", frame: FrameType, on_conflict: OnConflict) -> None:
+        self._session = session
+        self._frame = frame
+        self._update = on_conflict == "update"
+        self._view = TargetView(session)
+        self._target = Target.of(session)
+
+    def make(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Made]:
+        """Make changes of some rows.
+
+        Args:
+            rows: number and values of each; some hundreds, which are looked up together.
+
+        Raises:
+            DirectoryError: a look-up failed.
+        """
+        if self._frame.ldap_class is None:
+            yield from (self._raw(number, row) for number, row in rows)
+            return
+        elements: list[tuple[int, DirectoryObject]] = []
+        for number, row in rows:
+            try:
+                elements.append((number, element_of(self._frame, row)))
+            except (MqdssmError, ValueError) as error:
+                yield Refused(number, Effect.REJECTED, guid=row.get("Identifier"), text=_one_line(error))
+        yield from self._made(elements)
+
+    @staticmethod
+    def _raw(number: int, row: Mapping[str, Any]) -> Made:
+        dn, classes = row.get(DN_COLUMN.name), row.get(OBJECT_CLASS.name)
+        if not dn or not classes:
+            return Refused(number, Effect.REJECTED, dn=dn or "", text="it has no dn, or no objectClass")
+        attributes = {name: tuple(raws) for name, raws in row.get(ATTRIBUTES.name) or () if raws}
+        attributes = {OBJECT_CLASSES: tuple(one.encode() for one in classes), **attributes}
+        return Wanted(Item(row=number, action=Action.ADD, dn=dn, attributes=attributes))
+
+    # -- elements
+
+    def _made(self, elements: Sequence[tuple[int, DirectoryObject]]) -> Iterator[Made]:
+        makers = Candidates(
+            self._view,
+            self._target,
+            self._known([one for _, one in elements]),
+            create_computers=False,
+            domain="",
+        )
+        makers.learn_users(
+            [
+                one.security_identifier
+                for _, one in elements
+                if isinstance(one, User) and one.security_identifier
+            ]
+        )
+        makers.learn_managers([name for _, one in elements if (name := _computer_name(one))])
+        candidates: list[tuple[int, DirectoryObject, list[Candidate]]] = []
+        for number, element in elements:
+            try:
+                candidates.append((number, element, makers.of(element)))
+            except (MqdssmError, ValueError) as error:
+                yield Refused(number, Effect.REJECTED, guid=_guid(element), text=self._reason(element, error))
+        there = self._there([found[0] for _, _, found in candidates])
+        for number, element, found in candidates:
+            yield self._wanted(number, element, found, there.get(found[0].made.dn.normalized))
+
+    def _known(self, elements: Sequence[DirectoryObject]) -> Known:
+        """What these elements need to know of the directory."""
+        names = {name: name for one in elements if (name := _computer_name(one))}
+        sites = {}
+        if any(isinstance(one, QueueManager) for one in elements):
+            sites = {site.guid: site for site in sites_there(self._session).values() if site.guid is not None}
+        computers = computers_there(self._session, names) if names else {}
+        machines = {}
+        # by the GUID that they have, or had elsewhere
+        there = self._view.by_guid(_managers_named(elements), MANAGER_CLASS, ())
+        for guid, entries in there.items():
+            dn = DN.parse(entries[0].dn).parent
+            machines[guid] = name = dn.name.lower()
+            computers.setdefault(name, Computer(dn.name, str(dn), None, exists=True))
+        return Known(sites=sites, machines=machines, computers=computers)
+
+    def _reason(self, element: DirectoryObject, error: Exception) -> str:
+        name = _computer_name(element)
+        if (
+            name
+            and not isinstance(error, ObjectNotFound)
+            and f"no computer named {name}" in str(error).lower()
+        ):
+            return f"there is no computer named {name}: make its account first"
+        return reason_of(error)
+
+    def _there(self, candidates: Sequence[Candidate]) -> "dict[str, Entry]":
+        """What is there of objects that may not be new: all but those that bring all of themselves."""
+        found: dict[str, Entry] = {}
+        by_class: dict[str, list[Candidate]] = {}
+        for one in candidates:
+            by_class.setdefault(one.made.ldap_class, []).append(one)
+        for ldap_class, some in by_class.items():
+            names = sorted({name for one in some for name in one.made.values})
+            found |= self._view.by_dn([str(one.made.dn) for one in some], ldap_class, names)
+        return found
+
+    def _wanted(
+        self, number: int, element: DirectoryObject, found: Sequence[Candidate], there: "Entry | None"
+    ) -> Made:
+        own, *others = found
+        values = dict(own.made.values)
+        if there is not None and not element.is_populated(
+            "Security" if DESCRIPTOR in values else "Identifier"
+        ):
+            values.pop(DESCRIPTOR, None)  # one that we would have made: what is there stays
+        # a site alone needs no place for servers: the first settings object makes that
+        needed = () if isinstance(element, Site) else others
+        beside = tuple(_beside(number, one) for one in needed)
+        references = {
+            name: tuple(str(guid) for guid in own.made.refers[name]) for name in own.made.missing
+        } | {name: tuple(guids) for name, guids in own.later.items()}
+        for name in references:
+            values.pop(name, None)
+        guid = _guid(element)
+        if own.is_there:
+            return self._changed(number, own, values, there, guid)
+        attributes = {OBJECT_CLASSES: (own.made.ldap_class.encode(),), **values}
+        item = Item(
+            row=number,
+            action=Action.ADD,
+            dn=str(own.made.dn),
+            attributes=attributes,
+            ldap_class=own.made.ldap_class,
+        )
+        return Wanted(item, guid, beside, references)
+
+    def _changed(
+        self,
+        number: int,
+        own: Candidate,
+        values: Mapping[str, tuple[bytes, ...]],
+        there: "Entry | None",
+        guid: str | None,
+    ) -> Made:
+        """An object that is never made, only changed: an account, the enterprise."""
+        dn = str(own.made.dn)
+        if there is None:
+            return Refused(number, Effect.MISSING, dn, guid, "there is no such object")
+        kept = {name: raws for name, raws in values.items() if name != "objectGUID"}
+        differs = differing(kept, there.attributes, own.made.ldap_class)
+        against = tuple(name for name in differs if there.all(name))
+        if not differs:
+            return Refused(number, Effect.EQUAL, dn, guid)
+        if against and not self._update:
+            text = f"it exists and differs in {', '.join(against)}"
+            return Refused(number, Effect.CONFLICT, dn, guid, text, against)
+        item = Item(
+            row=number,
+            action=Action.MODIFY,
+            dn=dn,
+            attributes={name: kept[name] for name in differs},
+            before={name: tuple(there.all(name)) for name in differs},
+            ldap_class=own.made.ldap_class,
+        )
+        return Wanted(item, guid)
+
+
+def _beside(number: int, one: Candidate) -> Item:
+    """What an object needs beside its own entry; containers may be there in any form."""
+    made = one.made
+    if one.is_there:
+        return Item(
+            row=number,
+            action=Action.MODIFY,
+            dn=str(made.dn),
+            attributes=made.values,
+            ldap_class=made.ldap_class,
+        )
+    attributes = made.attributes()
+    if one.role == CONTAINER:
+        attributes = {OBJECT_CLASSES: attributes[OBJECT_CLASSES]} | made.values
+    return Item(
+        row=number, action=Action.ADD, dn=str(made.dn), attributes=attributes, ldap_class=made.ldap_class
+    )
+
+
+def _computer_name(element: DirectoryObject) -> str:
+    """The computer that an element is of, in lower case; empty for others."""
+    if isinstance(element, Queue):
+        return (element.pathname or "").partition("\\")[0].lower()
+    if isinstance(element, QueueManager):
+        return (element.computer_name or "").lower()
+    return ""
+
+
+def _managers_named(elements: Sequence[DirectoryObject]) -> list[UUID]:
+    """The queue managers that some elements refer to."""
+    found: dict[UUID, None] = {}
+    for one in elements:
+        for reference in REFERENCES.get(TABLES[type(one)].ldap_class, {}).values():
+            if reference.ldap_class == MANAGER_CLASS and one.is_populated(reference.adm):
+                found.update(dict.fromkeys(getattr(one, one.field_name(reference.adm))))
+    return list(found)
+
+
+def _guid(element: DirectoryObject) -> str | None:
+    found: UUID | None = element.identifier
+    return None if found is None else str(found)
+
+
+def _one_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # of pydantic's words those that say what is wrong
+    return next((line.partition(" [type=")[0] for line in lines[2:3]), " ".join(lines))

@@ -1,0 +1,196 @@
+"""What one task of Spark's does with its rows: writes them, and notes what became of each.
+
+Spark may run a task again, or twice at a time. That does no harm: an object that is there and equal is as
+good as one that was just made.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from mqdssm.directory.loading.items import Effect, LoadOptions, Outcome
+from mqdssm.spark.writing.options import WriteOptions
+from mqdssm.spark.writing.outcomes import NOT_TRIED, SKIPPED, Outcomes, Tally
+from mqdssm.spark.writing.rows import Refused, RowMaker, Wanted
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+ROWS_TOGETHER: Final = 500
+"""Rows that are looked up and written together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a task has done.
+
+    Attributes:
+        files: with what became of its rows, and with what waits, relative to the folder of the write.
+        tally: what came of the rows.
+    """
+
+    files: tuple[str, ...]
+    tally: Tally
+
+
+def write(
+    batches: Iterable[pa.RecordBatch], options: WriteOptions, folder: Path | None, partition: int
+) -> Written:
+    """Write the rows of a task.
+
+    Args:
+        batches: the rows.
+        options: what was asked for.
+        folder: of this write within the journal; None: there is none.
+        partition: number of the task.
+
+    Raises:
+        DirectoryNotConnected: the server is gone, and does not come back.
+        DirectoryError: a look-up failed.
+        OSError: the journal cannot be written.
+    """
+    outcomes = Outcomes(folder, partition)
+    try:
+        with options.access.connect(read_only=False) as directory:
+            work = _Work(directory.session, options, outcomes)
+            for rows in _numbered(batches):
+                if options.max_errors is not None and outcomes.tally.errors > options.max_errors:
+                    work.leave(rows)
+                else:
+                    work.rows(rows)
+            work.try_again()
+        return Written(outcomes.close(), outcomes.tally)
+    except BaseException:
+        outcomes.abandon()
+        raise
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+    """Rows with their numbers within the task, some at a time."""
+    number = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, ROWS_TOGETHER):
+            rows = batch.slice(start, ROWS_TOGETHER).to_pylist()
+            yield list(enumerate(rows, number))
+            number += len(rows)
+
+
+class _Work:
+    def __init__(self, session: "Session", options: WriteOptions, outcomes: Outcomes) -> None:
+        self._session = session
+        self._options = options
+        self._outcomes = outcomes
+        self._maker = RowMaker(session, options.frame, options.on_conflict)
+        self._orphans: list[Wanted] = []
+
+    def rows(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+        """Write some rows."""
+        wanted: dict[int, Wanted] = {}
+        for made in self._maker.make(rows):
+            if isinstance(made, Wanted):
+                wanted[made.item.row] = made
+            else:
+                self._refused(made)
+        self._load(wanted)
+
+    def leave(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+        """Leave rows as they are: too many have failed, and Spark would try them again for nothing."""
+        for number, row in rows:
+            guid = row.get("Identifier")
+            self._outcomes.add(number, NOT_TRIED, guid=guid, text="too many rows failed (option maxerrors)")
+
+    def try_again(self) -> None:
+        """Write entries whose parents came behind them, as long as that gets anywhere."""
+        while self._orphans:
+            orphans, self._orphans = self._orphans, []
+            self._load({one.item.row: one for one in orphans})
+            if len(self._orphans) == len(orphans):
+                break
+        for one in self._orphans:
+            self._left(one)
+
+    def _left(self, one: Wanted) -> None:
+        """An entry whose parent no row of this task makes: perhaps one of another task does."""
+        item = one.item
+        if self._outcomes.keeps:
+            self._outcomes.wait(item.row, dn=item.dn, ldap_class="", attributes=item.attributes)
+            return
+        text = "its parent is not there; with option journal it is tried again when all tasks are done"
+        self._outcomes.add(item.row, Effect.MISSING_PARENT, dn=item.dn, guid=one.guid, text=text)
+
+    def _load(self, wanted: Mapping[int, Wanted]) -> None:
+        if not wanted:
+            return
+        update = self._options.on_conflict == "update"
+        load = LoadOptions(update=update, max_rate=self._options.max_rate)
+        done: list[tuple[Wanted, Outcome]] = []
+        for outcome in self._session.loader.load([one.item for one in wanted.values()], load):
+            one = wanted[outcome.row]
+            if outcome.effect is Effect.MISSING_PARENT and self._options.frame.ldap_class is None:
+                self._orphans.append(one)
+            elif outcome.is_done and (one.beside or one.references):
+                done.append((one, outcome))
+            else:
+                self._note(one, outcome)
+        self._beside(done)
+
+    def _beside(self, done: Sequence[tuple[Wanted, Outcome]]) -> None:
+        """Write what objects need beside their own entries: copies of these, so what is there gives way."""
+        items = [item for one, _ in done for item in one.beside]
+        problems: dict[int, str] = {}
+        load = LoadOptions(update=True, max_rate=self._options.max_rate)
+        for outcome in self._session.loader.load(items, load):
+            if not outcome.is_done:
+                problems.setdefault(outcome.row, f"{outcome.dn}: {outcome.text}")
+        for one, outcome in done:
+            problem = problems.get(outcome.row)
+            if problem is not None:
+                self._outcomes.add(
+                    outcome.row, Effect.REJECTED, dn=outcome.dn, guid=one.guid, text=f"beside it {problem}"
+                )
+                continue
+            self._note(one, outcome)
+            if one.references:
+                self._wait(one, outcome)
+
+    def _wait(self, one: Wanted, outcome: Outcome) -> None:
+        ldap_class = one.item.ldap_class or ""
+        if self._outcomes.keeps:
+            self._outcomes.wait(
+                outcome.row, dn=outcome.dn, ldap_class=ldap_class, guid=one.guid, references=one.references
+            )
+            return
+        named = ", ".join(guid for guids in one.references.values() for guid in guids)
+        self._outcomes.add(
+            outcome.row,
+            Effect.REJECTED,
+            dn=outcome.dn,
+            guid=one.guid,
+            text=f"it refers to what is not there ({named}): write again, or give the option journal",
+        )
+
+    def _note(self, one: Wanted, outcome: Outcome) -> None:
+        self._add(
+            Refused(
+                outcome.row, outcome.effect, outcome.dn, one.guid, outcome.text, tuple(outcome.attributes)
+            ),
+            outcome.code,
+        )
+
+    def _refused(self, made: Refused) -> None:
+        self._add(made, None)
+
+    def _add(self, one: Refused, code: int | None) -> None:
+        skip = one.effect == Effect.CONFLICT and self._options.on_conflict == "skip"
+        self._outcomes.add(
+            one.row,
+            SKIPPED if skip else str(one.effect),
+            dn=one.dn,
+            guid=one.guid,
+            code=code,
+            text=one.text,
+            attributes=one.attributes,
+        )

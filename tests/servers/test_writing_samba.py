@@ -1,0 +1,85 @@
+"""Rows that become objects of a domain, whose controller makes GUIDs itself."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from exports import access_to
+
+import mqdssm
+from mqdssm.spark.arrow import arrow_schema
+from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.writing.commit import Write
+from mqdssm.spark.writing.options import WriteOptions
+from mqdssm.spark.writing.task import write
+from mqdssm.testing import SambaDomainController
+
+pytestmark = [pytest.mark.server, pytest.mark.soak, pytest.mark.timeout(600)]
+
+
+def frame_of(element: str, rows: list[dict]) -> pa.RecordBatch:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(FRAME_TYPES[element].select(names)))
+
+
+def test_a_domain_is_filled_twice_and_holds_everything_once(tmp_path):
+    with SambaDomainController() as server:
+        secret = tmp_path / "password"
+        secret.write_text(server.password)
+        for name in ("PC0", "PC1"):
+            server.add_computer(name)
+
+        def done(element: str, rows: list[dict], again: int) -> dict[str, int]:
+            given = {
+                "url": server.ldaps_url,
+                "user": server.user,
+                "cafile": server.ca_file,
+                "credentialsfile": str(secret),
+                "object": element,
+                "journal": str(tmp_path / "journal"),
+            }
+            options = WriteOptions.parse(given)
+            folder = Path(options.journal or "") / f"{element}-{again}"
+            written = write([frame_of(element, rows)], options, folder, 0)
+            Write(options, folder, datetime.now(UTC)).commit([written])
+            return dict(written.tally.counts)
+
+        with mqdssm.connect(server.ldaps_url, **access_to(server)) as directory:
+            site = str(directory.create(mqdssm.Site(name="Berlin")))
+            managers = [
+                {
+                    "Identifier": str(UUID(int=0xA000 + n)),
+                    "ComputerName": f"PC{n}",
+                    "SiteIdentifierList": [site],
+                    "RoutingServer": n == 0,
+                    "OutRoutingServerIdentifierList": [str(UUID(int=0xA000))] if n else None,
+                }
+                for n in range(2)
+            ]
+            queues = [
+                {
+                    "Identifier": str(UUID(int=0xB000 + n)),
+                    "Pathname": rf"PC{n % 2}\q{n}",
+                    "Label": f"Größe {n}",
+                    "Quota": 2**32 - 1 - n,
+                }
+                for n in range(60)
+            ]
+            # the second machine refers to the first one by the GUID that this had elsewhere
+            assert done("queue-manager", managers, 0) == {"added": 2}
+            assert done("queue", queues, 0) == {"added": 60}
+            assert done("queue-manager", managers, 1) == {"equal": 2}
+            assert done("queue", queues, 1) == {"equal": 60}
+            found = {one.pathname.lower(): one for one in directory.search(mqdssm.Queue)}
+            assert len(found) == 60
+            for row in queues:
+                one = found[row["Pathname"].lower()]
+                assert str(one.original_identifier) == row["Identifier"]
+                assert (one.label, one.quota) == (row["Label"], row["Quota"])
+                assert one.security is not None
+            machines = {one.computer_name.upper(): one for one in directory.search(mqdssm.QueueManager)}
+            (gate,) = machines["PC1"].out_routing_server_identifier_list
+            assert gate == machines["PC0"].identifier
+            assert machines["PC0"].routing_server
