@@ -100,8 +100,8 @@ def test_the_program_is_killed(planned):
 
 def test_workers_are_killed(planned):
     def kill(process: subprocess.Popen[bytes]) -> None:
-        for pid in readers(process.pid):
-            with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
+            for pid in readers(process.pid):
                 os.kill(pid, signal.SIGKILL)
 
     strike(planned, kill)
