@@ -71,8 +71,8 @@ class Domain:
 
 
 @contextmanager
-def domain() -> Iterator[Domain]:
-    """A controller of our own with queue managers.
+def controller() -> Iterator[SambaDomainController]:
+    """A controller of our own, which takes log-ins in clear text.
 
     Raises:
         Skipped: it cannot be run here.
@@ -84,6 +84,17 @@ def domain() -> Iterator[Domain]:
         server.close()
         raise Skipped(str(error)) from error
     with server:
+        yield server
+
+
+@contextmanager
+def domain() -> Iterator[Domain]:
+    """A controller of our own with queue managers.
+
+    Raises:
+        Skipped: it cannot be run here.
+    """
+    with controller() as server:
         raw = ldap3.Connection(
             ldap3.Server(server.url, get_info=ldap3.NONE),
             server.user,

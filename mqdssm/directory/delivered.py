@@ -94,6 +94,6 @@ class Delivered:
 
 
 def _all_keys(dns: Iterable[str], guids: Sequence[object]) -> list[bytes]:
-    if all(type(guid) is bytes and len(guid) == KEY_BYTES for guid in guids):
-        return list(guids)  # type: ignore[arg-type]  # all are bytes
+    if set(map(type, guids)) <= {bytes} and set(map(len, guids)) <= {KEY_BYTES}:  # type: ignore[arg-type]  # all are bytes
+        return list(guids)  # type: ignore[arg-type]  # as above
     return [key_of(dn, guid) for dn, guid in zip(dns, guids, strict=True)]

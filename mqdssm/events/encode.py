@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -24,6 +24,10 @@ SERVICE_NAMES: Final = tuple(compute.SERVICE_BITS)
 """What mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.1.1.5)."""
 
 DESCRIPTOR: Final = "nTSecurityDescriptor"
+
+DESCRIPTORS_REMEMBERED: Final = 4096
+"""Thousands of objects share a few descriptors."""
+_descriptor = lru_cache(maxsize=DESCRIPTORS_REMEMBERED)(SecurityDescriptor.from_bytes)
 
 Values = dict[str, tuple[bytes, ...]]
 
@@ -76,7 +80,7 @@ def values_of(
         match row.computed:
             case None:
                 if row.adm == "Security":
-                    SecurityDescriptor.from_bytes(value)  # a damaged one must not get in
+                    _descriptor(value)  # a damaged one must not get in
                 values[row.ldap[0]] = row.encode(value)
             case Computed.QUEUE_MANAGERS:
                 values[row.ldap[0]] = _queue_managers(dns_of, value)

@@ -45,6 +45,7 @@ _ESCAPABLE: Final = frozenset(' "#+,;<=>\\')
 # BER strings that a #hex value may hold: tag -> codec
 _BER_TEXT: Final = {4: "utf-8", 12: "utf-8", 19: "ascii", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
 _CACHED_DNS: Final = 16_384
+_CACHED_ABOVE_MAX: Final = 32  # names of which each part above is remembered: thousands share them
 _UNICODE: Final = unicodedata.ucd_3_2_0
 """LDAP compares names by the rules of Unicode 3.2 ([RFC4518] 2)."""
 _CASED: Final = frozenset({"Lu", "Lt"})
@@ -196,11 +197,16 @@ _set = object.__setattr__
 
 @lru_cache(maxsize=_CACHED_DNS)
 def normalize(text: str) -> str:
-    """``DN.parse(text).normalized``, remembered for the DNs asked for last.
+    """``DN.parse(text).normalized``, remembered for the DNs asked for last, and for what is above them.
 
     Raises:
         ValueError: no distinguished name.
     """
+    if text.isascii() and text.count(",") < _CACHED_ABOVE_MAX and _PLAIN_DN.fullmatch(text):
+        rdn, comma, above = text.partition(",")
+        kind, _, value = rdn.partition("=")
+        own = _normalized_pair(kind, value)
+        return f"{own},{normalize(above)}" if comma else own
     return DN.parse(text).normalized
 
 

@@ -278,17 +278,20 @@ _as_base64: Final = PlainSerializer(_base64, when_used="json")
 _as_name: Final = PlainSerializer(_spec_name, when_used="json")
 
 
+def _attribute(info: ValidationInfo) -> str:
+    return attribute_name(info.field_name or "value")
+
+
 def _checked_by(check: Callable[[Any], object]) -> PlainValidator:
     """The validator of a field: what a check says against a value, with the attribute's name before it."""
 
     def validate(value: Any, info: ValidationInfo) -> object:
-        attribute = attribute_name(info.field_name or "value")
         if value is None:
-            raise refusal(f"{attribute} may not be None: leave it out, or unset() it")
+            raise refusal(f"{_attribute(info)} may not be None: leave it out, or unset() it")
         try:
             return check(value)
         except ValueError as error:
-            raise refusal(f"{attribute} {error}") from None
+            raise refusal(f"{_attribute(info)} {error}") from None
 
     return PlainValidator(validate)
 

@@ -17,12 +17,13 @@ from mqdssm.directory.streams import Parts
 from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.events.facade import Directory
 from mqdssm.events.needs import Needs
+from mqdssm.events.references import REMEMBERED_MAX
 from mqdssm.model.dn import DN
 from mqdssm.spark.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type
 from mqdssm.spark.bulk_columns import Batch, ColumnMaker, Copied, Made, Remembered, Timed
 from mqdssm.spark.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, raw_batch, raw_entries
 from mqdssm.spark.bulk_pages import Entries, EntryDecoder, gathered
-from mqdssm.spark.bulk_paths import PATHS, of_different_parents
+from mqdssm.spark.bulk_paths import PATHS, different_parents
 from mqdssm.spark.columns import ORIGINAL_IDENTIFIER, STORED_SECURITY, UNREADABLE, Column, FrameType
 from mqdssm.spark.sizes import row_bytes, sized
 from mqdssm.tables.places import search_base
@@ -149,6 +150,7 @@ class BatchMaker:
         self._makers = [self._maker(column) for column in columns]
         self._columns = tuple(columns)
         self._references = self.needs.references()
+        self._prefetched: set[str] = set()
 
     def _maker(self, column: Column) -> ColumnMaker | None:
         row = self._technical_rows.get(column) or self._frame.rows.get(column.name)
@@ -193,12 +195,17 @@ class BatchMaker:
             values = zip(*map(batch.values, range(len(self.needs.columns))), strict=True)
             self.needs.prefetch(list(zip(batch.dns, values, brought, strict=True)), self._references)
         else:
-            one_of_each = of_different_parents(batch.names)
-            self.needs.prefetch([(dn, (), None) for dn in one_of_each], self._references)
+            found = different_parents(batch.names)
+            if self._prefetched.issuperset(found):
+                return  # what was forgotten since is looked up one by one
+            self.needs.prefetch([(dn, (), None) for dn in found.values()], self._references)
+            if len(self._prefetched) + len(found) > REMEMBERED_MAX:
+                self._prefetched.clear()
+            self._prefetched.update(found)
 
     @staticmethod
     def _technical(column: Column, batch: Batch) -> pa.Array:
-        if column == UNREADABLE:
+        if column == UNREADABLE and batch.problems:
             return pa.array([batch.problems.get(number) for number in range(len(batch))], arrow_type(column))
         return pa.nulls(len(batch), arrow_type(column))
 

@@ -17,17 +17,21 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET
 from mqdssm.directory.delivered import IDENTITY
 from mqdssm.directory.responses import Message
 from mqdssm.directory.rows import RowDecoder
+from mqdssm.errors import GenericDirectoryError
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 _BEHIND: Final = bytes(512)
 """Octets behind the last entry: what is looked at before it is compared with the end of its entry."""
+_PAGE_BYTES_MAX: Final = 2**31 - 1
+"""As far as the 32-bit places of Arrow reach."""
 _LENGTH_OCTETS_MAX: Final = 4
 _NAME_BYTES_MAX: Final = 0x7F
 _NAMES_MAX: Final = 12
@@ -47,7 +51,7 @@ class Entries:
         names: the DN of each.
         columns: the value of each attribute, NULL where there is none; the first one of several.
         identity: which of the columns is the objectGUID.
-        size: octets that they took in the answers.
+        size: octets that they took in the answers, or of their values.
     """
 
     names: pa.Array
@@ -70,9 +74,23 @@ class Entries:
 
     def slice(self, start: int, stop: int) -> "Entries":
         """Those from one number to before another."""
+        if start == 0 and stop >= len(self):
+            return self
         columns = tuple(column[start:stop] for column in self.columns)
-        size = self.size * len(self.names[start:stop]) // max(1, len(self))
+        size = int(self._octets()[start:stop].sum())
         return Entries(self.names[start:stop], columns, self.identity, size)
+
+    def until(self, size: int) -> int:
+        """How many of them have that many octets together, the last one included."""
+        if self.size < size:
+            return len(self)
+        return int(np.searchsorted(np.cumsum(self._octets()), size)) + 1
+
+    def _octets(self) -> Numbers:
+        """Octets of the values of each."""
+        lengths = (pc.fill_null(pc.binary_length(column), 0) for column in self.columns)
+        octets: Numbers = np.sum([np.asarray(one, np.int64) for one in lengths], axis=0, dtype=np.int64)
+        return octets
 
 
 def gathered(portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iterator[Entries]:
@@ -81,14 +99,14 @@ def gathered(portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iter
     Args:
         portions: the pages.
         rows_max: entries of a batch.
-        bytes_max: octets after which a batch ends early.
+        bytes_max: octets after which a batch ends early: it is longer by a part of its last entry at most.
     """
     kept: list[Entries] = []
     rows = size = 0
     for portion in portions:
         rest = portion
         while len(rest):
-            some = rest.slice(0, rows_max - rows)
+            some = rest.slice(0, min(rows_max - rows, rest.until(bytes_max - size)))
             rest = rest.slice(len(some), len(rest))
             kept.append(some)
             rows, size = rows + len(some), size + some.size
@@ -127,22 +145,27 @@ class EntryDecoder:
 
         Raises:
             DecodeError: as `mqdssm.directory.entries.decode_entry`.
+            GenericDirectoryError: a page of more than 2 GiB.
         """
         joined = b"".join([*(buffer for buffer, _ in parts), _BEHIND])
+        if len(joined) > _PAGE_BYTES_MAX:  # places would wrap, and show other octets
+            raise GenericDirectoryError(
+                f"a page of {len(joined)} octets is too large to be read",
+                hint="ask for fewer entries at once (option pagesize, page_size=)",
+            )
         shifts = accumulate((len(buffer) for buffer, _ in parts[:-1]), initial=0)
-        spans = [
-            (shift + one.start, shift + one.end)
-            for shift, (_, messages) in zip(shifts, parts, strict=True)
-            for one in messages
-        ]
+        spans = np.concatenate(
+            [
+                np.array([[one.start for one in messages], [one.end for one in messages]], np.int64) + shift
+                for shift, (_, messages) in zip(shifts, parts, strict=True)
+            ],
+            axis=1,
+        )
         names, columns = self._decoded(joined, spans)
         return Entries(names, columns, self._identity, len(joined))
 
-    def _decoded(
-        self, joined: bytes, spans: Sequence[tuple[int, int]]
-    ) -> tuple[pa.Array, tuple[pa.Array, ...]]:
-        bounds = np.array(spans, np.int64)
-        walk = _Walk(joined, bounds[:, 0], bounds[:, 1], self._places, self._expected)
+    def _decoded(self, joined: bytes, spans: Numbers) -> tuple[pa.Array, tuple[pa.Array, ...]]:
+        walk = _Walk(joined, spans[0], spans[1], self._places, self._expected)
         walk.run()
         quick = np.flatnonzero(walk.good)
         data = pa.py_buffer(joined)
@@ -154,10 +177,11 @@ class EntryDecoder:
             _column(data, begin[quick], stop[quick])
             for begin, stop in zip(walk.begin, walk.stop, strict=True)
         ]
-        if len(quick) == len(spans):
+        count = spans.shape[1]
+        if len(quick) == count:
             return names, tuple(columns)
-        slow = np.setdiff1d(np.arange(len(spans)), quick)
-        rows = self._reference.rows(joined, [spans[number] for number in slow])
+        slow = np.setdiff1d(np.arange(count), quick)
+        rows = self._reference.rows(joined, spans[:, slow].T.tolist())
         dns, *values = zip(*rows, strict=True)
         order = pa.array(np.argsort(np.concatenate([quick, slow])))
         both = [

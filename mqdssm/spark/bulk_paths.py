@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import MappingError
-from mqdssm.events.computed import text_of
-from mqdssm.events.references import References
+from mqdssm.events.computed import Maker, text_of
+from mqdssm.events.references import REMEMBERED_MAX, References
 from mqdssm.spark.bulk_columns import Batch, Made
+from mqdssm.spark.columns import Column
 from mqdssm.tables import compute
-from mqdssm.tables.row import Computed
+from mqdssm.tables.row import Computed, Row
 
 # printable ASCII but what separates names, or makes a DN one that has to be parsed: " # + , \
 _PLAIN: Final = r" !$-*\--\[\]-~"
@@ -27,12 +28,11 @@ _QUEUE_DN: Final = (
 )
 
 
-def of_different_parents(names: pa.Array) -> list[str]:
-    """Some of many DNs: of plain ones with the same object above them only one."""
+def different_parents(names: pa.Array) -> dict[str, str]:
+    """What is above many DNs -> one of those below it; a DN that is not plain is a case of its own."""
     above = pc.replace_substring_regex(names, rf"^[A-Za-z]+=[{_PLAIN}]*,", "").dictionary_encode()
     _, first = np.unique(above.indices, return_index=True)
-    found: list[str] = names.take(pa.array(first)).to_pylist()
-    return found
+    return dict(zip(above.dictionary.to_pylist(), names.take(pa.array(first)).to_pylist(), strict=True))
 
 
 class FullPath(Made):
@@ -76,10 +76,21 @@ class Pathname(Made):
 class QualifiedPathname(Pathname):
     r"""``dns-name\queue`` ([MS-MQDSSM] 3.1.6.11.2.2): a computer is looked at once for all its queues."""
 
+    def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
+        """See Made."""
+        super().__init__(column, row, maker, places)
+        self._hosts: dict[str, str | None] = {}
+
     def _first(self, batch: Batch, parts: pa.Array) -> pa.Array:
         """See Pathname."""
         computers = pc.struct_field(parts, "above").dictionary_encode()
-        hosts = [_host(batch.references, dn) for dn in computers.dictionary.to_pylist()]
+        if len(self._hosts) > REMEMBERED_MAX:
+            self._hosts.clear()
+        known, hosts = self._hosts, []
+        for dn in computers.dictionary.to_pylist():
+            if dn not in known:
+                known[dn] = _host(batch.references, dn)
+            hosts.append(known[dn])
         return pc.ascii_lower(pa.array(hosts, pa.string()).take(computers.indices))
 
 

@@ -28,8 +28,8 @@ EXECUTOR_VARIABLE: Final = "spark.executorEnv."
 MASTER_WAIT_S: Final = 10.0
 """For a stand-alone master to take a connection; Spark itself would try for a minute, and say nothing."""
 MASTER_PORT: Final = 7077
-EXECUTOR_WAIT_S: Final = 120.0
-"""For a cluster to give the first executor; Spark itself would wait for ever."""
+EXECUTOR_WAIT_S: Final = 300.0
+"""For a cluster to give the first executor (images have to be fetched); Spark itself would wait for ever."""
 NEEDED: Final = ("ldap3", "pyarrow", "numpy", "pydantic", "mqdssm.spark.export_worker")
 """Modules that executors must have; ours come from us."""
 PROBES_EACH: Final = 4  # looks for each core: chance spreads them, and each costs milliseconds

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.spark.manifest import MANIFEST_NAME
 from mqdssm.tables.mqis import MQIS_TABLES, PREFIX, MqisColumn, MqisTable
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 
 FORMS: Final = ("parquet", "csv", "jsonl")
 BROKEN: Final = "__broken"
+SMALL_BYTES_MAX: Final = 50_000_000
 """Column with the text of a line that could not be taken apart."""
 _EMPTY: Final = "\ue000"  # no text holds it (private use); Spark cannot tell an empty text from NULL itself
 _BY_NAME: Final = {name.lower(): table for name, table in MQIS_TABLES.items()}
@@ -81,6 +83,8 @@ def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableF
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder of MQIS tables: {_EXPECTED}")
+    if (folder / MANIFEST_NAME).is_file():
+        raise ConfigError(f"{folder} is an export, not MQIS tables: name it without --mqis")
     found: dict[str, TableFiles] = {}
     for path in sorted(folder.iterdir()):
         stem, _, ending = path.name.partition(".")
@@ -116,12 +120,39 @@ def read_table(spark: "SparkSession", files: TableFiles) -> RawTable:
             its parts differ.
     """
     if files.form == "parquet":
+        for file in files.files:
+            _check_parquet(file)
         frame = spark.read.parquet(*map(str, files.files))
     elif files.form == "csv":
         frame = _read_csv(spark, files)
     else:
         frame = _read_lines(spark, files)
     return _named(files, frame)
+
+
+def _check_parquet(file: Path) -> None:
+    """Refuse what is no whole Parquet file.
+
+    Raises:
+        ConfigError: such a file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        pq.read_metadata(file)
+    except (OSError, pa.ArrowException) as error:
+        raise ConfigError(f"{file} is no Parquet file, or not a whole one: {error}") from error
+
+
+def is_small(folder: Path) -> bool:
+    """Tell whether the tables of a folder are so small that starting Spark is most of the work.
+
+    Raises:
+        ConfigError: as `find_tables`.
+    """
+    files = (file for table in find_tables(folder).values() for file in table.files)
+    return sum(file.stat().st_size for file in files) < SMALL_BYTES_MAX
 
 
 def _read_csv(spark: "SparkSession", files: TableFiles) -> "DataFrame":

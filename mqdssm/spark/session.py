@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import importlib.util
+import logging
 import os
 import shutil
 import site
@@ -215,12 +216,22 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
     log = _folder() / LOG_NAME
     try:
         with environment(_inherited(conf)), _errors_to(log), java_started(conf, log):
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except (PySparkRuntimeError, JavaEndedError, Py4JError) as error:
         _KEPT.add(_folder())
         why = cause_of(error) or _first_lines(error)
         where = "" if LOCAL.fullmatch(conf[MASTER]) else f" on {conf[MASTER]}"
         raise ConfigError(f"Spark did not start{where}: {why.rstrip('.')}; {_log_hint()}") from error
+    _silence()
+    return session
+
+
+def _silence() -> None:
+    """Keep pyspark from printing what it raises, with Java's stack: whoever catches it says it in words."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _inherited(conf: Mapping[str, str]) -> dict[str, str]:

@@ -87,10 +87,11 @@ def validation(
     """
     check_spark()
     from mqdssm.spark import validate_sources as sources
+    from mqdssm.spark.mqis_files import is_small
 
     with contextlib.ExitStack() as stack:
         if mqis is not None:
-            spark = stack.enter_context(spark_session("mqdssm validate", on=on))
+            spark = stack.enter_context(spark_session("mqdssm validate", brief=is_small(Path(mqis)), on=on))
             source = stack.enter_context(sources.mqis_source(spark, Path(mqis), on))
         else:
             if export is not None:

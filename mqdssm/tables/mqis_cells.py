@@ -20,11 +20,11 @@ _GUID: Final = re.compile(r"(\{)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f
 
 
 class CellError(ValueError):
-    """A cell that holds no value of its column; the text says why."""
+    """A cell that holds no value of its column ([MS-MQMQ] 2.3); the text says why."""
 
 
 def value_of(column: MqisColumn, cell: str) -> Any:
-    """The value of the attribute that a column holds.
+    """The value of the attribute that a column holds ([MS-MQMQ] 2.3).
 
     Args:
         column: which one, with a row of the mapping table.
@@ -53,7 +53,7 @@ def value_of(column: MqisColumn, cell: str) -> Any:
 
 
 def plain(column: MqisColumn, cell: str) -> Any:
-    """A cell as its variant says: a number, a text, octets, a GUID, or a tuple of such.
+    """A cell as its variant says ([MS-MQMQ] 2.2.12): a number, text, octets, a GUID, or a tuple of such.
 
     Raises:
         CellError: it is none.
@@ -68,7 +68,7 @@ def plain(column: MqisColumn, cell: str) -> Any:
     return _guid(cell) if variant in GUIDS else cell
 
 
-def shown(cell: str) -> str:
+def _shown(cell: str) -> str:
     """A cell as messages show it."""
     return repr(cell if len(cell) <= SHOWN_CHARS_MAX else f"{cell[:SHOWN_CHARS_MAX]}…")
 
@@ -76,7 +76,7 @@ def shown(cell: str) -> str:
 def _integer(variant: Variant, cell: str) -> int:
     text = cell.strip()
     if _INTEGER.fullmatch(text) is None:  # int() alone takes "1_0"
-        raise CellError(f"{shown(cell)} is no whole number")
+        raise CellError(f"{_shown(cell)} is no whole number")
     low, high = INTEGERS[variant]
     number = int(text)
     if low == 0 and -(high + 1) // 2 <= number < 0:
@@ -91,13 +91,13 @@ def _octets(cell: str) -> bytes:
     try:
         return b64decode(cell, validate=True)
     except ValueError:
-        raise CellError(f"{shown(cell)} is no base64") from None
+        raise CellError(f"{_shown(cell)} is no base64") from None
 
 
 def _guid(cell: Any) -> UUID:
     text = cell.strip() if isinstance(cell, str) else ""
     if _GUID.fullmatch(text) is None:
-        raise CellError(f"{shown(str(cell))} is no GUID")
+        raise CellError(f"{_shown(str(cell))} is no GUID")
     return UUID(text)
 
 
@@ -105,9 +105,9 @@ def _items(cell: str) -> list[str]:
     try:
         found = json.loads(cell)
     except (ValueError, RecursionError):
-        raise CellError(f"{shown(cell)} is no JSON array") from None
+        raise CellError(f"{_shown(cell)} is no JSON array") from None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise CellError(f"{shown(cell)} is no JSON array of texts")
+        raise CellError(f"{_shown(cell)} is no JSON array of texts")
     if len(found) > LIST_ITEMS_MAX:
         raise CellError(f"a list of {len(found)} items: at most {LIST_ITEMS_MAX} are read")
     return found

@@ -9,7 +9,7 @@ from random_entries import random_content
 
 from mqdssm.directory.responses import split_messages
 from mqdssm.directory.rows import RowDecoder
-from mqdssm.errors import DecodeError
+from mqdssm.errors import DecodeError, GenericDirectoryError
 from mqdssm.spark import bulk_pages
 from mqdssm.spark.bulk_pages import EntryDecoder, gathered
 
@@ -110,7 +110,26 @@ def test_pages_become_batches_of_bounded_size(rows_max, bytes_max):
         row for part in pages for row in reference(*part)
     ]
     assert max(map(len, batches)) <= rows_max
-    assert len(batches) == (len(pages) if bytes_max == 1 else -(-39 // rows_max))
+    assert len(batches) == (39 if bytes_max == 1 else -(-39 // rows_max))
+
+
+def test_a_batch_ends_with_the_entry_that_fills_it():
+    sizes = [10, 10, 500, 10, 10, 10, 600, 700, 5]
+    octets, messages = page(
+        [entry_content(b"CN=x", [(b"cn", [bytes(size)]), (b"a", [b""])]) for size in sizes]
+    )
+    entries = EntryDecoder(COLUMNS).entries([(octets, messages)])
+    found = [
+        [len(value) for value in one.columns[1].to_pylist()] for one in gathered(iter([entries]), 100, 500)
+    ]
+    assert found == [[10, 10, 500], [10, 10, 10, 600], [700], [5]]
+
+
+def test_a_page_that_is_too_large_is_refused(monkeypatch):
+    octets, messages = page([entry_content(b"CN=x", [], element)])
+    monkeypatch.setattr(bulk_pages, "_PAGE_BYTES_MAX", len(octets))
+    with pytest.raises(GenericDirectoryError, match="pagesize"):
+        EntryDecoder(COLUMNS).entries([(octets, messages)])
 
 
 def test_what_tells_objects_apart_and_some_of_them():

@@ -8,6 +8,8 @@ from applying import apply_here, connect
 from planning import plan_here
 
 import mqdssm
+from mqdssm.directory.filters import Equal
+from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
@@ -45,27 +47,22 @@ def check(domain, folder, sample, report):
             assert set(ends) <= set(sites)
             assert link.full_path.partition(",")[0].lower() == f"cn={ends[0].hex}{ends[1].hex}"
             assert set(link.site_gate_identifier_list) <= set(managers)
+        served = 0
         for number in range(sample.machines):
+            wanted = elements.machine(sample, number).manager
             manager = managers[new[sample.guid("machine", number)]]
-            assert manager.original_identifier == sample.guid("machine", number)
-            assert manager.site_identifier_list == (new[sample.guid("site", sample.site_of(number))],)
-            router = sample.routing_server(number)
-            wanted = () if router is None else (new[sample.guid("machine", router)],)
-            assert manager.out_routing_server_identifier_list == wanted
+            assert manager.original_identifier == wanted.identifier
+            for name in ("site_identifier_list", "out_routing_server_identifier_list"):
+                assert set(getattr(manager, name)) == {new[guid] for guid in getattr(wanted, name)}
+            served += len(wanted.site_identifier_list) if sample.role(number).has_settings else 0
         settings = directory.session.find(
-            directory.session.naming.configuration, mqdssm_settings(), ["mSMQQMID"]
+            directory.session.naming.configuration, Equal("objectClass", b"mSMQSettings"), ["mSMQQMID"]
         )
         owners = [UUID(bytes_le=one.all("mSMQQMID")[0]) for one in settings]
         assert set(owners) <= set(managers)
-        assert len(owners) == sum(sample.role(number).has_settings for number in range(sample.machines))
+        assert len(owners) == served
         some = itertools.islice(directory.search(mqdssm.Queue), 20)
         assert all(new[queue.original_identifier] == queue.identifier for queue in some)
-
-
-def mqdssm_settings():
-    from mqdssm.directory.filters import Equal
-
-    return Equal("objectClass", b"mSMQSettings")
 
 
 def test_an_enterprise_becomes_a_domains(domain, tmp_path):

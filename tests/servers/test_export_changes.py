@@ -46,8 +46,8 @@ def server():
 def afterwards(monkeypatch, step) -> None:
     """Do something when everything was read, and before the export ends."""
 
-    def run(task) -> None:
-        run_here(task)
+    def run(task, *others) -> None:
+        run_here(task, *others)
         step()
 
     monkeypatch.setattr(export_module, "_run", run)

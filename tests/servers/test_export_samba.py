@@ -146,8 +146,8 @@ def test_five_thousand_queues(tmp_path) -> None:
 
 
 def test_changes_meanwhile(domain, tmp_path, monkeypatch) -> None:
-    def run_and_change(task) -> None:
-        run_here(task)
+    def run_and_change(task, *others) -> None:
+        run_here(task, *others)
         with connect(domain) as directory:
             doomed = directory.create(mqdssm.Queue(pathname=r"PC0\doomed"))  # made and gone: not seen at all
             directory.delete(directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", doomed)))

@@ -218,7 +218,7 @@ def test_another_object_has_the_guid(server, tmp_path, policy, rejected):
     assert (plan.tables["Queue"].rejected, plan.tables["Queue"].skipped) == (rejected, 1 - rejected)
     told = [*rejects_of(tmp_path / "plan", "Queue"), *lines_of(tmp_path / "plan" / "conflicts.jsonl")]
     assert told[0]["reason"].lower() == (
-        f"the target has an object with the guid {QUEUE} at cn=orders,cn=msmq,cn=web01,cn=computers,"
+        f"the directory has an object with the guid {QUEUE} at cn=orders,cn=msmq,cn=web01,cn=computers,"
         f"{server.base_dn}"
     )
 
@@ -246,12 +246,13 @@ def test_computers_that_the_target_lacks(server, tmp_path):
     assert (plan.tables["Machine"].rejected, plan.tables["Queue"].rejected) == (1, 1)
     (machine,) = rejects_of(tmp_path / "plan", "Machine")
     assert machine["reason"] == (
-        "there is no computer named WEB01 in the target; --create-computers makes those of the table Machine"
+        "there is no computer named WEB01 in the directory; "
+        "--create-computers makes those of the table Machine"
     )
     assert machine["values"]["PROPID_QM_PATHNAME"] == "\\\\WEB01 "
     (queue,) = rejects_of(tmp_path / "plan", "Queue")
     assert queue["reason"] == (
-        "there is no queue manager WEB01, neither in an accepted row of Machine nor in the target"
+        "there is no queue manager WEB01, neither in an accepted row of Machine nor in the directory"
     )
     server.add_user("ann")  # then the domain has a SID
     made = plan_here(server, tmp_path / "mqis", tmp_path / "made", create_computers=True)
@@ -333,9 +334,11 @@ def test_sids_are_replaced_everywhere(server, tmp_path):
     assert json.loads((tmp_path / "plan" / "sids.json").read_text()) == [
         {"sid": gone, "count": 2, "where": {"Queue Security": 2}}
     ]
-    assert plan.notes == ("1 SIDs are neither mapped nor known to the target: sids.json lists them",)
+    assert plan.notes == (
+        "1 SIDs of accounts are neither mapped nor known to the directory: sids.json lists them",
+    )
     (tmp_path / "wrong.csv").write_text(f"{old},nobody\n")
-    with pytest.raises(ConfigError, match="names accounts that the target does not have: nobody"):
+    with pytest.raises(ConfigError, match="names accounts that the directory does not have: nobody"):
         plan_here(server, tmp_path / "mqis", tmp_path / "no", sid_map=tmp_path / "wrong.csv")
 
 
@@ -399,3 +402,43 @@ def test_ldif_of_a_plan_is_what_slapadd_and_ldapmodify_take(server, tmp_path):
     assert again.total["equal"] == plan.total["add"] + plan.total["modify"]
     with pytest.raises(ConfigError, match="is not empty"):
         write_ldif(plan, tmp_path / "plan", tmp_path / "ldif")
+
+
+def test_nothing_is_planned_below_a_machine_that_is_skipped(server, tmp_path):
+    sample = enterprise_of(server)
+    generate(sample, tmp_path / "mqis", SampleForm.MQIS)
+    name = sample.machine_name(0)
+    dn = server.add_computer(name)
+    keys = elements.machine(sample, 1).manager.public_signing_key_list
+    with mqdssm.connect(server.url, **access_of(server)) as directory:
+        directory.session.modify(dn, {"mSMQSignCertificates": (keys,)})
+    plan = plan_here(server, tmp_path / "mqis", tmp_path / "plan", create_computers=True, on_conflict="skip")
+    (conflict,) = lines_of(tmp_path / "plan" / "conflicts.jsonl")
+    assert set(conflict["differs"]) == {"mSMQDigests", "mSMQSignCertificates"}
+    assert (plan.tables["Machine"].skipped, plan.tables["Machine"].add) == (1, 11)
+    queues = rejects_of(tmp_path / "plan", "Queue")
+    below = len(list(Queues(sample, 0)))
+    assert len(queues) == below > 0
+    assert {one["reason"].partition(",")[0].lower() for one in queues} == {
+        f"there is no queue manager {name.lower()}"
+    }
+    made = {one.dn.lower() for one in operations_of(plan, tmp_path / "plan")}
+    assert not any(name.lower() in one for one in made)
+
+
+@pytest.mark.soak
+def test_a_disk_that_is_full(server, tmp_path):
+    generate(enterprise_of(server), tmp_path / "mqis", SampleForm.MQIS)
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs more rights")
+    try:
+        with pytest.raises(ConfigError, match=r"cannot be written: .*No space left on device"):
+            plan_here(server, tmp_path / "mqis", small / "plan", create_computers=True)
+        assert not (small / "plan" / "plan.json").exists()
+    finally:
+        subprocess.run(["umount", small], check=True)

@@ -199,10 +199,12 @@ def test_wrong_credentials_on_executors(command, tmp_path) -> None:
     theirs = ("--spark-conf", f"spark.executorEnv.MQDSSM_PASSWORD_FILE={file}")
     said = refused(command.ended(command.start(*theirs)), 6)
     assert f"the password file {file} cannot be read: No such file or directory (on executor " in said
-    file.write_text("wrong\n")
+    file.write_text("s3cr3t-theirs\n")
     answer = command.ended(command.start("--resume", *theirs))
-    assert "(on executor " in refused(answer, 3)
-    assert "wrong" not in answer[2].replace("wrong user or password", "")
+    said = refused(answer, 3)
+    assert "unknown user or wrong password" in said
+    assert "(on executor " in said
+    assert "s3cr3t" not in answer[1] + answer[2]
     assert not (command.folder / MANIFEST_NAME).exists()
     file.write_text((command.server.folder / "password").read_text())
     assert command.ended(command.start("--resume", *theirs))[0] == 0

@@ -1,16 +1,12 @@
 """plan, apply and migrate through Spark: on the command line, and when Spark tries again."""
 
 import re
-from pathlib import Path
 
 import pytest
-from applying import SAMPLE, everything, undo
+from applying import everything, login_to, tables, undo
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
-from mqdssm.samples.forms import SampleForm
-from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
 from mqdssm.spark.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -19,22 +15,6 @@ from mqdssm.testing.openldap import OpenLdapServer
 def server():
     with OpenLdapServer(durable=False) as started:
         yield started
-
-
-def login_to(server: OpenLdapServer, folder: Path) -> dict[str, str]:
-    (folder / "pw").write_text(server.password)
-    return {
-        "MQDSSM_URL": server.url,
-        "MQDSSM_USER": server.user,
-        "MQDSSM_PASSWORD_FILE": str(folder / "pw"),
-        "MQDSSM_CA_FILE": server.ca_file,
-    }
-
-
-def tables(server: OpenLdapServer, folder: Path, **numbers: int) -> Path:
-    sample = Plan(**(SAMPLE | {"users": 0} | numbers), root=server.base_dn)
-    generate(sample, folder / "mqis", SampleForm.MQIS)
-    return folder / "mqis"
 
 
 def test_migrate_and_undo(spark, server, tmp_path):

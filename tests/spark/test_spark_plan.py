@@ -31,7 +31,7 @@ def test_a_plan_on_the_command_line(spark, enterprise, login, tmp_path):
     assert ["Queue", "PROPID_Q_SEQNUM", "20"] in lines
     (last,) = [line for line in result.stdout.splitlines() if " read, " in line]
     assert re.fullmatch(r"30 read, 27 to add, 1 to change, 0 equal, 1 skipped, 1 rejected", last)
-    assert "the target has no user with the SID" in result.stdout
+    assert "the directory has no user with the SID" in result.stdout
     assert f"'mqdssm apply {tmp_path / 'plan'}' does it" in result.stderr
     assert (tmp_path / "ldif" / "3-children.ldif").read_text().count("objectClass: mSMQQueue") == 20
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from mqdssm.errors import ConfigError, ObjectNotFound
@@ -109,3 +110,10 @@ def test_a_program_of_its_own_is_quiet_and_leaves_nothing(enterprise, tmp_path) 
     assert (ran.stdout, ran.stderr, ran.returncode) == ("3 0 UTC\n", "", 0)
     assert not list(temporary.iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "password", "tmp"]
+
+
+def test_what_spark_refuses_is_not_printed(spark, capfd) -> None:
+    """Neither with Java's stack nor as JSON: whoever catches it says it in words."""
+    with pytest.raises(AnalysisException, match="nothing"):
+        spark.range(1).selectExpr("nothing(id)")
+    assert capfd.readouterr() == ("", "")

@@ -71,6 +71,7 @@ def test_mqis_tables(spark, monkeypatch, tmp_path) -> None:
     made = ModuleType("mqdssm.spark.mqis")
     made.mqis_frames = lambda session, folder: without_dns(session) if folder == tmp_path else {}
     monkeypatch.setitem(sys.modules, "mqdssm.spark.mqis", made)
+    (tmp_path / "Queue.csv").touch()
     with validation(mqis=tmp_path, now=NOW) as found:
         assert found.summary.source == str(tmp_path)
         assert [one.guid for one in found.findings] == [guid(80)]

@@ -240,7 +240,8 @@ def test_raw_entries_by_filter_base_and_attributes(world) -> None:
 
 def test_nothing_is_an_empty_frame(world) -> None:
     assert frame(world, "queue") == []
-    assert frame(world, "ldap", base=f"CN=nowhere,{world.root}") == []
+    for name in ("ldap", "queue", "queue-manager"):  # entries, columns, rows
+        assert frame(world, name, base=f"CN=nowhere,{world.root}") == []
     assert len(slices(world.directory, FRAME_TYPES["queue"], 4)) == 1
 
 

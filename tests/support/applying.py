@@ -72,6 +72,24 @@ def sample_plan(server: OpenLdapServer, folder: Path, **numbers: int) -> tuple[M
     return plan, folder / "plan"
 
 
+def login_to(server: OpenLdapServer, folder: Path) -> dict[str, str]:
+    """What the command line's environment says of a server."""
+    (folder / "pw").write_text(server.password)
+    return {
+        "MQDSSM_URL": server.url,
+        "MQDSSM_USER": server.user,
+        "MQDSSM_PASSWORD_FILE": str(folder / "pw"),
+        "MQDSSM_CA_FILE": server.ca_file,
+    }
+
+
+def tables(server: OpenLdapServer, folder: Path, **numbers: int) -> Path:
+    """MQIS tables of a sample enterprise without users."""
+    sample = Plan(**(SAMPLE | {"users": 0} | numbers), root=server.base_dn)
+    generate(sample, folder / "mqis", SampleForm.MQIS)
+    return folder / "mqis"
+
+
 def connect(server: Any) -> mqdssm.Directory:
     return mqdssm.connect(
         server.url, user=server.user, password=server.password, ca_file=server.ca_file, check_msmq=False

@@ -109,8 +109,8 @@ class SparkCluster:
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and runs(entry.name):
                 with contextlib.suppress(OSError):
-                    command = (entry / "cmdline").read_bytes()
-                    if b"CoarseGrainedExecutorBackend" in command and self.master.encode()[8:] in command:
+                    here = (entry / "cwd").readlink().is_relative_to(self.folder)
+                    if here and b"CoarseGrainedExecutorBackend" in (entry / "cmdline").read_bytes():
                         found.append(int(entry.name))
         return found
 

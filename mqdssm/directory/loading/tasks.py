@@ -17,7 +17,7 @@ from mqdssm.directory.requests import (
     encode_modify,
 )
 from mqdssm.directory.responses import ADD_RESPONSE, DELETE_RESPONSE, MODIFY_RESPONSE
-from mqdssm.model.dn import DN
+from mqdssm.model.dn import DN, normalize
 
 RESULT_TAGS: Final = {
     Action.ADD: ADD_RESPONSE,
@@ -78,8 +78,8 @@ class Task:
         Raises:
             ValueError: its name is none.
         """
-        dn = DN.parse(item.dn)
-        return cls(item, item.action, item.attributes, dn.normalized, dn.parent.normalized)
+        parent = str(DN.parse(item.dn).parent)
+        return cls(item, item.action, item.attributes, normalize(item.dn), normalize(parent))
 
     def parts(self) -> list["Task"]:
         """The same, attribute by attribute."""

@@ -44,10 +44,11 @@ def opened(
     else:
         check_packages()
     from mqdssm.spark import validate_sources as sources
+    from mqdssm.spark.mqis_files import is_small
 
     if mqis is not None:
         with (
-            spark_session("mqdssm inventory", on=on) as spark,
+            spark_session("mqdssm inventory", brief=is_small(Path(mqis)), on=on) as spark,
             sources.mqis_source(spark, Path(mqis), on) as source,
         ):
             yield source

@@ -71,7 +71,10 @@ class Candidates:
         known: what is known of source and target.
         create_computers: make those that the target lacks.
         domain: DNS name of the domain that new computers are in.
-        new_sids: of new computers, by lower-case name.
+
+    Attributes:
+        accepted: lower-case names of the computers whose queue managers the source has.
+        maker: of entries.
     """
 
     def __init__(
@@ -85,7 +88,7 @@ class Candidates:
         self._there: dict[tuple[UUID, str], str | None] = {}
         self._managers: dict[str, bool] = {}
         self._users: dict[str, list[str]] = {}
-        self._accepted = frozenset(known.machines.values())
+        self.accepted = frozenset(known.machines.values())
         self.maker = Maker(target, self.dns_of)
 
     def of(self, element: DirectoryObject) -> list[Candidate]:
@@ -168,7 +171,7 @@ class Candidates:
         found = self._known.computers.get(name.lower())
         if found is None:
             raise RefusedRow(
-                f"there is no computer named {name} in the target; --create-computers makes those of the "
+                f"there is no computer named {name} in the directory; --create-computers makes those of the "
                 "table Machine"
             )
         if found.problem:
@@ -260,12 +263,12 @@ class Candidates:
     def _queue(self, element: Queue) -> Candidate:
         path = PathName.parse_stored(path_name(element.pathname or ""))
         name = path.computer.lower()
-        accepted = name in self._accepted
+        accepted = name in self.accepted
         computer = self._known.computers.get(name)
         if not accepted and (computer is None or not self._has_manager(name)):
             raise RefusedRow(
                 f"there is no queue manager {path.computer}, neither in an accepted row of Machine nor in "
-                "the target"
+                "the directory"
             )
         computer = self._computer(path.computer)
         sid = None if computer.sid is None else Sid(computer.sid)
@@ -283,7 +286,7 @@ class Candidates:
         found = self._users.get(sid, [])
         if not found:
             raise ObjectNotFound(
-                f"the target has no user with the SID {sid}: name its new one with --sid-map"
+                f"the directory has no user with the SID {sid}: name its new one with --sid-map"
             )
         if len(found) > 1:
             raise RefusedRow(f"{len(found)} users have the SID {sid}")

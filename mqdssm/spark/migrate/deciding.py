@@ -83,6 +83,13 @@ class Decider:
         self._view = TargetView(session, known.empty)
         self._target = Target.of(session)
         self._keeps_create_time = self._target.profile.create_time_written is not None
+        self._makers = Candidates(
+            self._view,
+            self._target,
+            known,
+            create_computers=wanted.create_computers,
+            domain=wanted.domain,
+        )
 
     def decide(self, part: StagedPart, number: int) -> Done:
         """Decide about the rows of a staged file.
@@ -113,18 +120,11 @@ class Decider:
     ) -> None:
         writer.done.counts["read"] += len(rows)
         prepared = list(self._read(table, rows, rewriter, writer))
-        makers = Candidates(
-            self._view,
-            self._target,
-            self._known,
-            create_computers=self._wanted.create_computers,
-            domain=self._wanted.domain,
-        )
-        self._learn(makers, [one.element for one in prepared])
+        self._learn([one.element for one in prepared])
         made = []
         for one in prepared:
             try:
-                one.candidates = makers.of(one.element)
+                one.candidates = self._makers.of(one.element)
             except (MqdssmError, ValueError) as error:
                 writer.reject(one.row, one.guid, [Reason("", reason_of(error))])
                 continue
@@ -172,8 +172,9 @@ class Decider:
             column = table.holding("Security")[0].name
             read.reasons.append(Reason(column, f"it is no security descriptor: {reason_of(error)}"))
 
-    def _learn(self, makers: Candidates, elements: Sequence[DirectoryObject]) -> None:
-        makers.learn_users(
+    def _learn(self, elements: Sequence[DirectoryObject]) -> None:
+        """Look up at once what single rows would ask for one by one."""
+        self._makers.learn_users(
             [one.security_identifier for one in elements if isinstance(one, User) and one.security_identifier]
         )
         names = set()
@@ -182,7 +183,7 @@ class Decider:
                 names.add((one.pathname or "").partition("\\")[0].lower())
             elif isinstance(one, QueueManager) and not self._target.keeps_guids:
                 names.add((one.computer_name or "").lower())
-        makers.learn_managers(sorted(names - frozenset(self._known.machines.values())))
+        self._makers.learn_managers(sorted(names - self._makers.accepted))
 
     # -- judging
 
@@ -198,8 +199,11 @@ class Decider:
         against = [verdict for verdict in verdicts if verdict.conflict]
         for verdict in against:
             self._tell(one, verdict, writer)
+        writer.done.counts["conflicts"] += bool(against)
         if against and self._wanted.on_conflict != "update":
             writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
+            if verdicts[0].action == ADD and one.guid is not None:
+                writer.done.refused.append(one.guid)  # nothing can be made below what is not there
             return
         for verdict in verdicts:
             writer.operation(verdict.candidate.level, self._operation(table, one, verdict))
@@ -223,6 +227,7 @@ class Decider:
             differs={},
             reason=problem,
         )
+        writer.done.counts["conflicts"] += 1
         writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
 
     def _tell(self, one: _Prepared, verdict: "_Verdict", writer: OutcomeWriter) -> None:
@@ -320,7 +325,7 @@ class _There:
         twins = self._by_guid[made.ldap_class].get(candidate.guid, [])
         others = [one for one in twins if DN.parse(one.dn) != made.dn]
         if others:
-            return _At(entry, f"the target has an object with the GUID {candidate.guid} at {others[0].dn}")
+            return _At(entry, f"the directory has an object with the GUID {candidate.guid} at {others[0].dn}")
         return _At(entry)
 
 
@@ -348,7 +353,11 @@ def _verdict(candidate: Candidate, at: _At) -> _Verdict:
     differs = differing(wanted, entry.attributes, made.ldap_class) + tuple(candidate.later)
     if not differs:
         return _Verdict(candidate, entry, EQUAL)
-    against = [name for name in differs if not (candidate.merges and not entry.all(name))]
+    # a reference that waits is written later, by an earlier migration as well
+    harmless = [
+        name for name in differs if not entry.all(name) and (candidate.merges or name in candidate.later)
+    ]
+    against = set(differs).difference(harmless)
     return _Verdict(candidate, entry, MODIFY, differs, bool(against) and not candidate.overwrites)
 
 

@@ -122,7 +122,6 @@ class OutcomeWriter:
         """Write down how an object in the target differs from a row."""
         place = {"table": self._table, "row": row.number, "file": row.file, "file_row": row.row}
         self._line(CONFLICTS_NAME, {**place, **said})
-        self.done.counts["conflicts"] += 1
 
     def lost(self, row: StagedRow, guid: str | None, cells: Mapping[str, str]) -> None:
         """Keep what no directory does."""

@@ -105,7 +105,7 @@ class TableCounts(BaseModel):
         modify: objects that are there and will be changed.
         equal: objects that are there and equal.
         skipped: objects that are there, differ and stay as they are.
-        conflicts: objects that are there and differ, whatever the policy makes of them.
+        conflicts: rows whose objects are there and differ, whatever the policy makes of them.
         rejected: rows that cannot be carried over.
         not_carried: column -> rows whose value no directory keeps.
     """

@@ -209,7 +209,7 @@ class Planning:
         with _told(self._folder):
             self._watch("reading the source")
             self._source.stage(self._runner, self._folder)
-            self._watch("looking at the target")
+            self._watch("looking at the directory")
             create = self._asked.create_computers
             known = gather(self._session, self._folder, sids, create_computers=create)
             self._watch("comparing")
@@ -278,7 +278,8 @@ class Planning:
         there = sids_there(self._session, sorted({sid for sid, _ in unmapped}))
         count = write_sids(self._folder, unmapped, there)
         if count:
-            yield f"{count} SIDs are neither mapped nor known to the target: {SIDS_NAME} lists them"
+            who = f"{count} SIDs of accounts are neither mapped nor known to the directory"
+            yield f"{who}: {SIDS_NAME} lists them"
 
 
 def prepared(to: Path) -> Path:

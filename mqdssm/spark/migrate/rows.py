@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -145,11 +146,12 @@ def _values(
     values: dict[str, Any] = {}
     lost: dict[str, str] = {}
     service: int | None = None
+    carried = _carried(table.name, keeps_create_time=keeps_create_time)
     for column in _ordered(table):
         cell = cells.get(column.name)
         if cell is None or column.name in problems:
             continue
-        if not is_carried(column, keeps_create_time=keeps_create_time):
+        if column.name not in carried:
             lost[column.name] = cell
             continue
         try:
@@ -170,6 +172,8 @@ def _values(
         values[adm] = value
     if service is not None:
         _add_roles(values, service)
+        if _service_of(values) != service:  # it contradicts columns of their own, or names several roles
+            lost[SERVICE.name] = cells[SERVICE.name]
     return values, lost
 
 
@@ -212,6 +216,14 @@ def is_carried(column: MqisColumn, *, keeps_create_time: bool = True) -> bool:
     return bool(column.row.access & _STORED) or column.row.adm in _FINDS
 
 
+@cache
+def _carried(name: str, *, keeps_create_time: bool) -> frozenset[str]:
+    columns = MQIS_TABLES[name].columns
+    return frozenset(
+        column.name for column in columns if is_carried(column, keeps_create_time=keeps_create_time)
+    )
+
+
 def _add_roles(values: dict[str, Any], service: int) -> None:
     """What the bits of PROPID_QM_SERVICE say, unless a property of its own does ([MS-MQDS] 3.1.4.21.8)."""
     for name in ("RoutingServer", "RemoteAccessServer", "DirectoryServer"):
@@ -219,6 +231,16 @@ def _add_roles(values: dict[str, Any], service: int) -> None:
     found = compute.directory_server_type(directory_server=values["DirectoryServer"], service=service)
     if found is not None:
         values["DirectoryServerType"] = found
+
+
+def _service_of(values: Mapping[str, Any]) -> int:
+    """PROPID_QM_SERVICE as the directory will have it."""
+    return compute.service_type(
+        routing_server=values.get("RoutingServer"),
+        remote_access_server=values.get("RemoteAccessServer"),
+        directory_server=values.get("DirectoryServer"),
+        directory_server_type=values.get("DirectoryServerType"),
+    )
 
 
 def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -> None:

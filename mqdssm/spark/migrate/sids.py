@@ -57,7 +57,7 @@ class SidMap:
         missing = sorted({name for name in self.names.values() if name.lower() not in found})
         if missing:
             shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            raise ConfigError(f"the map of SIDs names accounts that the target does not have: {shown}")
+            raise ConfigError(f"the map of SIDs names accounts that the directory does not have: {shown}")
         named = {sid: found[name.lower()] for sid, name in self.names.items()}
         return replace(self, sids={**self.sids, **named}, names={})
 

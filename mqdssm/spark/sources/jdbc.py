@@ -4,10 +4,12 @@ They are read once. A parallel read is no single moment, nor are several tables:
 writes to them, or reads from a snapshot.
 """
 
+import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError
@@ -16,7 +18,7 @@ from mqdssm.spark.sources.mapping import SourceMapping, refuse_secret
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 JDBC_PREFIX: Final = "jdbc:"
 TABLES_TOGETHER: Final = 2
@@ -30,11 +32,8 @@ DRIVERS: Final = {
     "db2": "com.ibm.db2.jcc.DB2Driver",
 }
 """Kind of database in a JDBC URL -> class of its usual driver."""
+_CAUSE: Final = re.compile(r"[\w.$]+(?:Exception|Error): (.+)")
 _NAME: Final = re.compile(r"\w[\w$#.\-\[\]\"` ]{0,254}")
-_MISSING: Final = re.compile(
-    r"does not exist|doesn't exist|invalid object name|unknown table|no such table|ORA-00942|42P01|42S02",
-    re.IGNORECASE,
-)
 
 
 def is_jdbc(source: str) -> bool:
@@ -72,18 +71,11 @@ def copy_tables(
         ConfigError: the database cannot be reached or lets nobody in, or a table that was named is not there.
     """
     refuse_secret(url)
-    named = [MQIS_TABLES[name] for name in mapping.tables]
-    wanted = named or list(MQIS_TABLES.values())
     reader = _Reader(spark, url, mapping, folder)
+    names = reader.names()
     with ThreadPoolExecutor(TABLES_TOGETHER) as pool:
-        copied = list(pool.map(lambda table: reader.copy(table, must_exist=bool(named)), wanted))
-    found = {files.table.name: files for files in copied if files is not None}
-    if not found:
-        raise ConfigError(
-            f"{shown_url(url)} holds none of the tables {', '.join(MQIS_TABLES)}: "
-            "name them in a --mapping file"
-        )
-    return {name: found[name] for name in MQIS_TABLES if name in found}
+        copied = list(pool.map(reader.copy, names.items()))
+    return {files.table.name: files for files in copied}
 
 
 def shown_url(url: str) -> str:
@@ -100,12 +92,10 @@ class _Reader:
         self._mapping = mapping
         self._folder = folder
         jdbc = mapping.jdbc
-        kind = url.split(":")[1].lower() if url.count(":") else ""
-        driver = jdbc.driver or DRIVERS.get(kind)
+        self._kind = url.split(":")[1].lower()
+        driver = jdbc.driver or DRIVERS.get(self._kind)
         if driver is None:
-            raise ConfigError(
-                f"which driver is {shown_url(url)} for? name it as driver in [jdbc] of --mapping"
-            )
+            raise ConfigError(f"name the driver for {shown_url(url)} in [jdbc] of a --mapping file")
         self._options = {
             "url": url,
             "driver": driver,
@@ -117,25 +107,83 @@ class _Reader:
         if password is not None:
             self._options["password"] = password
 
-    def copy(self, table: MqisTable, *, must_exist: bool) -> TableFiles | None:
-        """Copy one table; None where it is not there and need not be."""
+    def names(self) -> dict[str, str]:
+        """Table of MQIS -> its name in the database, as SQL writes it: of the mapping, else all there are.
+
+        Raises:
+            ConfigError: a name that is none, or one of several tables; none is there; the database cannot be
+                reached, or lets nobody in.
+        """
+        named = {name: mapped.table for name, mapped in self._mapping.tables.items()}
+        for name in filter(None, named.values()):
+            if _NAME.fullmatch(name) is None:
+                raise ConfigError(f"{name!r} is no name of a table")
+        wanted = list(named) or list(MQIS_TABLES)
+        there = {} if all(named.get(name) for name in wanted) else self._there()
+        found = {}
+        for name in (name for name in MQIS_TABLES if name in wanted):
+            own, some = named.get(name), there.get(name.lower(), [])
+            if own or len(some) == 1:
+                found[name] = own or some[0]
+            elif some:
+                raise ConfigError(f"{self._shown} has several tables {name}: name one in the --mapping file")
+            elif name in named:
+                raise ConfigError(f"{self._shown} has no table {name}: name it in the --mapping file")
+        if not found:
+            raise ConfigError(
+                f"{self._shown} has none of the tables {', '.join(MQIS_TABLES)}: "
+                "name them in a --mapping file"
+            )
+        return found
+
+    def _there(self) -> dict[str, list[str]]:
+        """The tables and views of the database, by lower-case name; quoted, for ``User`` is a word of SQL."""
+        mark = "`" if self._kind in {"mysql", "mariadb"} else '"'
+        query = "(select table_schema, table_name from information_schema.tables) mqdssm_names"
+        found: dict[str, list[str]] = {}
+        for schema, name in map(tuple, self._read(query, "the list of tables").collect()):
+            if not any(mark in part for part in (schema, name)):
+                found.setdefault(name.lower(), []).append(f"{mark}{schema}{mark}.{mark}{name}{mark}")
+        return found
+
+    def copy(self, wanted: tuple[str, str]) -> TableFiles:
+        """Copy one table.
+
+        Args:
+            wanted: its name in MQIS and in the database.
+
+        Raises:
+            ConfigError: it is not there, or cannot be read.
+        """
+        table, name = MQIS_TABLES[wanted[0]], wanted[1]
+        target = self._folder / table.name
+        frame = self._read(name, f"table {name}", self._parts(table))
+        with self._told(f"table {name}"):
+            frame.write.mode("overwrite").parquet(str(target))
+        return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))))
+
+    def _read(self, what: str, shown: str, more: Mapping[str, str] = MappingProxyType({})) -> "DataFrame":
+        with self._told(shown):
+            reader = self._spark.read.format("jdbc").options(**self._options, **more)
+            return reader.option("dbtable", what).load()
+
+    @contextlib.contextmanager
+    def _told(self, shown: str) -> Iterator[None]:
+        """Say what Java says in our own words, without the password."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        name = self._mapping.name_of(table)
-        if _NAME.fullmatch(name) is None:
-            raise ConfigError(f"{name!r} is no name of a table")
-        target = self._folder / table.name
         try:
-            frame = self._spark.read.format("jdbc").options(**self._options, **self._parts(table))
-            frame.option("dbtable", name).load().write.mode("overwrite").parquet(str(target))
+            yield
         except (PySparkException, Py4JError) as error:
-            said = _words(str(error), self._options.get("password"))
-            if _MISSING.search(said) and not must_exist:
-                return None
-            raise ConfigError(f"{shown_url(self._url)}: table {name} cannot be read: {said}") from None
-        parts = tuple(sorted(target.glob("part-*.parquet")))
-        return TableFiles(table, "parquet", target, parts)
+            said = _words(error, self._options.get("password"))
+            if said == self._options["driver"]:  # all that Java says of a class that it does not find
+                said = f"there is no driver {said}: name its file as jars in [jdbc]"
+            raise ConfigError(f"{self._shown}: {shown} cannot be read: {said}") from None
+
+    @property
+    def _shown(self) -> str:
+        return shown_url(self._url)
 
     def _parts(self, table: MqisTable) -> dict[str, str]:
         mapped = self._mapping.table(table)
@@ -149,11 +197,15 @@ class _Reader:
         }
 
 
-def _words(text: str, password: str | None) -> str:
-    """What an error of Java's says, in a line, without the password."""
-    lines: Iterable[str] = (line.strip() for line in text.splitlines())
+def _words(error: BaseException, password: str | None) -> str:
+    """What an error of Java's says, in a line, without the password: the last cause says most."""
+    text = ""
+    seen: BaseException | None = error
+    while seen is not None:  # Spark itself only says that it did not get to the database
+        text = str(seen).strip() or text
+        seen = getattr(seen, "_cause", None)
+    lines = (line.strip() for line in text.splitlines())
     kept = [line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))]
-    said = " ".join(kept)[: 4 * SAID_CHARS_MAX]
-    causes = re.findall(r"(?:Exception|Error): (.*?)(?= (?:Caused by|[\w.]+Exception)|$)", said)
-    best = next((one for one in causes if _MISSING.search(one)), causes[-1] if causes else said)
-    return (best.replace(password, "***") if password else best)[:SAID_CHARS_MAX].strip()
+    causes = [found[1] for line in kept if (found := _CAUSE.search(line))]
+    said = causes[-1] if causes else " ".join(kept)
+    return (said.replace(password, "***") if password else said)[:SAID_CHARS_MAX].strip()

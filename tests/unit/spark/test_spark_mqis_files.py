@@ -3,7 +3,7 @@
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.mqis_files import find_tables
+from mqdssm.spark.mqis_files import SMALL_BYTES_MAX, find_tables, is_small
 
 
 def touch(folder, *names):
@@ -28,7 +28,8 @@ def test_tables_are_files_or_folders_in_any_case(tmp_path):
     ("names", "words"),
     [
         ((), "holds no table of MQIS: expected are Enterprise.parquet"),
-        (("manifest.json", "queue/part-0.parquet.crc"), "must hold parts of one form"),
+        (("manifest.json", "queue/part-0.parquet"), "is an export, not MQIS tables: name it without --mqis"),
+        (("queue/part-0.parquet.crc",), "must hold parts of one form"),
         (("Queue.csv", "queue.parquet"), "holds table Queue twice: Queue.csv and queue.parquet"),
         (("Queue/a.csv", "Queue/b.jsonl"), "it holds csv, jsonl"),
     ],
@@ -42,3 +43,11 @@ def test_what_cannot_be_used_is_told(tmp_path, names, words):
 def test_no_folder(tmp_path):
     with pytest.raises(ConfigError, match="is no folder of MQIS tables"):
         find_tables(tmp_path / "nowhere")
+
+
+def test_small_tables_are_told_from_large_ones(tmp_path):
+    touch(tmp_path, "Queue.csv", "Machine/part-1.csv")
+    assert is_small(tmp_path)
+    with (tmp_path / "Machine" / "part-1.csv").open("wb") as file:
+        file.truncate(SMALL_BYTES_MAX)
+    assert not is_small(tmp_path)

@@ -56,6 +56,9 @@ def asked(
         (ds.StringStartsWith(("Label",), "or é"), "(mSMQLabelEx=or*)"),
         (ds.StringStartsWith(("Label",), "é"), "(mSMQLabelEx=*)"),
         (ds.StringStartsWith(("Label",), " x"), "(mSMQLabelEx=*)"),
+        (ds.StringStartsWith(("Label",), " xy"), "(mSMQLabelEx=*)"),
+        (ds.StringStartsWith(("Label",), "a  b"), "(mSMQLabelEx=a*)"),  # servers join blanks
+        (ds.StringStartsWith(("Label",), "a*b"), "(mSMQLabelEx=a\\2a*)"),
         (ds.EqualTo(("Quota",), 7), "(mSMQQueueQuota=7)"),
         (ds.EqualTo(("Quota",), 2**32 - 2), "(|(mSMQQueueQuota=-2)(mSMQQueueQuota=4294967294))"),
         (ds.EqualTo(("Quota",), -1), "(!(objectClass=*))"),
