@@ -252,3 +252,45 @@ def test_undo_brings_back_blanks_wherever_lines_are_folded(server, tmp_path):
         assert apply_here(server, tmp_path / f"plan{number}").is_fine
         undo(server, tmp_path / f"plan{number}")
         assert everything(server) == before
+
+
+def test_a_reference_to_nothing_is_not_carried_and_no_reject(server, tmp_path):
+    """Beside one that waits."""
+    source = tmp_path / "mqis"
+    sites(source)
+    rows = [machine(WEB01, "web01", QM_OUTFRS=[WEB02, GHOST]), machine(WEB02, "web02")]
+    write_rows(source, "Machine", rows)
+    plan = plan_here(server, source, tmp_path / "plan")
+    assert plan.tables["Machine"].not_carried == {"PROPID_QM_OUTFRS": 1}
+    report = apply_here(server, tmp_path / "plan")
+    assert (report.last_line, report.refused) == ("5 read, 5 written, 0 equal, 0 rejected, 0 lost", ())
+
+
+def test_rows_that_cannot_be_read_count_in_tables_that_no_directory_keeps(server, tmp_path):
+    source = tmp_path / "mqis"
+    sites(source)
+    (source / "Deleted.jsonl").write_text('{"PROPID_D_IDENTIFIER": \n')
+    plan = plan_here(server, source, tmp_path / "plan")
+    assert plan.tables["Deleted"].not_carried == {"(row)": 1}
+
+
+def test_what_was_equal_is_read_back_as_well(server, tmp_path):
+    """And rows add up, whether anything else of them had to be changed or not."""
+    source = tmp_path / "mqis"
+    sites(source)
+    write_rows(source, "Machine", [machine(WEB01, "web01")])
+    write_rows(source, "Queue", [{"Q_INSTANCE": QUEUE, "Q_PATHNAME": "web01\\q", "Q_LABEL": "a"}])
+    plan_here(server, source, tmp_path / "first")
+    apply_here(server, tmp_path / "first")
+    with connect(server) as directory:
+        session = directory.session
+        (container,) = [dn for dn in everything(server) if dn.startswith("cn=servers,cn=paris,")]
+        session.delete(container)  # the site is equal, its container has to be made
+        plan = plan_here(server, source, tmp_path / "plan")
+        assert (plan.total["modify"], plan.total["equal"]) == (1, 4)
+        (queue,) = [dn for dn in everything(server) if dn.startswith("cn=q,")]
+        (paris,) = [dn for dn in everything(server) if dn.startswith("cn=paris,")]
+        session.modify(queue, {"mSMQLabelEx": (b"b",)})
+        session.modify(paris, {"objectGUID": (UUID(GHOST).bytes_le,)})
+    report = apply_here(server, tmp_path / "plan")
+    assert report.last_line == "5 read, 0 written, 3 equal, 0 rejected, 2 lost"

@@ -149,8 +149,9 @@ def gates_in(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
 
 def served_in(folder: Path) -> frozenset[UUID]:
     """The sites whose gates some row of RoutingLink gets."""
-    parts = staged_parts(folder, ROUTING_LINK)
-    return frozenset(site for part in parts for row in staged_rows(part) for site in sites_served(row.cells))
+    gates = gates_in(folder)
+    rows = (row for part in staged_parts(folder, ROUTING_LINK) for row in staged_rows(part))
+    return frozenset(site for row in rows for site in sites_served(row.cells, gates))
 
 
 def computers_named(folder: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Rows of MQIS as elements of the abstract model: what one holds, what has no home, why it is refused."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -21,6 +21,8 @@ from mqdssm.tables.row import Access
 log = logging.getLogger(__name__)
 
 SITE_GATES: Final = SITE.column("PROPID_S_GATES")
+UNREAD_ROW: Final = "(row)"
+"""What stands for the column of a row that cannot be read at all, where no row is refused."""
 GATES: Final = "SiteGateIdentifierList"
 SERVICE: Final = MACHINE.column("PROPID_QM_SERVICE")
 NT4_PREFIX: Final = "\\\\"
@@ -120,7 +122,8 @@ def read_row(
     """
     reasons = [Reason(name, words) for name, words in problems.items()]
     if table.element is None:
-        return ReadRow(None, reasons, dict(cells))
+        unread = {name or UNREAD_ROW: f"cannot be read: {words}" for name, words in problems.items()}
+        return ReadRow(None, reasons, {**cells, **unread})
     if ROW in problems:
         return ReadRow(None, reasons)
     values, lost = _values(table, cells, problems, reasons, keeps_create_time=keeps_create_time)
@@ -294,11 +297,17 @@ def gates_of(cells: Mapping[str, str]) -> tuple[UUID, ...]:
     return _try(SITE_GATES, cells) or ()
 
 
-def sites_served(cells: Mapping[str, str]) -> tuple[UUID, ...]:
-    """The sites whose gates a row of RoutingLink gets: both, unless it names gates itself."""
-    if any(_try(column, cells) for column in ROUTING_LINK.holding(GATES)):
-        return ()
-    return link_ends(_link(cells)[0] or "")
+def sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UUID]]) -> Iterator[UUID]:
+    """The sites whose gates a row of RoutingLink gets, or names itself.
+
+    Args:
+        cells: of the row.
+        gates: of each site.
+    """
+    own = {gate for column in ROUTING_LINK.holding(GATES) for gate in _try(column, cells) or ()}
+    for end in link_ends(_link(cells)[0] or ""):
+        if not own or own.issuperset(gates.get(end, ())):
+            yield end
 
 
 def link_ends(key: str) -> tuple[UUID, ...]:
