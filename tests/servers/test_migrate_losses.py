@@ -294,3 +294,22 @@ def test_what_was_equal_is_read_back_as_well(server, tmp_path):
         session.modify(paris, {"objectGUID": (UUID(GHOST).bytes_le,)})
     report = apply_here(server, tmp_path / "plan")
     assert report.last_line == "5 read, 0 written, 3 equal, 0 rejected, 2 lost"
+
+
+def test_undo_brings_back_what_changes_take_away_or_set_last(server, tmp_path):
+    source = tmp_path / "mqis"
+    sites(source)
+    rows = [machine(WEB01, "web01", QM_OUTFRS=[WEB01, WEB02]), machine(WEB02, "web02")]
+    write_rows(source, "Machine", rows)
+    plan_here(server, source, tmp_path / "first")
+    apply_here(server, tmp_path / "first")
+    before = everything(server)
+    rows[0] = machine(WEB01, "web01", QM_OUTFRS=[GHOST], QM_INFRS=[GHOST, WEB02])
+    write_rows(source, "Machine", [*rows, machine(GHOST, "web03")])
+    plan_here(server, source, tmp_path / "plan", on_conflict="update")
+    assert apply_here(server, tmp_path / "plan").is_fine
+    with connect(server) as directory:
+        found = manager_of(directory, WEB01)
+        assert found.out_routing_server_identifier_list == (UUID(GHOST),)
+    undo(server, tmp_path / "plan")
+    assert everything(server) == before
