@@ -313,3 +313,22 @@ def test_undo_brings_back_what_changes_take_away_or_set_last(server, tmp_path):
         assert found.out_routing_server_identifier_list == (UUID(GHOST),)
     undo(server, tmp_path / "plan")
     assert everything(server) == before
+
+
+def test_what_was_changed_since_the_plan_is_not_deleted(server, tmp_path):
+    source = tmp_path / "mqis"
+    sites(source)
+    write_rows(source, "Machine", [machine(WEB01, "web01")])
+    row = {"Q_INSTANCE": QUEUE, "Q_PATHNAME": "web01\\q"}
+    write_rows(source, "Queue", [row, {"Q_INSTANCE": GHOST, "Q_PATHNAME": "web01\\r"}])
+    plan_here(server, source, tmp_path / "first")
+    apply_here(server, tmp_path / "first")
+    write_rows(source, "Queue", [row])
+    plan_here(server, source, tmp_path / "plan", allow_deletes=1)
+    (queue,) = [dn for dn in everything(server) if dn.startswith("cn=r,")]
+    with connect(server) as directory:
+        directory.session.modify(queue, {"mSMQLabelEx": (b"in use again",)})
+    report = apply_here(server, tmp_path / "plan")
+    assert report.last_line == "5 read, 0 written, 5 equal, 0 rejected, 0 lost, 1 not deleted"
+    assert "changed since" in report.refused[0].reason
+    assert queue in everything(server)
