@@ -122,7 +122,7 @@ def plan(
 
 def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None) -> int:
     """Make a plan, tell of it, and write its LDIF if that is wanted; returns the exit code."""
-    from mqdssm.spark.migrate.ldif import write_ldif
+    from mqdssm.spark.migrate.ldif import WAITING_FILE, write_ldif
     from mqdssm.spark.migrate.planning import plan_migration
     from mqdssm.spark.session import check_spark
 
@@ -135,7 +135,12 @@ def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None) -
     tell_plan(run, made, folder)
     if to_ldif is not None and made.refused is None:
         records = write_ldif(made, folder, to_ldif)
+        waiting = records.pop(WAITING_FILE, 0)
         run.output.note(f"LDIF in {to_ldif}, to be loaded in this order: {', '.join(records) or 'nothing'}")
+        if waiting:
+            run.output.note(
+                f"{waiting} references need GUIDs that the server makes: {to_ldif / WAITING_FILE}"
+            )
     return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
 
 
