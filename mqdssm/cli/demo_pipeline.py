@@ -1,9 +1,9 @@
-"""Both ends of ``mqdssm demo``: an enterprise with planted defects; export, validation, and a report."""
+"""Both ends of ``mqdssm demo``: an enterprise that is loaded as it is; export, validation, and a report."""
 
 import contextlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.cli.demo_stage import Stage
 from mqdssm.cli.export import OBJECTS
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mqdssm.samples.plan import Plan
-    from mqdssm.samples.truth import Compared
     from mqdssm.spark.validate import Validation
     from mqdssm.testing.openldap import OpenLdapServer
 
@@ -22,7 +21,7 @@ SHOWN_OF_RULES: Final = 6
 
 
 def load(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path) -> None:
-    """Make the enterprise, and load it: all that the directory holds comes from here.
+    """Make the enterprise, and load it, where there is no Spark to migrate it with.
 
     Args:
         stage: where it is shown.
@@ -51,55 +50,50 @@ def load(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path) -> 
         stage.result(f"{sum(written.objects.values())} objects are there")
 
 
-def export_validate_report(
-    stage: Stage, stack: ExitStack, server: "OpenLdapServer", folders: "tuple[Path, Path]", report: Path
-) -> bool:
-    """Export what is there, validate it, and write the report.
+def start_spark(stage: Stage, stack: ExitStack) -> None:
+    """Start the one session that every step shares."""
+    from mqdssm.spark.migrate.jobs import RETRIES
+    from mqdssm.spark.session import spark_session
+
+    with stage.step("Start Spark on this machine"):
+        stack.enter_context(spark_session("mqdssm demo", brief=True, conf=RETRIES))
+        stage.result("one session for all that follows")
+
+
+def export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
+    """Export what is in the directory.
 
     Args:
         stage: where it is shown.
-        stack: what is open until the demonstration ends.
         server: the directory.
-        folders: of the enterprise that was loaded, and for the export.
-        report: the file.
-
-    Returns:
-        Whether all that was planted was found, and nothing else.
+        folder: new.
     """
-    from mqdssm.spark.session import spark_session
+    from mqdssm.spark.export import export as write
 
-    loaded, folder = folders
-    with stage.step("Start Spark on this machine"):
-        stack.enter_context(spark_session("mqdssm demo", brief=True))
-        stage.result("one session for all that follows")
     with stage.step("Export all of it to Parquet"):
-        _export(stage, server, folder)
-    with _validation(stage, folder, report) as found:
-        outcome = _compared(found, loaded)
-        with stage.step("Compare what was found with what was planted"):
-            stage.result(
-                f"{outcome.planted} objects were broken on purpose: {len(outcome.missed)} missed, "
-                f"{len(outcome.unplanted)} found that nobody planted"
-            )
-            for one in (*outcome.missed, *outcome.unplanted):
-                stage.result(f"{one.rule}: {one.type} {one.guid or one.dn}")
-    return outcome.is_equal
-
-
-def _export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
-    from mqdssm.spark.export import export
-
-    stage.command(f"mqdssm export --type all --to {folder.name}")
-    manifest = export(
-        server.url, OBJECTS, folder, user=server.user, password=server.password, ca_file=server.ca_file
-    )
-    rows = sum(exported.rows for exported in manifest.types.values())
-    files = sum(len(exported.files) for exported in manifest.types.values())
-    stage.result(f"{rows} objects of {len(manifest.types)} types in {files} Parquet files, and a manifest")
+        stage.command(f"mqdssm export --type all --to {folder.name}")
+        manifest = write(
+            server.url, OBJECTS, folder, user=server.user, password=server.password, ca_file=server.ca_file
+        )
+        rows = sum(exported.rows for exported in manifest.types.values())
+        files = sum(len(exported.files) for exported in manifest.types.values())
+        stage.result(
+            f"{rows} objects of {len(manifest.types)} types in {files} Parquet files, and a manifest"
+        )
 
 
 @contextlib.contextmanager
-def _validation(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]":
+def validated(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]":
+    """Validate an export, and write the report.
+
+    Args:
+        stage: where it is shown.
+        folder: of the export.
+        report: the file.
+
+    Yields:
+        What was found.
+    """
     from mqdssm.spark.report import write_report
     from mqdssm.spark.validate import validation
 
@@ -130,11 +124,3 @@ def _brief(dn: str) -> str:
 
     names = [value for ((kind, value),) in DN.parse(dn).rdns[:3] if kind.lower() == "cn"]
     return " < ".join(name for name in names if name not in CONTAINERS)
-
-
-def _compared(found: "Validation", loaded: Path) -> "Compared":
-    from mqdssm.samples.faults import Truth
-    from mqdssm.samples.truth import compared, read_truth
-
-    named: Any = (Truth(one.rule, one.type, one.guid, one.dn) for one in found.findings)
-    return compared(read_truth(loaded), named)
