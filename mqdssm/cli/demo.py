@@ -172,6 +172,8 @@ def _next(stage: Stage, keep: Path | None, report: Path | None) -> None:
             stage.command(f"mqdssm sandbox start {keep / 'directory'}      # what you just saw, kept")
         stage.command("mqdssm doctor      # once MQDSSM_URL and the others are set as the sandbox says")
         if report is not None:
+            if keep is None:
+                stage.command("mqdssm demo --keep ~/msmq-demo      # tables, plan, rejects and undo file stay")
             stage.command("mqdssm inventory --html inventory.html      # who has what, who may do what")
         stage.command("mqdssm --help")
         stage.result("docs/README.md says what to read; in Python: import mqdssm; help(mqdssm.Directory)")

@@ -95,11 +95,11 @@ def migrate(stage: Stage, server: "OpenLdapServer", folder: Path, tables: Path) 
         if done.report is None:
             raise ConfigError(f"the plan cannot be applied: {done.plan.refused}")
         stage.table(COUNTS, count_rows(done.report))
-        some = list(rejects(folder / PLAN))
+        some = sorted(rejects(folder / PLAN), key=lambda one: (one.table.name, one.row))
         if some:
             stage.table(
-                ("table", "row", "why it was rejected"),
-                ((one.table.name, str(one.row), one.reason) for one in _spread(some)),
+                ("table", "row", "column", "why it was rejected"),
+                ((one.table.name, str(one.row), one.columns, one.reason) for one in _spread(some)),
             )
         stage.result(f"all that was written was read back and compared: {done.report.last_line}")
         stage.result(f"{PLAN}/rejects has every rejected row with its reason, {PLAN}/undo.ldif undoes it all")

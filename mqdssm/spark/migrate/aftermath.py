@@ -21,6 +21,7 @@ class Reject(NamedTuple):
         row: its number there.
         guid: of its object, as text; None: it has none.
         values: what it says, as text.
+        columns: the guilty columns, or attributes, as far as they are known.
         reason: why.
     """
 
@@ -28,6 +29,7 @@ class Reject(NamedTuple):
     row: int
     guid: str | None
     values: dict[str, str]
+    columns: str
     reason: str
 
 
@@ -45,8 +47,9 @@ def rejects(folder: Path) -> Iterator[Reject]:
                 if line["row"] and place not in seen:  # 0: nothing of the tables
                     seen.add(place)
                     table = MQIS_TABLES[line["table"]]
-                    guid = line["values"].get(table.key)
-                    yield Reject(table, line["row"], guid, line["values"], line["reason"])
+                    columns = line.get("attribute") or ", ".join(line.get("attributes", ()))
+                    values = line["values"]
+                    yield Reject(table, line["row"], values.get(table.key), values, columns, line["reason"])
 
 
 def left_out(folder: Path) -> Iterator[tuple[str, str]]:
