@@ -302,7 +302,8 @@ def prepare(folder: Path, *, resume: bool) -> bool:
         names = {path.name for path in folder.iterdir()}
     except OSError as error:
         raise ConfigError(f"{folder} cannot be used: {error.strerror}") from error
-    unfinished = (folder / WORK_NAME / PLAN_NAME).is_file()
+    # with a manifest it is whole: what was killed then only did not come to clearing up
+    unfinished = MANIFEST_NAME not in names and (folder / WORK_NAME / PLAN_NAME).is_file()
     if MANIFEST_NAME in names and resume:
         raise ConfigError(f"the export in {folder} is complete: there is nothing to resume")
     if resume and not unfinished and names - {WORK_NAME}:

@@ -136,7 +136,7 @@ def _dns(folder: Folder, plan: Plan) -> Iterator[str]:
 
 
 def _changed(directory: "Directory", wanted: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
-    """Which of some objects were changed after a moment, or went away."""
+    """Which of some objects were changed after a moment, or may have been, or went away."""
     session = directory.session
     now = Marks.read(session)
     if now.same_as(marks):
@@ -148,7 +148,7 @@ def _changed(directory: "Directory", wanted: Sequence[str], marks: Marks) -> tup
         for base in session.naming.guid_bases:
             for dn, guid, *stamps in session.rows(base, where, ("objectGUID", *since.stamps)):
                 left.pop(normalize(dn), None)
-                if since.is_changed(stamps):
+                if since.is_changed(stamps) is not False:
                     found.append(ChangedObject(type=PARENTS, dn=dn, guid=guid_text(guid), what="modified"))
     gone = (ChangedObject(type=PARENTS, dn=dn, guid=None, what="deleted") for dn in left.values())
     return (*found, *gone)

@@ -112,11 +112,11 @@ class Since:
         self._counter = counter
         self.stamps = STAMPS[counter]
 
-    def is_changed(self, stamps: Sequence[bytes | None]) -> bool:
-        """Whether an object with these stamps was changed; one without any counts as unchanged."""
+    def is_changed(self, stamps: Sequence[bytes | None]) -> bool | None:
+        """Whether an object with these stamps was changed; None of one that shows this user no stamp."""
         value = next((one.decode(errors="replace") for one in stamps if one is not None), None)
         if value is None:
-            return False
+            return None
         if self._counter is Counter.USN:
             return int(value) > int(self._marks.values["usn"])
         if self._counter is Counter.CSN:

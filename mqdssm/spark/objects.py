@@ -26,6 +26,8 @@ KEY_COLUMNS: Final = ("Identifier", "FullPath", DN_COLUMN.name)
 KEYS_ASKED: Final = 100
 """Objects that are asked for in one search: more take slapd longer than two searches."""
 _KEYS_BATCH: Final = 10_000
+_KeyRow = tuple[str, str, str | None, bool | None]
+"""A row of `KEY_SCHEMA`."""
 
 
 def columns(type_name: str) -> pa.Schema:
@@ -91,14 +93,14 @@ def guid_of(text: str) -> UUID | None:
 
 
 def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
-    """The keys of all objects of a type, and whether they were changed.
+    """The keys of all objects of a type, and whether they were changed: NULL where nothing tells.
 
     Raises:
         DirectoryError: the search did not come to an end.
     """
     session = directory.session
     found: list[pa.RecordBatch] = []
-    rows: list[tuple[str, str, str | None, bool]] = []
+    rows: list[_KeyRow] = []
     frame = FRAME_TYPES[type_name]
     for base in bases_of(session, frame):
         try:
@@ -128,7 +130,7 @@ def count(directory: "Directory", type_name: str) -> int:
     return total
 
 
-def _key_batch(rows: Sequence[tuple[str, str, str | None, bool]]) -> pa.RecordBatch:
+def _key_batch(rows: Sequence[_KeyRow]) -> pa.RecordBatch:
     values = zip(*rows, strict=True) if rows else ((),) * len(KEY_SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(values, KEY_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=KEY_SCHEMA)

@@ -4,6 +4,7 @@ All rules of a type look at a batch while it is there. A test computes which row
 at once; only the rows of findings are touched singly.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +28,8 @@ SCHEMA: Final = pa.schema(
     ]
 )
 """Findings as columns."""
-DELETED_MARK: Final = "\\0ADEL:"
+DELETED_MARK: Final = re.compile(r"(?:\\0[Aa]|\\n|\n)DEL:")
+"""In the name of a deleted object, as Active Directory writes it, as slapd does, and as `repr` shows that."""
 VERDICTS_MAX: Final = 65_536  # distinct descriptors and certificates that a process remembers
 
 Findings = Iterator[pa.RecordBatch]
@@ -305,7 +307,7 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
     known = _decoded_by_rules(name)
 
     def rule_of(attribute: str, reason: str) -> Rule | None:
-        if DELETED_MARK in reason:
+        if DELETED_MARK.search(reason):
             return dangling
         return special.get(attribute) if attribute in known else other
 

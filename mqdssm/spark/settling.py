@@ -85,14 +85,20 @@ def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
             return Settled(consistent=True, changed=tuple(changed.values()), marks=now)
         since = now.changes_since(earlier)
         found: list[ChangedObject] = []
+        silent = 0
         for name in plan.types:
-            differing = _differing(directory, folder, plan, name, since)
+            differing, unknown = _differing(directory, folder, plan, name, since)
+            silent += unknown
             for one in _replace(directory, folder, plan, name, differing):
                 found.append(ChangedObject(type=name, dn=one.dn, guid=one.guid, what=one.what))
                 changed[name, one.key] = _merged(changed.get((name, one.key)), found[-1])
         log.info("%d objects changed while the export ran, and were read again", len(found))
-        if not found or now.counter is Counter.TIME:  # times are too coarse to tell what came later
-            return Settled(consistent=not found, changed=tuple(changed.values()), marks=now)
+        if silent:
+            log.warning(
+                "%d objects show this user no %s: changes are not seen", silent, "/".join(since.stamps)
+            )
+        if not found or silent or now.counter is Counter.TIME:  # times are too coarse for what came later
+            return Settled(not found and not silent, tuple(changed.values()), now)
         earlier = now
     now = Marks.read(directory.session)
     return Settled(consistent=now.same_as(earlier), changed=tuple(changed.values()), marks=now)
@@ -100,12 +106,18 @@ def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
 
 def _differing(
     directory: "Directory", folder: Folder, plan: Plan, name: str, since: Since
-) -> list[Difference]:
-    """What of a type is not in the files as it is in the directory, or tells of others what is not so."""
+) -> tuple[list[Difference], int]:
+    """What of a type is not in the files as it is in the directory, or tells of others what is not so.
+
+    Returns:
+        That, and of how many objects it is not known whether they were changed.
+    """
     found = objects.keys(directory, name, since)
     outdated = elsewhere.outdated(directory, folder, plan, name, _files(folder, plan, name))
-    changed = pc.or_(found.column("changed"), pc.is_in(found.column("key"), value_set=outdated))
-    return differences(_held(folder, plan, name), found.set_column(3, "changed", changed))
+    told = pc.fill_null(found.column("changed"), fill_value=False)
+    changed = pc.or_(told, pc.is_in(found.column("key"), value_set=outdated))
+    unlike = differences(_held(folder, plan, name), found.set_column(3, "changed", changed))
+    return unlike, found.column("changed").null_count
 
 
 def differences(held: pa.Table, found: pa.Table) -> list[Difference]:

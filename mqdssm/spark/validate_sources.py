@@ -66,7 +66,8 @@ def export_source(folder: Path, *, name: str = "") -> Source:
         name: for people; empty: the folder.
 
     Raises:
-        ConfigError: no manifest, a damaged file, a type that is not known, or another format than Parquet.
+        ConfigError: no manifest, a damaged file, a type that is not known, or another format than Parquet;
+            nothing but entries as they are (``ldap``), which no rule judges: that would look like no defect.
     """
     manifest = Manifest.load(folder)
     unknown = [one for one in manifest.types if one not in FRAMES and one != columns.RAW_TYPE]
@@ -78,6 +79,10 @@ def export_source(folder: Path, *, name: str = "") -> Source:
     if written != "parquet":
         raise ConfigError(f"{folder} was exported as {written}: validation reads Parquet; export with that")
     kept = {one: exported for one, exported in manifest.types.items() if one != columns.RAW_TYPE}
+    if not kept:
+        raise ConfigError(
+            f"{folder} holds entries as they are alone (--type ldap): export the types of objects, as queue"
+        )
     check(folder, [file for exported in kept.values() for file in exported.files])
     sets = {
         one: dataset(one, [folder / file.path for file in exported.files]) for one, exported in kept.items()

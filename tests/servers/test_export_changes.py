@@ -12,7 +12,7 @@ from ldif_reader import comparable, read_ldif
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.spark import export as export_module
-from mqdssm.spark import settling
+from mqdssm.spark import marks, settling
 from mqdssm.spark.bulk import read_batches
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.export import export
@@ -241,6 +241,18 @@ def test_a_directory_that_never_rests(server, tmp_path, monkeypatch) -> None:
     assert [(one.dn.partition(",")[0].lower(), one.what) for one in manifest.changed] == [
         ("cn=q2", "modified")
     ]
+
+
+def test_who_may_not_see_the_stamps_is_told_that_changes_are_not_seen(
+    server, tmp_path, monkeypatch, caplog
+) -> None:
+    monkeypatch.setattr(marks, "STAMPS", {**marks.STAMPS, Counter.CSN: ("noSuchStamp",)})
+    afterwards(monkeypatch, lambda: label(server, r"web1\q4", uuid.uuid4().hex))
+    manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
+    assert manifest.changed == ()
+    assert held(tmp_path, manifest, "queue") != now(server, "queue")
+    assert not manifest.consistent
+    assert "objects show this user no noSuchStamp" in caplog.text
 
 
 def test_where_the_server_tells_no_marks_times_must_do(server, tmp_path, monkeypatch) -> None:

@@ -154,6 +154,16 @@ def test_without_resume_an_unfinished_one_is_left_alone(server, tmp_path, monkey
         run(server, tmp_path / "out")
 
 
+def test_a_kill_after_the_manifest_leaves_a_whole_export(server, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(export_module.Folder, "finish", lambda _: None)
+    run(server, tmp_path / "out")
+    assert (tmp_path / "out" / WORK_NAME).is_dir()
+    with pytest.raises(ConfigError, match="is not empty"):  # not: go on with --resume, which says no, too
+        run(server, tmp_path / "out")
+    with pytest.raises(ConfigError, match="is complete: there is nothing to resume"):
+        run(server, tmp_path / "out", resume=True)
+
+
 def test_nothing_to_resume(server, tmp_path) -> None:
     run(server, tmp_path / "out")
     with pytest.raises(ConfigError, match="is complete: there is nothing to resume"):

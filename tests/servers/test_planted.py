@@ -4,8 +4,9 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 import rules_world
-from planted import assert_equal, directory
+from planted import added, assert_equal, directory
 
 import mqdssm
 from mqdssm.samples.fault_table import FAULTS, NOT_PLANTED
@@ -38,6 +39,17 @@ def test_every_planted_defect_is_found_and_nothing_else(tmp_path: Path) -> None:
     assert_equal(wanted, (Truth(rule, kind, guid, None) for rule, kind, guid, _ in found))
     possible = {fault.rule for fault in FAULTS if Form.SLAPADD in fault.forms and not fault.whole}
     assert possible <= {one.rule for one in wanted}
+
+
+@pytest.mark.soak  # the one thing that slapd shows otherwise is in test_spark_rules_cases.py
+def test_what_a_running_server_takes_is_found_too(tmp_path: Path) -> None:
+    """It rewrites names: a line feed stands in them as it is."""
+    with OpenLdapServer(durable=False) as server:
+        truth = added(server, tmp_path / "x", SEED)
+        found = rules_world.found(rules_world.source(tmp_path, read(server)))
+    wanted = Counter(one._replace(dn=None) for one in truth.elements())
+    seen = (Truth(rule, kind, guid, None) for rule, kind, guid, _ in found if kind != "enterprise")
+    assert_equal(wanted, seen)
 
 
 def test_a_rule_is_planted_or_a_reason_stands_in_the_table() -> None:

@@ -1,5 +1,6 @@
 """Small sample enterprises with planted defects, and what was found in them."""
 
+import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,6 +33,14 @@ def directory(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
     generate(plan(seed), folder, SampleForm.LDIF, loader=Loader.SLAPADD, faults=True)
     server.load(folder / BASE_TREE, folder / OBJECTS)
     return read_truth(folder)
+
+
+def added(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
+    """Add objects with defects to a running server that has its tree; what must be found below that."""
+    generate(plan(seed), folder, SampleForm.LDIF, loader=Loader.LDAPADD, faults=True)
+    command = ["ldapadd", "-Y", "EXTERNAL", "-Q", "-H", server.ldapi_url, "-f", folder / OBJECTS]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return Counter(one for one in read_truth(folder).elements() if one.type != "enterprise")
 
 
 def assert_equal(planted: Planted, findings: Iterable[Any]) -> None:

@@ -40,7 +40,7 @@ def test_update_sequence_numbers() -> None:
         True,
         True,
         False,
-        False,
+        None,  # hidden from this user: nobody can say
     ]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256
+from mqdssm.spark.validate_sources import export_source
 
 STARTED = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -135,3 +136,9 @@ def test_what_is_no_export_is_said(tmp_path) -> None:
         Manifest.load(tmp_path)
     with pytest.raises(ConfigError, match="is no export but a file"):
         Manifest.load(tmp_path / "Queue.parquet")
+
+
+def test_entries_as_they_are_are_nothing_to_judge(tmp_path) -> None:
+    manifest(types={"ldap": ExportedType(rows=0, files=())}).write(tmp_path)
+    with pytest.raises(ConfigError, match=r"entries as they are alone \(--type ldap\)"):
+        export_source(tmp_path)

@@ -127,6 +127,8 @@ CASES: list[tuple[str, Change, set[Found]]] = [
         at("conflict-name", "computer", 52),
     ),
     ("reference-dangling", lost("queue-manager", 32, "OutRoutingServerIdentifierList", rf"CN=msmq,CN=a\0ADEL:{guid(9)},DC=x"), at("reference-dangling", "queue-manager", 32)),
+    ("reference-dangling", lost("queue-manager", 32, "OutRoutingServerIdentifierList", f"mSMQOutRoutingServers names {f'cn=msmq{chr(10)}DEL:{guid(9)},dc=x'!r}"), at("reference-dangling", "queue-manager", 32)),  # slapd
+    ("reference-dangling", lost("routing-link", 20, "SiteGateIdentifierList", f"cn=msmq\nDEL:{guid(9)},dc=x"), at("reference-dangling", "routing-link", 20)),
     ("attribute-unreadable", lost("queue", 60, "Journaling", "is no BOOLEAN: b'yes'"), at("attribute-unreadable", "queue", 60)),
     ("attribute-unreadable", lost("computer", 52, "Sid"), at("attribute-unreadable", "computer", 52)),
     # -- attributes
