@@ -71,9 +71,10 @@ def demo(
 def _migrated(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path, report: Path) -> bool:
     """All that needs Spark; gives whether everything that was planted is accounted for."""
     from mqdssm.cli import demo_migration, demo_pipeline
+    from mqdssm.samples.forms import SampleForm
 
     tables = folder / ENTERPRISE
-    users = demo_migration.make_tables(stage, plan, tables)
+    users = demo_pipeline.make(stage, plan, tables, SampleForm.MQIS).objects["User"]
     demo_migration.make_accounts(stage, server, plan, users, folder / demo_migration.SID_MAP)
     with contextlib.ExitStack() as stack:
         demo_pipeline.start_spark(stage, stack)
@@ -173,7 +174,7 @@ def _next(stage: Stage, keep: Path | None, report: Path | None) -> None:
         stage.command("mqdssm doctor      # once MQDSSM_URL and the others are set as the sandbox says")
         if report is not None:
             if keep is None:
-                stage.command("mqdssm demo --keep ~/msmq-demo      # tables, plan, rejects and undo file stay")
+                stage.command("mqdssm demo --keep ~/msmq-demo      # tables, plan and rejects stay")
             stage.command("mqdssm inventory --html inventory.html      # who has what, who may do what")
         stage.command("mqdssm --help")
         stage.result("docs/README.md says what to read; in Python: import mqdssm; help(mqdssm.Directory)")

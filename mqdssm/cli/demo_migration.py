@@ -21,32 +21,6 @@ SHOWN_REJECTS: Final = 6
 _GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def make_tables(stage: Stage, plan: "Plan", folder: Path) -> int:
-    """Make the enterprise as tables of MQIS; gives the number of users.
-
-    Args:
-        stage: where it is shown.
-        plan: the enterprise.
-        folder: new; it holds the list of what was planted afterwards.
-    """
-    from mqdssm.samples.forms import FAULTS_NAME, SampleForm
-    from mqdssm.samples.generate import generate
-
-    with stage.step("Make up an enterprise of MSMQ 1.0, with defects planted"):
-        stage.command(
-            f"mqdssm generate --sites {plan.sites} --machines {plan.machines} --queues {plan.queues}"
-            f" --seed {plan.seed} --format mqis --faults --to {folder.name}"
-        )
-        written = generate(plan, folder, SampleForm.MQIS, faults=True)
-        counts = ", ".join(f"{name} {count}" for name, count in written.objects.items())
-        stage.result(f"tables of MQIS, with what the defects need beside it: {counts}")
-        broken = sum(written.faults.values())
-        stage.result(
-            f"{broken} of the rows are broken, for {len(written.faults)} rules: {FAULTS_NAME} lists them"
-        )
-    return written.objects["User"]
-
-
 def make_accounts(stage: Stage, server: "OpenLdapServer", plan: "Plan", users: int, sid_map: Path) -> None:
     """Give every user an account in the new domain, and write down whose it is.
 

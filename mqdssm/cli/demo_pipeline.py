@@ -11,6 +11,8 @@ from mqdssm.cli.export import OBJECTS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mqdssm.samples.forms import SampleForm
+    from mqdssm.samples.generate import Written
     from mqdssm.samples.plan import Plan
     from mqdssm.spark.validate import Validation
     from mqdssm.testing.openldap import OpenLdapServer
@@ -20,6 +22,34 @@ SHOWN_OF_RULES: Final = 6
 """Rules whose first finding is shown; the report has all of them."""
 
 
+def make(stage: Stage, plan: "Plan", folder: Path, form: "SampleForm") -> "Written":
+    """Make up the enterprise.
+
+    Args:
+        stage: where it is shown.
+        plan: the enterprise.
+        folder: new; it holds the list of what was planted afterwards.
+        form: tables of MQIS, or LDIF for ``slapadd``.
+    """
+    from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm
+    from mqdssm.samples.generate import generate
+
+    with stage.step("Make up an enterprise, with defects planted"):
+        how = "ldif --loader slapadd" if form is SampleForm.LDIF else form.value
+        stage.command(
+            f"mqdssm generate --sites {plan.sites} --machines {plan.machines} --queues {plan.queues}"
+            f" --seed {plan.seed} --format {how} --faults --to {folder.name}"
+        )
+        written = generate(plan, folder, form, loader=Loader.SLAPADD, faults=True)
+        counts = ", ".join(f"{name} {count}" for name, count in written.objects.items())
+        stage.result(f"with what the defects need beside it: {counts}")
+        broken = sum(written.faults.values())
+        stage.result(
+            f"{broken} of them are broken, for {len(written.faults)} rules: {FAULTS_NAME} lists them"
+        )
+    return written
+
+
 def load(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path) -> None:
     """Make the enterprise, and load it, where there is no Spark to migrate it with.
 
@@ -27,23 +57,11 @@ def load(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path) -> 
         stage: where it is shown.
         server: the empty directory.
         plan: the enterprise.
-        folder: new; it holds the list of what was planted afterwards.
+        folder: new.
     """
-    from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm
-    from mqdssm.samples.generate import generate
+    from mqdssm.samples.forms import SampleForm
 
-    with stage.step("Make up an enterprise, with defects planted"):
-        stage.command(
-            f"mqdssm generate --sites {plan.sites} --machines {plan.machines} --queues {plan.queues}"
-            f" --seed {plan.seed} --format ldif --loader slapadd --faults --to {folder.name}"
-        )
-        written = generate(plan, folder, SampleForm.LDIF, loader=Loader.SLAPADD, faults=True)
-        counts = ", ".join(f"{name} {count}" for name, count in written.objects.items())
-        stage.result(f"with what the defects need beside it: {counts}")
-        broken = sum(written.faults.values())
-        stage.result(
-            f"{broken} of them are broken, for {len(written.faults)} rules: {FAULTS_NAME} lists them"
-        )
+    written = make(stage, plan, folder, SampleForm.LDIF)
     with stage.step("Load it into the directory"):
         stage.call(f"server.load({', '.join(repr(name) for name in written.files)})      # slapadd")
         server.load(*(folder / name for name in written.files))

@@ -4,11 +4,18 @@ import hashlib
 import json
 import re
 import tempfile
+from types import SimpleNamespace
+from typing import Any
 
 from typer.testing import CliRunner
 
 import mqdssm
+from mqdssm.cli.demo_migration import account
+from mqdssm.cli.demo_stage import Stage
 from mqdssm.cli.main import app
+from mqdssm.cli.output import Output
+from mqdssm.spark.migrate.migrating import Migrated
+from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.report import Report
 
 
@@ -167,3 +174,11 @@ def test_the_whole_demonstration(spark, tmp_path):
     assert shown["report"] == str(kept / "report.html")
     assert "<svg" in (kept / "report.html").read_text()
     assert (kept / "export" / "manifest.json").is_file()
+    # the same migration, and a validation that finds nothing: what was migrated broken is missed
+    done = Migrated(MigrationPlan.load(kept / "plan"), report)
+    nothing: Any = SimpleNamespace(findings=())
+    stage = Stage(Output(is_json=True))
+    assert not account(stage, done, nothing, kept, kept / "enterprise")
+    (again, words, *_) = stage.steps[-1]["results"]
+    assert [int(count) for _, count in again["rows"]] == [numbers[0], 0, *numbers[2:4], numbers[1]]
+    assert f"{numbers[1]} missed, 0 found that nobody planted" in words
