@@ -11,6 +11,7 @@ from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.directory.filters import Equal
+from mqdssm.errors import GenericDirectoryError
 from mqdssm.spark import export as export_module
 from mqdssm.spark import marks, settling
 from mqdssm.spark.bulk import read_batches
@@ -253,6 +254,20 @@ def test_who_may_not_see_the_stamps_is_told_that_changes_are_not_seen(
     assert held(tmp_path, manifest, "queue") != now(server, "queue")
     assert not manifest.consistent
     assert "objects show this user no noSuchStamp" in caplog.text
+
+
+def test_a_url_that_leads_to_several_controllers(server, tmp_path, monkeypatch) -> None:
+    real = Marks.read.__func__
+    first = {"server": "CN=NTDS Settings,CN=DC1"}
+    monkeypatch.setattr(
+        Marks, "read", classmethod(lambda cls, session: real(cls, session).model_copy(update=first))
+    )
+    with pytest.raises(
+        GenericDirectoryError, match=r"led to \?, and before to .*CN=DC1, whose state"
+    ) as told:
+        export(server.url, ["queue"], tmp_path, **access_to(server))
+    assert "name one domain controller in the URL" in str(told.value.hint)
+    assert not (tmp_path / "manifest.json").exists()
 
 
 def test_where_the_server_tells_no_marks_times_must_do(server, tmp_path, monkeypatch) -> None:
