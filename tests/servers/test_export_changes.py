@@ -1,6 +1,7 @@
 """What changes while an export runs: the files hold it as it is in the end, and the manifest lists it."""
 
 import uuid
+from collections import Counter as Counted
 from pathlib import Path
 
 import pyarrow as pa
@@ -172,6 +173,22 @@ def test_ldif_tells_nothing_of_others(gated, tmp_path, monkeypatch) -> None:
     assert manifest.consistent
     told = {one.dn.lower().partition(",cn=computers")[0] for one in manifest.changed}
     assert told == {"cn=msmq,cn=gate"}
+
+
+def test_what_changed_is_told_also_after_a_kill_while_it_is_read_again(server, tmp_path, monkeypatch) -> None:
+    before = now(server, "queue")
+    with monkeypatch.context() as patch:
+        patch.setattr(settling, "_read_again", lambda *_: 1 / 0)  # what is to be read again is in no file now
+        afterwards(patch, lambda: everything(server))
+        with pytest.raises(ZeroDivisionError):
+            export(server.url, ["queue"], tmp_path, file_rows=5, **access_to(server))
+    manifest = export(server.url, ["queue"], tmp_path, resume=True, file_rows=5, **access_to(server))
+    assert manifest.consistent
+    assert held(tmp_path, manifest, "queue") == now(server, "queue") != before
+    counted = Counted(one.what for one in manifest.changed)
+    moved = sum("cn=web2," in row["FullPath"] for row in before)
+    assert counted == {"added": 1, "modified": 1 + moved, "deleted": 1}
+    assert manifest == Manifest.load(tmp_path)
 
 
 def test_a_computer_that_never_rests(server, tmp_path, monkeypatch) -> None:

@@ -117,6 +117,7 @@ def test_of_two_objects_of_one_guid_only_the_one_in_a_finished_file_is_there() -
         ("added", "modified", "added"),
         ("added", "deleted", "deleted"),
         ("modified", "deleted", "deleted"),
+        ("modified", "added", "modified"),
     ],
 )
 def test_what_happened_in_the_end(earlier: What | None, now: What, what: What) -> None:
