@@ -246,6 +246,19 @@ def test_a_server_that_stays_away(tmp_path, monkeypatch) -> None:
         assert run(server, tmp_path / "out", resume=True).types["queue"].rows == 0
 
 
+def test_when_one_worker_fails_the_others_end(server, tmp_path, monkeypatch) -> None:
+    real = objects.read
+
+    def failing(*args):
+        (tmp_path / WORK_NAME / STOP_NAME).touch()  # what a worker does that fails meanwhile
+        return real(*args)
+
+    monkeypatch.setattr(objects, "read", failing)
+    with pytest.raises(MqdssmError, match="another part of the export failed"):
+        run(server, tmp_path)
+    assert not (tmp_path / MANIFEST_NAME).exists()
+
+
 def test_errors_of_the_system_name_the_folder(tmp_path) -> None:
     words = str(told(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tmp_path))
     why = "No space left on device; when that is mended, go on with --resume"
