@@ -14,6 +14,9 @@ from mqdssm.cli.plan import (
     SidMapFile,
     Source,
     To,
+    ToLdif,
+    make_plan,
+    named_by_time,
     tell_plan,
 )
 from mqdssm.cli.run import Run, add_command
@@ -25,7 +28,7 @@ def migrate(
     run: Run,
     *,
     source: Source,
-    to: To,
+    to: To = None,
     on_conflict: Conflict = OnConflict.FAIL,
     allow_deletes: Deletes = 0,
     create_computers: Computers = False,
@@ -35,20 +38,18 @@ def migrate(
     max_errors: MaxErrors = None,
     transactions: Transactions = 0,
     verify: Verify = True,
+    to_ldif: ToLdif = None,
 ) -> int:
     r"""Carry MQIS tables over into the directory: 'mqdssm plan' and 'mqdssm apply' in one.
 
-    Broken off, 'mqdssm apply PLAN' goes on. Exit code 1 if a row was rejected, refused or lost. Needs Spark:
-    pip install 'mqdssm\[spark]' and Java 17.
+    Broken off, 'mqdssm apply PLAN' goes on. With --to-ldif the directory stays as it is. Exit code 1 if a row
+    was rejected, refused or lost. Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.spark.migrate.applying import ApplyOptions
     from mqdssm.spark.migrate.migrating import migrate as carry_over
     from mqdssm.spark.migrate.planning import Asked
     from mqdssm.spark.session import check_spark
 
-    check_spark()
-    run.connection_options()  # what cannot be is refused before Java starts
-    on = run.spark()
     options = ApplyOptions(max_rate=max_rate, max_errors=max_errors, transactions=transactions, verify=verify)
     asked = Asked(
         source=source,
@@ -58,14 +59,20 @@ def migrate(
         sid_map=sid_map,
         mapping=mapping,
     )
+    if to_ldif is not None:
+        return make_plan(run, asked, to, to_ldif)
+    check_spark()
+    run.connection_options()  # what cannot be is refused before Java starts
+    on = run.spark()
+    folder = to or named_by_time()
     with run.output.progress("migrating", counted=False):
-        plan, report = carry_over(asked, run.loaded.settings.url, to, options, on=on, **login_of(run))
+        plan, report = carry_over(asked, run.loaded.settings.url, folder, options, on=on, **login_of(run))
     if report is None:
-        tell_plan(run, plan, to)
+        tell_plan(run, plan, folder)
         return ExitCode.FINDINGS
     for note in plan.notes:
         run.output.note(note)
-    tell_report(run, report, to)
+    tell_report(run, report, folder)
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 
 
@@ -75,7 +82,7 @@ add_command(
     migrate,
     spark=True,
     examples=(
-        "mqdssm migrate mqis/ --to plan --connection lab --create-computers",
+        "mqdssm migrate mqis/ --connection lab --create-computers",
         "mqdssm migrate mqis/ --to plan --connection lab --sid-map sids.csv --on-conflict update",
     ),
 )

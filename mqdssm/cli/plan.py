@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
     from mqdssm.spark.migrate.plan_file import MigrationPlan
+    from mqdssm.spark.migrate.planning import Asked
 
 app = typer.Typer(add_completion=False)
 
@@ -42,7 +44,15 @@ def _option(name: str, text: str, **more: Any) -> Any:
 Source = Annotated[
     str, typer.Argument(metavar="SOURCE", help="A folder of MQIS tables, or a database: jdbc:…")
 ]
-To = Annotated[Path, _option("--to", "A new or empty folder for the plan.", metavar="PLAN")]
+To = Annotated[
+    Path | None,
+    _option(
+        "--to",
+        "A new or empty folder for the plan; else one named by the time, here.",
+        metavar="PLAN",
+        show_default=False,
+    ),
+]
 Conflict = Annotated[OnConflict, _option("--on-conflict", "Objects that are there and differ.")]
 Deletes = Annotated[
     int,
@@ -84,7 +94,7 @@ def plan(
     run: Run,
     *,
     source: Source,
-    to: To,
+    to: To = None,
     on_conflict: Conflict = OnConflict.FAIL,
     allow_deletes: Deletes = 0,
     create_computers: Computers = False,
@@ -97,13 +107,8 @@ def plan(
     Exit code 1 if a row is rejected, or the plan cannot be applied as it is. Needs Spark:
     pip install 'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.spark.migrate.ldif import write_ldif
-    from mqdssm.spark.migrate.planning import Asked, plan_migration
-    from mqdssm.spark.session import check_spark
+    from mqdssm.spark.migrate.planning import Asked
 
-    check_spark()
-    run.connection_options()  # what cannot be is refused before Java starts
-    on = run.spark()
     asked = Asked(
         source=source,
         on_conflict=on_conflict.value,
@@ -112,13 +117,36 @@ def plan(
         sid_map=sid_map,
         mapping=mapping,
     )
+    return make_plan(run, asked, to, to_ldif)
+
+
+def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None) -> int:
+    """Make a plan, tell of it, and write its LDIF if that is wanted; returns the exit code."""
+    from mqdssm.spark.migrate.ldif import WAITING_FILE, write_ldif
+    from mqdssm.spark.migrate.planning import plan_migration
+    from mqdssm.spark.session import check_spark
+
+    check_spark()
+    run.connection_options()  # what cannot be is refused before Java starts
+    on = run.spark()
+    folder = to or named_by_time()
     with run.output.progress("planning", counted=False):
-        made = plan_migration(asked, run.loaded.settings.url, to, on=on, **login_of(run))
-    tell_plan(run, made, to)
+        made = plan_migration(asked, run.loaded.settings.url, folder, on=on, **login_of(run))
+    tell_plan(run, made, folder)
     if to_ldif is not None and made.refused is None:
-        records = write_ldif(made, to, to_ldif)
+        records = write_ldif(made, folder, to_ldif)
+        waiting = records.pop(WAITING_FILE, 0)
         run.output.note(f"LDIF in {to_ldif}, to be loaded in this order: {', '.join(records) or 'nothing'}")
+        if waiting:
+            run.output.note(
+                f"{waiting} references need GUIDs that the server makes: {to_ldif / WAITING_FILE}"
+            )
     return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
+
+
+def named_by_time() -> Path:
+    """The folder of a plan for which nobody named one."""
+    return Path(f"migration-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}")
 
 
 def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:

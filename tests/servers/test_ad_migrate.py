@@ -70,6 +70,8 @@ def test_an_enterprise_becomes_a_domains(domain, tmp_path):
     check(domain, tmp_path, sample, report)
     again = apply_here(domain, tmp_path / "plan")
     assert again.last_line == report.last_line
+    anew = plan_here(domain, tmp_path / "mqis", tmp_path / "anew", create_computers=True)
+    assert (anew.levels, anew.total["equal"]) == ((), report.total["read"])
 
 
 @pytest.mark.soak

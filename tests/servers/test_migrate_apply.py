@@ -174,3 +174,16 @@ def test_a_plan_for_another_directory_or_with_other_files_is_refused(planned, fr
         apply_here(server, folder)
     path.write_bytes(whole)
     assert apply_here(server, folder).is_fine
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_fifty_thousand_objects(server, tmp_path):
+    _, folder = sample_plan(server, tmp_path, sites=5, machines=1_000, queues=50_000, users=20)
+    before = everything(server)
+    report = apply_here(server, folder)
+    assert report.is_fine, report.model_dump_json(indent=1)[:3000]
+    total = report.total
+    assert total["read"] == total["written"] + total["equal"]
+    undo(server, folder)
+    assert everything(server) == before

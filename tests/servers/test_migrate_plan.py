@@ -442,3 +442,43 @@ def test_a_disk_that_is_full(server, tmp_path):
         assert not (small / "plan" / "plan.json").exists()
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+BREAKS = [
+    {"Q_INSTANCE": "no GUID"},
+    {"Q_INSTANCE": None},
+    {"Q_PATHNAME": "nothing"},
+    {"Q_PATHNAME": "web01\\private$\\q"},
+    {"Q_PATHNAME": f"web01\\{'x' * 148}"},
+    {"Q_CREATE_TIME": -62_167_219_200},
+    {"Q_LABEL": "half \ud800"},
+    {"Q_LABEL": "with \0"},
+    {"Q_SECURITY": "AAAA"},
+    {"Q_MULTICAST_ADDRESS": "10.0.0.1:1"},
+    {"Q_INSTANCE": "00000000-0000-0000-0000-000000000000"},
+]
+
+
+def test_one_row_in_ten_is_broken(server, tmp_path):
+    base(tmp_path / "mqis")
+    server.add_computer("web01")
+    rows = [
+        {"Q_INSTANCE": str(UUID(int=number + 1)), "Q_PATHNAME": f"web01\\q{number}", "Q_LABEL": "fine"}
+        for number in range(10 * len(BREAKS))
+    ]
+    for number, broken in enumerate(BREAKS):
+        rows[10 * number + number % 10] |= broken
+    write_rows(tmp_path / "mqis", "Queue", rows)
+    with (tmp_path / "mqis" / "Queue.jsonl").open("a") as file:
+        file.write('{"PROPID_Q_INSTANCE": \n')
+    plan = plan_here(server, tmp_path / "mqis", tmp_path / "plan")
+    rejects = rejects_of(tmp_path / "plan", "Queue")
+    assert {one["row"] for one in rejects} == {
+        *(10 * number + number % 10 + 1 for number in range(len(BREAKS))),
+        len(rows) + 1,
+    }
+    assert all(one["reason"] and one["values"] is not None for one in rejects)
+    assert plan.tables["Queue"].add == len(rows) - len(BREAKS)
+    carry_out(server, plan, tmp_path / "plan")
+    with mqdssm.connect(server.url, **access_of(server)) as directory:
+        assert len(list(directory.search(mqdssm.Queue))) == len(rows) - len(BREAKS)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pytest
@@ -24,57 +24,62 @@ def frame_of(element: str, rows: list[dict]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(FRAME_TYPES[element].select(names)))
 
 
+def written(server, folder: Path, element: str, rows: list[dict]) -> dict[str, int]:
+    """What came of one whole write."""
+    secret = folder / "password"
+    secret.write_text(server.password)
+    given = {
+        "url": server.ldaps_url,
+        "user": server.user,
+        "cafile": server.ca_file,
+        "credentialsfile": str(secret),
+        "object": element,
+        "journal": str(folder / "journal"),
+    }
+    options = WriteOptions.parse(given)
+    own = folder / "journal" / uuid4().hex
+    done = write([frame_of(element, rows)], options, own, 0)
+    Write(options, own, datetime.now(UTC)).commit([done])
+    return dict(done.tally.counts)
+
+
+def managers_in(site: str) -> list[dict]:
+    """Two machines, of which the second refers to the first one by the GUID that this had elsewhere."""
+    return [
+        {
+            "Identifier": str(UUID(int=0xA000 + n)),
+            "ComputerName": f"PC{n}",
+            "SiteIdentifierList": [site],
+            "RoutingServer": n == 0,
+            "OutRoutingServerIdentifierList": [str(UUID(int=0xA000))] if n else None,
+        }
+        for n in range(2)
+    ]
+
+
+QUEUES = [
+    {
+        "Identifier": str(UUID(int=0xB000 + n)),
+        "Pathname": rf"PC{n % 2}\q{n}",
+        "Label": f"Größe {n}",
+        "Quota": 2**32 - 1 - n,
+    }
+    for n in range(60)
+]
+
+
 def test_a_domain_is_filled_twice_and_holds_everything_once(tmp_path):
     with SambaDomainController() as server:
-        secret = tmp_path / "password"
-        secret.write_text(server.password)
         for name in ("PC0", "PC1"):
             server.add_computer(name)
-
-        def done(element: str, rows: list[dict], again: int) -> dict[str, int]:
-            given = {
-                "url": server.ldaps_url,
-                "user": server.user,
-                "cafile": server.ca_file,
-                "credentialsfile": str(secret),
-                "object": element,
-                "journal": str(tmp_path / "journal"),
-            }
-            options = WriteOptions.parse(given)
-            folder = Path(options.journal or "") / f"{element}-{again}"
-            written = write([frame_of(element, rows)], options, folder, 0)
-            Write(options, folder, datetime.now(UTC)).commit([written])
-            return dict(written.tally.counts)
-
         with mqdssm.connect(server.ldaps_url, **access_to(server)) as directory:
-            site = str(directory.create(mqdssm.Site(name="Berlin")))
-            managers = [
-                {
-                    "Identifier": str(UUID(int=0xA000 + n)),
-                    "ComputerName": f"PC{n}",
-                    "SiteIdentifierList": [site],
-                    "RoutingServer": n == 0,
-                    "OutRoutingServerIdentifierList": [str(UUID(int=0xA000))] if n else None,
-                }
-                for n in range(2)
-            ]
-            queues = [
-                {
-                    "Identifier": str(UUID(int=0xB000 + n)),
-                    "Pathname": rf"PC{n % 2}\q{n}",
-                    "Label": f"Größe {n}",
-                    "Quota": 2**32 - 1 - n,
-                }
-                for n in range(60)
-            ]
-            # the second machine refers to the first one by the GUID that this had elsewhere
-            assert done("queue-manager", managers, 0) == {"added": 2}
-            assert done("queue", queues, 0) == {"added": 60}
-            assert done("queue-manager", managers, 1) == {"equal": 2}
-            assert done("queue", queues, 1) == {"equal": 60}
+            managers = managers_in(str(directory.create(mqdssm.Site(name="Berlin"))))
+            for effect in ("added", "equal"):
+                assert written(server, tmp_path, "queue-manager", managers) == {effect: 2}
+                assert written(server, tmp_path, "queue", QUEUES) == {effect: 60}
             found = {one.pathname.lower(): one for one in directory.search(mqdssm.Queue)}
             assert len(found) == 60
-            for row in queues:
+            for row in QUEUES:
                 one = found[row["Pathname"].lower()]
                 assert str(one.original_identifier) == row["Identifier"]
                 assert (one.label, one.quota) == (row["Label"], row["Quota"])

@@ -3,9 +3,11 @@
 The command runs in a process of its own with a session of its own, as users run it.
 """
 
+import contextlib
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -20,10 +22,20 @@ from planning import plan_here
 from mqdssm.spark.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.soak, pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.server,
+    pytest.mark.soak,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("spark"),
+]
 
 KILLS = int(os.environ.get("MQDSSM_TEST_KILLS", "20"))
 QUEUES = 4_000
+RATE = 200
+"""Changes a second while something is killed."""
+BETWEEN = 4_200 * 40 // (KILLS + 1)
+"""Bytes of journal between two kills, on average: some 40 for each operation."""
 WAIT_S = 300.0
 
 
@@ -36,7 +48,7 @@ def planned(tmp_path):
         yield server, login, tmp_path / "plan"
 
 
-def start(folder: Path, login: dict[str, str], rate: int) -> subprocess.Popen[bytes]:
+def start(folder: Path, login: dict[str, str], rate: int = RATE) -> subprocess.Popen[bytes]:
     environment = {**os.environ, **login, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-m", "mqdssm.cli.main", "apply", str(folder), "--max-rate", str(rate)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -46,9 +58,9 @@ def journaled(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("journal/*.jsonl"))
 
 
-def in_the_middle(process: subprocess.Popen[bytes], folder: Path, before: int, chance: random.Random) -> bool:
+def in_the_middle(process: subprocess.Popen[bytes], folder: Path, chance: random.Random) -> bool:
     """Wait until the run has written some more; False: it ended."""
-    wanted = before + chance.randrange(1, 4_000)
+    wanted = journaled(folder) + chance.randrange(1, 2 * BETWEEN)
     deadline = time.monotonic() + WAIT_S
     while process.poll() is None and journaled(folder) < wanted:
         assert time.monotonic() < deadline
@@ -56,31 +68,29 @@ def in_the_middle(process: subprocess.Popen[bytes], folder: Path, before: int, c
     return process.poll() is None
 
 
-def strike(planned, kill: Callable[[subprocess.Popen[bytes]], bool]) -> None:
-    """Kill something again and again, apply again, and compare.
+def strike(planned, kill: Callable[[subprocess.Popen[bytes]], object]) -> None:
+    """Kill something again and again, apply again when the run has ended of that, and compare.
 
     Args:
         planned: server, log-in, plan.
-        kill: kills; gives whether the program may end by itself, so that it is waited for.
+        kill: kills something of a run.
     """
     server, login, folder = planned
-    empty, chance = everything(server), random.Random(6)
-    struck = 0
-    while struck < KILLS:
-        before = journaled(folder)
-        process = start(folder, login, rate=400)
-        if not in_the_middle(process, folder, before, chance):
-            assert process.wait() == 0, process.communicate()
-            break  # all is done
-        if kill(process):
-            process.wait(WAIT_S)
-            assert process.returncode in {0, 3}, process.communicate()
-        struck += 1
-        process.communicate()
+    empty, chance, struck, code = everything(server), random.Random(6), 0, None
+    while struck < KILLS and code != 0:
+        with start(folder, login) as process:
+            while struck < KILLS and in_the_middle(process, folder, chance):
+                kill(process)
+                struck += 1
+            if struck == KILLS and process.poll() is None:
+                process.kill()
+            err = process.communicate(timeout=WAIT_S)[1].decode()
+            code = process.returncode
+            assert code in {0, 3, 6, -9}, err
     assert struck
-    last = start(folder, login, rate=100_000)
-    out, err = last.communicate(timeout=WAIT_S)
-    assert last.returncode == 0, err.decode()
+    with start(folder, login, rate=100_000) as last:
+        out, err_bytes = last.communicate(timeout=WAIT_S)
+    assert last.returncode == 0, err_bytes.decode()
     assert re.search(rb"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost\n$", out)
     assert Report.load(folder).is_fine
     full = everything(server)
@@ -91,18 +101,14 @@ def strike(planned, kill: Callable[[subprocess.Popen[bytes]], bool]) -> None:
 
 
 def test_the_program_is_killed(planned):
-    def kill(process: subprocess.Popen[bytes]) -> bool:
-        process.kill()
-        return False
-
-    strike(planned, kill)
+    strike(planned, lambda process: (process.kill(), process.wait()))
 
 
 def test_workers_are_killed(planned):
-    def kill(process: subprocess.Popen[bytes]) -> bool:
-        for pid in readers(process.pid):
-            os.kill(pid, 9)
-        return True
+    def kill(process: subprocess.Popen[bytes]) -> None:
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
+            for pid in readers(process.pid):
+                os.kill(pid, signal.SIGKILL)
 
     strike(planned, kill)
 
@@ -110,10 +116,8 @@ def test_workers_are_killed(planned):
 def test_slapd_is_killed(planned):
     server = planned[0]
 
-    def kill(_: subprocess.Popen[bytes]) -> bool:
+    def kill(_: subprocess.Popen[bytes]) -> None:
         server.kill()
-        time.sleep(0.2)  # for a while nobody listens
         server.start()
-        return True
 
     strike(planned, kill)

@@ -120,7 +120,7 @@ def undo(server: OpenLdapServer, folder: Path) -> None:
         [*command, "-f", str(folder / "undo.ldif")],
         capture_output=True,
         env=environment,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     assert done.returncode in {0, 32}, done.stderr.decode()

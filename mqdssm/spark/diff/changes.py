@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mqdssm.errors import ConfigError, DecodeError, MqdssmError
 from mqdssm.model.dn import DN
 from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.diff.destination import Destination
+from mqdssm.spark.diff.destination import PLACE, Destination
 from mqdssm.spark.diff.fields import What
 from mqdssm.spark.diff.leftover import Leftover
 from mqdssm.spark.ldif import record, replacement
@@ -38,8 +38,6 @@ ORDER: Final = (
 POSTPONED: Final = ("mSMQOutRoutingServers", "mSMQInRoutingServers", "mSMQSiteGates")
 """References of new objects that a server may refuse until what they refer to is there."""
 UNREADABLE: Final = "Unreadable"
-PLACE: Final = frozenset({"FullPath", "Pathname", "ComputerName", "Name"})
-"""Attributes that say what an object is called: another value is another DN."""
 
 
 def changes(found: "Comparison") -> Iterator[str]:
@@ -156,7 +154,13 @@ class _Changes:
                 keys = self._to.computer_keys(one.type, row)
                 on_computer |= {attribute: keys.get(attribute, ()) for attribute in of_table.written}
             elif name != "FullPath":
-                own |= {attribute: made.values.get(attribute, ()) for attribute in _written(of_table)}
+                there = one.b or {}
+                own |= {
+                    attribute: made.values.get(attribute, ())
+                    for attribute in _written(of_table)
+                    # a name without a second part on both sides
+                    if attribute in made.values or there.get(attribute, attribute) is not None
+                }
         if own:
             yield replacement(str(dn), list(own.items())).decode("ascii")
         if on_computer:

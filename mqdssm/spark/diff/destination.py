@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from mqdssm.errors import ObjectNotFound
+from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.making import STORED, MadeEntry, Maker, Target, dns_in
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mqdssm.spark.diff.differences import Difference
     from mqdssm.spark.diff.run import Comparison
 
+PLACE: Final = frozenset({"FullPath", "Pathname", "ComputerName", "Name"})
+"""Attributes that say what an object is called: another value is another DN."""
 NAME: Final = "Name"
 """The attribute that is the object's RDN."""
 WORKSTATION: Final = (b"4096",)  # userAccountControl, [MS-ADTS] 2.2.16
@@ -74,18 +76,23 @@ class Destination:
             yield from batch.to_pylist()
 
     def _expect(self) -> None:
-        """Where objects will be that are added, so that others can refer to them."""
+        """Where objects will be that are added or moved, so that others can refer to them."""
         for type_name in ("site", "computer", "queue-manager"):
-            for one in self._found.differences.of(type_name, What.MISSING):
-                row = self.row(one)
-                try:
-                    made = self.made(type_name, row)
-                except ValueError:
-                    continue  # said when it is to be added
-                if type_name == "computer":
-                    self._computers[made.dn.name.lower()] = made.dn
-                elif row.get(KEY):
-                    self._known[UUID(row[KEY])] = str(made.dn)
+            for what in (What.MISSING, What.DIFFERENT):
+                for one in self._found.differences.of(type_name, what):
+                    if what is What.MISSING or PLACE.intersection(one.attributes):
+                        self._expect_one(one)
+
+    def _expect_one(self, one: "Difference") -> None:
+        try:
+            made = self.made(one.type, self.row(one))
+        except (MqdssmError, ValueError):
+            return  # said when it is to be added
+        guid = (one.b or one.a or {}).get(KEY)
+        if one.type == "computer":
+            self._computers[made.dn.name.lower()] = made.dn
+        elif guid:
+            self._known[UUID(guid)] = str(made.dn)
 
     # -- objects of A
 

@@ -162,10 +162,19 @@ class Candidates:
         yield Candidate(self.maker.servers(element.name or ""), 2, CONTAINER, "site")
 
     def _link(self, element: RoutingLink) -> Candidate:
-        made = self.maker.link(element)
+        made = self.maker.link(self._between_sites_there(element))
         return Candidate(
             made, 3, OBJECT, "routing-link", element.identifier, dropped=_by_attribute_of_element(made)
         )
+
+    def _between_sites_there(self, element: RoutingLink) -> RoutingLink:
+        """The same with the GUIDs that its sites have in the target, if both are there: they name it."""
+        ends = {name: getattr(element, name) for name in ("site1_identifier", "site2_identifier")}
+        sites = {name: self._known.sites.get(guid) for name, guid in ends.items() if guid is not None}
+        there = {
+            name: site.guid for name, site in sites.items() if site is not None and site.guid is not None
+        }
+        return element if len(there) < len(ends) else element.model_copy(update=there)
 
     def _computer(self, name: str) -> Computer:
         found = self._known.computers.get(name.lower())

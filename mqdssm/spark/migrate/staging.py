@@ -35,7 +35,7 @@ STAGED: Final = pa.schema(
 )
 """Columns: where a row was, its cells in text form, and what tells it from others."""
 BATCH_ROWS: Final = 2_000
-PART_ROWS: Final = 20_000
+PART_ROWS: Final = 10_000
 """Rows of a staged file, which is what one task of the next step takes."""
 
 

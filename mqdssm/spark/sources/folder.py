@@ -1,5 +1,6 @@
 """Tables in files, read by workers themselves: Parquet, CSV or JSON Lines, row by row as cells."""
 
+import codecs
 import csv
 import json
 import re
@@ -31,7 +32,8 @@ ROW: Final = ""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _DAY_S: Final = 86_400
 _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_ROW_GROUP_ROWS: Final = 50_000
+_ROW_GROUP_ROWS: Final = 10_000
+"""Rows of Parquet that one worker reads, at least: tables shall keep all cores busy."""
 
 
 Makers = Mapping[str, tuple[str, CellMaker]]
@@ -214,7 +216,7 @@ def read_rows(part: SourceFile, mapping: SourceMapping) -> Iterator[SourceRow]:
             case "parquet":
                 yield from _parquet_rows(part, makers)
             case "csv":
-                yield from _csv_rows(part, mapping.encoding, makers)
+                yield from _csv_rows(part, mapping.encoding)
             case _:
                 yield from _json_rows(part, mapping.encoding, makers)
     except (OSError, pa.ArrowException) as error:
@@ -270,7 +272,7 @@ def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
+def _csv_rows(part: SourceFile, encoding: str) -> Iterator[SourceRow]:
     """Rows of CSV: nothing at all is NULL, two quotes are an empty text ([RFC4180])."""
     broken: list[str] = []
 
@@ -279,54 +281,52 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
         broken.append(f"row {row.number}: {said}: {(row.text or '')[:SHOWN_CHARS_MAX]}")
         return "skip"
 
-    # bytes pass through as Latin-1, so that each cell is decoded by itself
-    transcoded = encoding != UTF8
-    reader = pcsv.open_csv(
-        part.path,
-        read_options=pcsv.ReadOptions(
-            encoding="latin-1" if transcoded else "utf8", use_threads=False, block_size=BLOCK_BYTES
-        ),
-        parse_options=pcsv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid),
-        convert_options=pcsv.ConvertOptions(
-            column_types=dict.fromkeys(part.columns, pa.binary()),
-            check_utf8=False,
-            include_columns=list(part.columns),
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
-    number = 0
-    for batch in reader:
-        for values in batch.to_pylist():
-            number += 1
-            given = {
-                name: value.decode("utf-8").encode("latin-1") if transcoded and value is not None else value
-                for name, value in values.items()
-            }
-            yield _text_row(number, given, encoding, makers)
+    # all octets are letters of Latin-1: so each cell is decoded by itself, whatever is in the others
+    named = {_as_latin(name, encoding): propid for name, propid in part.columns.items()}
+    with part.path.open("rb") as file:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
+        reader = pcsv.open_csv(
+            file,
+            read_options=pcsv.ReadOptions(encoding="latin-1", use_threads=False, block_size=BLOCK_BYTES),
+            parse_options=pcsv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid),
+            convert_options=pcsv.ConvertOptions(
+                column_types=dict.fromkeys(named, pa.binary()),
+                include_columns=list(named),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        number = 0
+        for batch in reader:
+            for values in batch.to_pylist():
+                number += 1
+                yield _text_row(number, {named[name]: value for name, value in values.items()}, encoding)
     for text in broken:
         number += 1
         yield SourceRow(number, {}, {ROW: text})
 
 
-def _text_row(
-    number: int,
-    values: Mapping[str, bytes | None],
-    encoding: str,
-    makers: Makers,
-) -> SourceRow:
+def _as_latin(name: str, encoding: str) -> str:
+    return name.encode(encoding, "replace").decode("latin-1")
+
+
+def _text_row(number: int, values: Mapping[str, bytes | None], encoding: str) -> SourceRow:
     cells: dict[str, str] = {}
     problems: dict[str, str] = {}
-    for name, value in values.items():
+    for propid, value in values.items():
         if value is None:
             continue
-        propid = makers[name][0]
+        if value.isascii():
+            cells[propid] = value.decode("ascii")
+            continue
+        octets = value.decode("utf-8").encode("latin-1")
         try:
-            cells[propid] = value.decode(encoding, "strict")
+            cells[propid] = octets.decode(encoding, "strict")
         except UnicodeDecodeError as error:
             problems[propid] = f"its bytes are no text of code page {encoding}: {error.reason}"
-            cells[propid] = value.hex()
+            cells[propid] = octets.hex()
     return SourceRow(number, cells, problems)
 
 

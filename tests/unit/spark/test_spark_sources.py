@@ -9,11 +9,14 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mqdssm.errors import ConfigError
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
+from mqdssm.spark.migrate.rows import read_row
 from mqdssm.spark.sources.cells import cell_maker
 from mqdssm.spark.sources.folder import ROW, SourceRow, find_files, read_rows, source_table
 from mqdssm.spark.sources.jdbc import is_jdbc, shown_url
@@ -125,6 +128,16 @@ def test_text_files_in_a_code_page_are_decoded_strictly(tmp_path, form):
     assert rows[1].problems
     assert "PROPID_Q_LABEL" not in rows[2].cells
     assert rows[3].cells["PROPID_Q_LABEL"] == ""
+
+
+def test_names_of_columns_in_a_code_page(tmp_path):
+    (tmp_path / "Queue.csv").write_bytes("PROPID_Q_INSTANCE,Größe\n1,7\n".encode("cp1252"))
+    text = 'encoding = "cp1252"\n[tables.Queue.columns]\nPROPID_Q_QUOTA = "größe"'
+    (row,) = rows_of(tmp_path, mapping_of(tmp_path, text))["Queue"]
+    assert row.cells == {"PROPID_Q_INSTANCE": "1", "PROPID_Q_QUOTA": "7"}
+    (tmp_path / "Queue.csv").write_bytes(b"\xef\xbb\xbfPROPID_Q_INSTANCE\n1\n")
+    (row,) = rows_of(tmp_path)["Queue"]
+    assert row.cells == {"PROPID_Q_INSTANCE": "1"}
 
 
 def test_rows_that_cannot_be_taken_apart(tmp_path):
@@ -239,3 +252,45 @@ def test_passwords_of_databases(tmp_path, monkeypatch):
     assert is_jdbc("JDBC:postgresql://h/d")
     assert not is_jdbc("mqis")
     assert shown_url("jdbc:sqlserver://h:1433;databaseName=mqis;user=x") == "jdbc:sqlserver://h:1433"
+
+
+HEAD = b"PROPID_Q_INSTANCE,PROPID_Q_LABEL,PROPID_Q_QUOTA,PROPID_Q_SECURITY\n"
+PIECES = st.sampled_from(
+    [
+        b'"',
+        b",",
+        b"\n",
+        b"\r\n",
+        b"\x00",
+        b"\xff",
+        b"{",
+        b"}",
+        b"[",
+        b"\\",
+        b":",
+        b"1",
+        b"a",
+        b"\xef\xbb\xbf",
+        b"null",
+    ]
+)
+
+
+@given(
+    st.lists(st.one_of(PIECES, st.binary(max_size=8)), max_size=40),
+    st.sampled_from(["utf-8", "cp1252", "cp932"]),
+)
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_whatever_is_in_a_file_is_rows_or_told(tmp_path, form, pieces, encoding):
+    line = b'{"PROPID_Q_INSTANCE": "1"}\n'
+    (tmp_path / f"Queue.{form}").write_bytes((HEAD if form == "csv" else line) + b"".join(pieces))
+    mapping = SourceMapping(encoding=encoding)
+    try:
+        rows = rows_of(tmp_path, mapping)["Queue"]
+    except ConfigError:
+        rows = []  # a file that cannot be read at all
+    for row in rows:
+        found = read_row(QUEUE, row.cells, row.problems, keeps_create_time=True)
+        assert (found.element is None) == bool(found.reasons)
+        json.dumps(dict(row.cells)).encode()
+        pa.array(list(row.cells.values()), pa.string())
