@@ -31,7 +31,7 @@ class Recorded(NamedTuple):
         guid: objectGUID of what was made, if the server chose it.
         code: the server's result, where it refused.
         text: why it was refused.
-        attributes: the guilty ones.
+        attributes: the guilty ones; of what is done, those whose references could not (all) be set.
     """
 
     row: int
@@ -46,6 +46,11 @@ class Recorded(NamedTuple):
     def is_done(self) -> bool:
         """Whether the directory holds what it should."""
         return self.effect in DONE
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be tried."""
+        return self.is_done and not self.attributes
 
     @classmethod
     def of(cls, outcome: Outcome, dn: str, *, kept: bool) -> "Recorded":

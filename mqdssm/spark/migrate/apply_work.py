@@ -129,6 +129,7 @@ class _File:
         self._path = task.folder / part
         self._recorded = journal.read()
         self._pending: dict[int, Operation] = {}
+        self._missing: dict[int, tuple[str, ...]] = {}
         self._errors = ErrorCount(task.folder, task.errors_max)
         self._stopped = False
         self._done = FileDone(part)
@@ -151,7 +152,7 @@ class _File:
             known = self._recorded.get(row)
             if self._task.stage and not operation.later:
                 continue
-            if known is not None and known.is_done:
+            if known is not None and known.is_over:
                 self._count(operation, known)
             elif self._stopped or (self._errors.are_too_many and not self._pending):
                 self._stopped = self._done.stopped = True
@@ -161,7 +162,7 @@ class _File:
             else:
                 item = self._later(operation, before) if self._task.stage else self._item(operation)
                 if item is None:
-                    self._record(operation, Recorded(row, Effect.EQUAL), lines)
+                    self._record(operation, self._without(Recorded(row, Effect.EQUAL)), lines)
                     continue
                 self._pending[row] = operation
                 yield item
@@ -192,8 +193,9 @@ class _File:
     def _later(self, operation: Operation, before: Mapping[int, Recorded]) -> Item | None:
         """The references, now that what they refer to is there."""
         values, missing = self._task.places.values(operation.ldap_class, operation.later)
+        self._missing[operation.row_id] = tuple(missing)
         for name, guids in missing.items():
-            text = f"{name} refers to {', '.join(guids)}, which is not there: it was refused"
+            text = f"{name} refers to {', '.join(guids)}, which is not there"
             recorded = Recorded(operation.row_id, Effect.REJECTED, text=text, attributes=(name,))
             self._done.dangling.append(_refused(operation, recorded))
         # what is written elsewhere keeps what it holds
@@ -216,7 +218,12 @@ class _File:
         recorded = Recorded.of(outcome, operation.dn, kept=kept)
         if operation.action == DELETE and outcome.effect is Effect.MISSING:
             recorded = Recorded(outcome.row, Effect.DELETED)  # gone is gone
-        self._record(operation, recorded, lines)
+        self._record(operation, self._without(recorded), lines)
+
+    def _without(self, recorded: Recorded) -> Recorded:
+        """The same; what is done but for references to what is not there is tried, and told, again."""
+        missing = self._missing.pop(recorded.row, ())
+        return recorded._replace(attributes=missing) if missing and recorded.is_done else recorded
 
     def _record(self, operation: Operation, recorded: Recorded, lines: Lines) -> None:
         lines.add(recorded)

@@ -6,7 +6,7 @@ applied again. The undo file is on disk before the first change.
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -27,11 +27,12 @@ from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone
-from mqdssm.spark.migrate.places import Places, look_up, referred_to, write_guid_map
+from mqdssm.spark.migrate.operations import read_operations
+from mqdssm.spark.migrate.places import Places, look_up, referred_to, there_alone, write_guid_map
 from mqdssm.spark.migrate.plan_file import PLAN_NAME, Level, MigrationPlan, PlanFile
 from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
 from mqdssm.spark.migrate.undo import begin_undo, keep_what_was_done, write_undo
-from mqdssm.spark.migrate.verifying import Verified, VerifyTask
+from mqdssm.spark.migrate.verifying import Lost, Verified, VerifyTask
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
@@ -270,7 +271,9 @@ class Applying:
                 places = self._places()
             self._watch(f"level {level.name}: {level.rows} operations")
             self._apply([file.path for file in level.files], "", places)
-        if self._stopped is None:
+        if self._stopped is not None:
+            self._leave_references()
+        else:
             places = self._set_references(places)
             if self._options.verify:
                 self._verify(places)
@@ -307,7 +310,6 @@ class Applying:
             load=LoadOptions(
                 max_rate=None if rate is None else rate / min(len(parts), self._workers),
                 transactions=self._options.transactions,
-                update=self._plan.options.on_conflict == "update",
                 identify=not self._plan.target.keeps_guids,
             ),
             errors_max=self._options.max_errors,
@@ -322,25 +324,33 @@ class Applying:
     def _leave(self, level: Level) -> None:
         """Count what is not tried any more."""
         for file in level.files:
-            table = pq.read_table(self._folder / file.path, columns=["table", "source_row"])
-            rows = zip(*(table.column(name).to_pylist() for name in table.column_names), strict=True)
-            self._left.update(rows)
+            self._left.update(_rows_of(self._folder / file.path))
 
     # -- references
+
+    def _leave_references(self) -> None:
+        """Count the rows whose references are not tried any more."""
+        for part in self._parts_with_later():
+            known = ApplyJournal(self._folder, part, LATER).read()
+            self._left.update(
+                (one.table, one.source_row)
+                for one in read_operations(self._folder / part)
+                if one.later and not (one.row_id in known and known[one.row_id].is_over)
+            )
+
+    def _parts_with_later(self) -> list[str]:
+        paths = [file.path for level in self._plan.levels for file in level.files]
+        return [path for path in paths if _has_later(self._folder / path)]
 
     def _places(self) -> Places:
         parts = [file.path for level in self._plan.levels for file in level.files]
         parts += [file.path for file in self._plan.equal]
-        return look_up(self._session, referred_to(self._folder, parts))
+        dns = referred_to(self._folder, parts)
+        return look_up(self._session, dns | there_alone(self._session, self._folder, parts, dns))
 
     def _set_references(self, places: Places) -> Places:
         """Set what refers to objects that were made after it."""
-        parts = [
-            file.path
-            for level in self._plan.levels
-            for file in level.files
-            if _has_later(self._folder / file.path)
-        ]
+        parts = self._parts_with_later()
         if parts:
             self._watch("setting references")
             places = self._places()
@@ -360,7 +370,7 @@ class Applying:
         self._watch("writing the report")
         ended = None if self._stopped else _now()
         guids = [row for file in self._verified for row in file.guids]
-        if not self._plan.target.keeps_guids and self._verified:
+        if guids or (not self._plan.target.keeps_guids and self._verified):
             write_guid_map(self._folder, sorted(guids, key=lambda row: (row.type, row.dn.lower())))
         refused = [one for file in self._done for one in (*file.refused, *file.dangling)]
         write_refused(self._folder, refused)
@@ -376,8 +386,10 @@ class Applying:
             resumed=state.resumed,
             verified=bool(self._verified) or (self._options.verify and not self._stopped),
             stopped=self._stopped,
-            tables=tables_of(self._plan, self._done, self._verified, self._left),
+            tables=tables_of(self._plan, self._done, self._verified, self._left, self._changing(lost)),
             deleted=operations["object deleted"],
+            not_deleted=[one.source_row for one in refused].count(0)
+            + [one.source_row for one in lost].count(0),
             operations=dict(sorted(operations.items())),
             refused_count=len(refused),
             refused=tuple(map(RefusedRow.of, refused[:LISTED_MAX])),
@@ -401,6 +413,12 @@ class Applying:
         state.model_copy(update={"ended": ended}).write(self._folder)
         return report
 
+    def _changing(self, lost: Iterable[Lost]) -> set[tuple[str, int]]:
+        """Of the rows that lost what was equal, those of which something else was changed."""
+        rows = {(one.table, one.source_row) for one in lost if one.was_equal}
+        parts = [file.path for level in self._plan.levels for file in level.files] if rows else []
+        return {row for part in parts for row in _rows_of(self._folder / part) if row in rows}
+
     def _undo(self) -> int:
         """Leave in the undo file what was really done.
 
@@ -418,6 +436,12 @@ class Applying:
                             partly.add(one.row)
         names = {row: name for file in self._done for row, name in file.names.items()}
         return keep_what_was_done(self._folder, done, partly, names)
+
+
+def _rows_of(path: Path) -> Iterator[tuple[str, int]]:
+    """Table and row of each operation in a file."""
+    table = pq.read_table(path, columns=["table", "source_row"])
+    return zip(table.column("table").to_pylist(), table.column("source_row").to_pylist(), strict=True)
 
 
 def _has_later(path: Path) -> bool:

@@ -168,13 +168,18 @@ class Candidates:
         )
 
     def _between_sites_there(self, element: RoutingLink) -> RoutingLink:
-        """The same with the GUIDs that its sites have in the target, if both are there: they name it."""
+        """The same with the GUIDs that its sites have in the target: they name it.
+
+        Where new sites get new GUIDs, it is renamed later unless both are there.
+        """
         ends = {name: getattr(element, name) for name in ("site1_identifier", "site2_identifier")}
         sites = {name: self._known.sites.get(guid) for name, guid in ends.items() if guid is not None}
         there = {
             name: site.guid for name, site in sites.items() if site is not None and site.guid is not None
         }
-        return element if len(there) < len(ends) else element.model_copy(update=there)
+        if len(there) < len(ends) and not self._target.keeps_guids:
+            return element
+        return element.model_copy(update=there)
 
     def _computer(self, name: str) -> Computer:
         found = self._known.computers.get(name.lower())
@@ -241,12 +246,17 @@ class Candidates:
         return element.model_copy(update={"site_identifier_list": kept}), {"SiteIdentifierList": gone}
 
     def _with_sites_there(self, element: QueueManager) -> QueueManager:
-        """The same with the GUIDs that its sites have in the target, where all are there."""
-        sites = [self._known.sites.get(guid) for guid in site_list(element)]
-        there = [site.guid for site in sites if site is not None and site.guid is not None]
-        if not sites or len(there) != len(sites):
+        """The same with the GUIDs that its sites have in the target; where new ones get others, later."""
+        guids = site_list(element)
+        sites = {guid: self._known.sites.get(guid) for guid in guids}
+        there = {
+            guid: site.guid for guid, site in sites.items() if site is not None and site.guid is not None
+        }
+        if not guids or (len(there) != len(sites) and not self._target.keeps_guids):
             return element
-        return element.model_copy(update={"site_identifier_list": tuple(there)})
+        return element.model_copy(
+            update={"site_identifier_list": tuple(there.get(guid, guid) for guid in guids)}
+        )
 
     def _postponed(self, made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
         """The references of a queue manager that wait until all of their targets are there."""

@@ -26,7 +26,7 @@ from mqdssm.spark.migrate.operations import (
 )
 from mqdssm.spark.migrate.outcome import Done, OutcomeWriter, shown
 from mqdssm.spark.migrate.plan_file import Policy
-from mqdssm.spark.migrate.rows import ReadRow, Reason, key_of, read_row
+from mqdssm.spark.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
 from mqdssm.spark.migrate.sids import SidRewriter
 from mqdssm.spark.migrate.staging import StagedPart, StagedRow, staged_rows
 from mqdssm.spark.migrate.target import GUID_ATTRIBUTE, TargetView
@@ -147,6 +147,12 @@ class Decider:
             read = read_row(
                 table, row.cells, row.problems, keeps_create_time=self._keeps_create_time, gates=gates
             )
+            if (
+                key.guid is not None
+                and self._known.gates.get(key.guid)
+                and key.guid not in self._known.served
+            ):
+                read.lost[SITE_GATES.name] = row.cells[SITE_GATES.name]  # no link takes them
             if table.element is None:
                 writer.lost(row, guid, read.lost)
                 continue
@@ -229,6 +235,8 @@ class Decider:
         )
         writer.done.counts["conflicts"] += 1
         writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
+        if entry is None and one.guid is not None:
+            writer.done.refused.append(one.guid)  # nothing can be made below what is elsewhere
 
     def _tell(self, one: _Prepared, verdict: "_Verdict", writer: OutcomeWriter) -> None:
         candidate, entry = verdict.candidate, verdict.entry

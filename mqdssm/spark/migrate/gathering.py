@@ -12,6 +12,7 @@ from mqdssm.spark.migrate.known import (
     duplicates_in,
     gates_in,
     machines_in,
+    served_in,
     sites_in,
 )
 from mqdssm.spark.migrate.sids import SidMap
@@ -57,6 +58,7 @@ def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: 
         machines={guid: name.lower() for guid, name in machines.items() if guid not in gone},
         computers=_computers(session, folder, machines if create_computers else {}),
         gates=gates_in(folder),
+        served=served_in(folder),
         duplicates=duplicates,
         empty=empty_classes(session),
         sids=sids,

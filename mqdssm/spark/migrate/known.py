@@ -9,9 +9,10 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mqdssm.spark.migrate.rows import sites_served
 from mqdssm.spark.migrate.sids import SidMap
-from mqdssm.spark.migrate.staging import keys_in
-from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, SITE
+from mqdssm.spark.migrate.staging import keys_in, staged_parts, staged_rows
+from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE
 
 NAMED_MAX: Final = 5
 """Rows that the reason of a duplicate names."""
@@ -66,6 +67,7 @@ class Known:
         machines: GUID in the source -> lower-case name of the computer; those that are refused are not in it.
         computers: by lower-case name.
         gates: GUID of a site -> its gates.
+        served: sites whose gates some routing link gets.
         duplicates: row -> why it is refused.
         empty: classes that the target has no object of.
         sids: the map of SIDs, its names resolved.
@@ -75,6 +77,7 @@ class Known:
     machines: Mapping[UUID, str] = field(default_factory=dict)
     computers: Mapping[str, Computer] = field(default_factory=dict)
     gates: Mapping[UUID, tuple[UUID, ...]] = field(default_factory=dict)
+    served: frozenset[UUID] = frozenset()
     duplicates: Mapping[RowId, str] = field(default_factory=dict)
     empty: frozenset[str] = frozenset()
     sids: SidMap = field(default_factory=SidMap)
@@ -142,6 +145,12 @@ def gates_in(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
         for row in keys
         if row["guid"]
     }
+
+
+def served_in(folder: Path) -> frozenset[UUID]:
+    """The sites whose gates some row of RoutingLink gets."""
+    parts = staged_parts(folder, ROUTING_LINK)
+    return frozenset(site for part in parts for row in staged_rows(part) for site in sites_served(row.cells))
 
 
 def computers_named(folder: Path) -> dict[str, str]:

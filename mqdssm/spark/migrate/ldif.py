@@ -128,9 +128,11 @@ class _Writer:
             if known[attribute].form is Form.GUID:
                 waiting[attribute] = guids
                 continue
-            dns = [dn.encode() for guid in guids if (dn := self._places.get(UUID(guid))) is not None]
-            if dns:
-                found[attribute] = dns
+            dns = {guid: self._places.get(UUID(guid)) for guid in guids}
+            if here := [dn.encode() for dn in dns.values() if dn is not None]:
+                found[attribute] = here
+            if elsewhere := [guid for guid, dn in dns.items() if dn is None]:  # the target alone has it
+                waiting[attribute] = elsewhere
         return found, waiting
 
     def _put(self, name: str, data: bytes) -> None:

@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,6 +15,7 @@ from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
 from mqdssm.spark.migrate.operations import DELETE, OBJECT
+from mqdssm.spark.migrate.target import TargetView
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.references import REFERENCES, Form
 
@@ -106,6 +107,37 @@ def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
             if raw is not None and role == OBJECT and ldap_class in REFERRED and action != DELETE:
                 found[UUID(bytes_le=raw)] = dn
     return found
+
+
+def there_alone(
+    session: "Session", folder: Path, parts: Iterable[str], planned: Collection[UUID]
+) -> dict[UUID, str]:
+    """What references wait for beside objects of the plan: the target had it, or it was skipped.
+
+    Args:
+        session: to the target.
+        folder: of the plan.
+        parts: its files of operations and of what is equal.
+        planned: the objects of the plan.
+
+    Raises:
+        DirectoryError: the look-up failed.
+    """
+    wanted: dict[str, set[UUID]] = {}
+    for part in parts:
+        table = pq.read_table(folder / part, columns=["class", "later"])
+        rows = zip(table.column("class").to_pylist(), table.column("later").to_pylist(), strict=True)
+        for ldap_class, later in rows:
+            for name, texts in later or ():
+                guids = wanted.setdefault(REFERENCES[ldap_class][name].ldap_class, set())
+                guids.update(guid for guid in map(UUID, texts) if guid not in planned)
+    view = TargetView(session)
+    return {
+        guid: entries[0].dn
+        for ldap_class, guids in wanted.items()
+        for guid, entries in view.by_guid(sorted(guids), ldap_class, ()).items()
+        if len(entries) == 1
+    }
 
 
 def look_up(session: "Session", dns: Mapping[UUID, str]) -> Places:

@@ -14,7 +14,7 @@ from mqdssm.spark.cluster import HERE, SparkOptions, probe
 from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.deciding import Decider, Wanted
-from mqdssm.spark.migrate.deletes import plan_deletes
+from mqdssm.spark.migrate.deletes import Planned, plan_deletes
 from mqdssm.spark.migrate.gathering import all_sites, gather, resolved
 from mqdssm.spark.migrate.known import Known
 from mqdssm.spark.migrate.outcome import WORK_NAME, put_together
@@ -217,7 +217,7 @@ class Planning:
             self._decide(FIRST_TABLES, known)
             self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
             put_together(self._folder)
-            plan = self._plan(sids)
+            plan = self._plan(sids, known)
             shutil.rmtree(self._folder / WORK_NAME, ignore_errors=True)
             plan.write(self._folder)
         return plan
@@ -238,9 +238,11 @@ class Planning:
         """The number of a staged file among all."""
         return self._numbers.setdefault(part.path, len(self._numbers))
 
-    def _plan(self, sids: SidMap) -> MigrationPlan:
+    def _plan(self, sids: SidMap, known: Known) -> MigrationPlan:
         asked, summary, session = self._asked, self._summary, self._session
-        refused, deletes = plan_deletes(session, self._folder, asked.allow_deletes)
+        files = [*(file for level in summary.levels for file in level.files), *summary.equal]
+        planned = Planned(self._folder, files, known.sites)
+        refused, deletes = plan_deletes(session, self._folder, asked.allow_deletes, planned)
         summary.add(deletes)
         if summary.stopped:
             refused = f"{summary.stopped} objects exist and differ: use --on-conflict skip or update"

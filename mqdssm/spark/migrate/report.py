@@ -125,6 +125,7 @@ class Report(BaseModel):
         stopped: why it stopped before the end; None: it did not.
         tables: what became of the rows.
         deleted: objects that were deleted.
+        not_deleted: what should have been deleted and was not; it is of no row, but refused or lost.
         operations: ``role effect`` -> how many, as ``settings added``.
         refused_count: operations that the target refused, and references that could not be set.
         refused: the first of them.
@@ -146,6 +147,7 @@ class Report(BaseModel):
     stopped: str | None = None
     tables: Mapping[str, TableReport]
     deleted: int = 0
+    not_deleted: int = 0
     operations: Mapping[str, int]
     refused_count: int
     refused: tuple[RefusedRow, ...]
@@ -176,7 +178,8 @@ class Report(BaseModel):
         total = self.total
         said = [f"{total['read']} read", f"{total['written']} written", f"{total['equal']} equal"]
         said += [f"{total[name]} {name}" for name in ("skipped", "left") if total[name]]
-        return ", ".join([*said, f"{total['rejected']} rejected", f"{total['lost']} lost"])
+        said += [f"{total['rejected']} rejected", f"{total['lost']} lost"]
+        return ", ".join([*said, *([f"{self.not_deleted} not deleted"] if self.not_deleted else [])])
 
     def write(self, folder: Path) -> None:
         """Write it, at once and whole."""
@@ -230,6 +233,7 @@ def tables_of(
     done: Sequence[FileDone],
     verified: Iterable[Verified],
     left: Collection[tuple[str, int]],
+    changing: Collection[tuple[str, int]] = (),
 ) -> dict[str, TableReport]:
     """What became of the rows of each table: what the plan counts, less what went wrong.
 
@@ -238,12 +242,15 @@ def tables_of(
         done: what was.
         verified: what was read back.
         left: table and row of what was not tried.
+        changing: the same of rows that lost what was equal, but had something else to be changed.
     """
     refused = _rows(one for file in done for one in (*file.refused, *file.dangling))
     all_lost = [one for file in verified for one in file.lost]
     lost = _rows(all_lost)
     was_equal = _rows(one for one in all_lost if one.was_equal)
     was_changed = _rows(one for one in all_lost if not one.was_equal)
+    for name, row in changing:
+        was_changed.setdefault(name, set()).add(row)
     found = {}
     for name, counts in plan.tables.items():
         if counts.type is None:
@@ -251,7 +258,7 @@ def tables_of(
         bad = refused.get(name, set())
         gone = lost.get(name, set()) - bad
         changed_since = gone & was_equal.get(name, set()) - was_changed.get(name, set())
-        untried = {row for table, row in left if table == name} - bad
+        untried = {row for table, row in left if table == name and row} - bad
         changed = counts.add + counts.modify
         found[name] = TableReport(
             read=counts.read,
@@ -268,5 +275,6 @@ def tables_of(
 def _rows(some: Iterable[Refused | Lost]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for one in some:
-        found.setdefault(one.table, set()).add(one.source_row)
+        if one.source_row:  # what is deleted is of no row
+            found.setdefault(one.table, set()).add(one.source_row)
     return found

@@ -1,7 +1,7 @@
 """Rows of MQIS as elements of the abstract model: what one holds, what has no home, why it is refused."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -14,18 +14,20 @@ from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import lower_each
 from mqdssm.spark.sources.folder import ROW
 from mqdssm.tables import compute
-from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, SITE, MqisColumn, MqisTable
+from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE, MqisColumn, MqisTable
 from mqdssm.tables.mqis_cells import CellError, plain, value_of
 from mqdssm.tables.row import Access
 
 log = logging.getLogger(__name__)
 
 SITE_GATES: Final = SITE.column("PROPID_S_GATES")
+GATES: Final = "SiteGateIdentifierList"
 SERVICE: Final = MACHINE.column("PROPID_QM_SERVICE")
 NT4_PREFIX: Final = "\\\\"
 """What NT 4 wrote before names of computers: ``\\\\SERVER``."""
 ENTERPRISE_KEY: Final = "enterprise"
 CREATE_TIME: Final = "CreateTime"
+_UUID_LETTERS: Final = 36
 _STORED: Final = Access.CREATE | Access.WRITE | Access.NAME
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -245,11 +247,11 @@ def _service_of(values: Mapping[str, Any]) -> int:
 
 def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -> None:
     """Give a link without gates of its own those of its two sites, as MSMQ 1.0 keeps them."""
-    if "SiteGateIdentifierList" in values:
+    if values.get(GATES):  # an empty list names none
         return
     ends = [values.get(name) for name in ("Site1Identifier", "Site2Identifier")]
     both = [gate for end in ends if end is not None for gate in gates.get(end, ())]
-    values["SiteGateIdentifierList"] = tuple(dict.fromkeys(both))
+    values[GATES] = tuple(dict.fromkeys(both))
 
 
 def _element(
@@ -292,6 +294,23 @@ def gates_of(cells: Mapping[str, str]) -> tuple[UUID, ...]:
     return _try(SITE_GATES, cells) or ()
 
 
+def sites_served(cells: Mapping[str, str]) -> tuple[UUID, ...]:
+    """The sites whose gates a row of RoutingLink gets: both, unless it names gates itself."""
+    if any(_try(column, cells) for column in ROUTING_LINK.holding(GATES)):
+        return ()
+    return link_ends(_link(cells)[0] or "")
+
+
+def link_ends(key: str) -> tuple[UUID, ...]:
+    """The two sites in what `key_of` calls a row of RoutingLink."""
+    return (UUID(key[:_UUID_LETTERS]), UUID(key[_UUID_LETTERS + 1 :])) if key else ()
+
+
+def link_key(ends: Iterable[UUID]) -> str:
+    """What `key_of` calls a row of RoutingLink."""
+    return "-".join(sorted(map(str, ends)))
+
+
 def _try(column: MqisColumn, cells: Mapping[str, str]) -> Any:
     cell = cells.get(column.name)
     if cell is None:
@@ -330,11 +349,10 @@ def _site(cells: Mapping[str, str]) -> Named:
 
 
 def _link(cells: Mapping[str, str]) -> Named:
-    table = MQIS_TABLES["RoutingLink"]
-    ends = [_try(table.column(name), cells) for name in ("PROPID_L_NEIGHBOR1", "PROPID_L_NEIGHBOR2")]
+    ends = [_try(ROUTING_LINK.column(name), cells) for name in ("PROPID_L_NEIGHBOR1", "PROPID_L_NEIGHBOR2")]
     if None in ends:
         return None, None
-    return "-".join(sorted(map(str, ends))), None
+    return link_key(ends), None
 
 
 def _user(cells: Mapping[str, str]) -> Named:

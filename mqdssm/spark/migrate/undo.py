@@ -108,7 +108,7 @@ def read_undo(path: Path) -> Iterator[tuple[int, list[str]]]:
     row: int | None = None
     lines: list[str] = []
     with path.open(encoding="utf-8") as file:
-        for line in map(str.rstrip, file):
+        for line in (text.rstrip("\n") for text in file):  # a line may be folded behind a blank
             if line.startswith(ROW):
                 row, lines = int(line.removeprefix(ROW)), []
             elif line and row is not None:

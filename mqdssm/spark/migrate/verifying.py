@@ -1,7 +1,7 @@
 """Reading everything back: every row of a plan is compared with what the target holds now, field by field."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,6 +92,7 @@ class VerifyTask:
             with self.access.connect() as directory:
                 for batch in batched(read_operations(self.folder / part), AT_ONCE):
                     applied = [one for one in batch if _is_applied(one, journal)]
+                    done.lost += _untold(batch, journal, later)
                     _verify(directory.session, self._expected(applied, journal, later), done)
         except OSError as error:
             if isinstance(error, MqdssmError):
@@ -109,8 +110,9 @@ class VerifyTask:
             values = {**one.same, **one.values}
             set_last = later.get(one.row_id)
             if one.later and set_last is not None and set_last.is_done:
-                references, missing = self.places.values(one.ldap_class, one.later)
-                values |= {name: raws for name, raws in references.items() if name not in missing}
+                references, _ = self.places.values(one.ldap_class, one.later)
+                told = set_last.attributes  # what they refer to is not there
+                values |= {name: raws for name, raws in references.items() if name not in told}
             found.append(_Expected(one, dn, values))
         return found
 
@@ -127,6 +129,18 @@ def _is_applied(operation: Operation, journal: Mapping[int, Recorded]) -> bool:
         return True
     recorded = journal.get(operation.row_id)
     return recorded is not None and recorded.is_done
+
+
+def _untold(
+    batch: Iterable[Operation], journal: Mapping[int, Recorded], later: Mapping[int, Recorded]
+) -> Iterator[Lost]:
+    """Operations that nothing is known of, though all was tried: rows end in no other count."""
+    for one in batch:
+        recorded = journal.get(one.row_id)
+        if one.action != EQUAL and recorded is None:
+            yield _lost_as(one, one.dn, "nothing says what became of it")
+        elif one.later and recorded is not None and recorded.is_done and one.row_id not in later:
+            yield _lost_as(one, recorded.dn or one.dn, f"{', '.join(one.later)}: never set")
 
 
 def _verify(session: "Session", expected: Sequence[_Expected], done: Verified) -> None:
@@ -163,13 +177,22 @@ def _lost(one: _Expected, entry: Entry | None) -> Lost | None:
         reason = f"it differs in {', '.join(differs)}" if differs else ""
     if not reason:
         return None
+    return _lost_as(operation, one.dn, reason, differs)
+
+
+def _lost_as(
+    operation: Operation,
+    dn: str,
+    reason: str,
+    differs: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+) -> Lost:
     return Lost(
         table=operation.table,
         source_row=operation.source_row,
         type=operation.type,
         role=operation.role,
-        dn=one.dn,
+        dn=dn,
         reason=reason,
         was_equal=operation.action == EQUAL,
-        differs=differs,
+        differs=differs or {},
     )
