@@ -23,7 +23,7 @@ setup: ## .venv, slapd and Java: installs what it may, says what is missing wher
 python: ## .venv alone, for what needs no server
 	@bash .ci/setup python
 
-demo: setup ## an enterprise in a private OpenLDAP, exported, validated, with a report: see it work
+demo: setup ## an MSMQ 1.0 enterprise migrated into a private OpenLDAP, verified, exported, validated, with a report: see it work
 	@.venv/bin/mqdssm demo
 
 setup-test: ## as setup, and for root Samba's domain controller, for the tests

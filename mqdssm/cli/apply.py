@@ -94,7 +94,7 @@ def tell_report(run: Run, report: "Report", folder: Path) -> None:
     if output.is_json:
         output.document(report.model_dump(mode="json"))
         return
-    output.rows(COUNTS, _counts(report))
+    output.rows(COUNTS, count_rows(report))
     for columns, rows, count, where in (
         (REFUSED, _refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
         (LOST, _lost(report), report.lost_count, folder / "report.json"),
@@ -118,7 +118,8 @@ def tell_report(run: Run, report: "Report", folder: Path) -> None:
     output.line(report.last_line)
 
 
-def _counts(report: "Report") -> Iterator[tuple[str, ...]]:
+def count_rows(report: "Report") -> Iterator[tuple[str, ...]]:
+    """The lines of the table `COUNTS`."""
     for name, one in report.tables.items():
         numbers = (one.read, one.written, one.equal, one.skipped, one.rejected, one.lost)
         yield (name, *map(str, numbers))

@@ -1,4 +1,4 @@
-"""``mqdssm demo``: an enterprise in a private directory: loaded, changed, exported, validated, reported."""
+"""``mqdssm demo``: an enterprise in a private directory: migrated, changed, exported, validated, reported."""
 
 import contextlib
 import tempfile
@@ -24,6 +24,7 @@ app = typer.Typer(add_completion=False)
 SEED: Final = 1
 USERS_A_MACHINE: Final = 4
 REPORT: Final = "report.html"
+ENTERPRISE: Final = "enterprise"
 
 
 def demo(
@@ -32,7 +33,7 @@ def demo(
     sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="How many sites.")] = 3,
     machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="How many machines.")] = 200,
     queues: Annotated[int, typer.Option("--queues", metavar="N", min=0, help="How many queues.")] = 5000,
-    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Export, validate (needs Java).")] = True,
+    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Migrate, validate (needs Java).")] = True,
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -40,9 +41,9 @@ def demo(
         ),
     ] = None,
 ) -> int:
-    """See it work: a made-up enterprise in a private OpenLDAP, exported and validated; ends with a report.
+    """See it work: a made-up enterprise is migrated into a private OpenLDAP, validated, reported on.
 
-    The enterprise has planted defects; all of them have to be found, and nothing else: exit code 1 if not.
+    Its MQIS tables have planted defects: each has to be rejected or found, nothing else: exit code 1 if not.
     Nothing outside a temporary folder is touched, and no server of yours is spoken to.
     """
     plan = _plan(sites, machines, queues)
@@ -55,18 +56,40 @@ def demo(
         from mqdssm.cli import demo_pipeline
 
         server = _start(stage, stack, folder / "directory")
-        demo_pipeline.load(stage, server, plan, folder / "enterprise")
-        directory = _connect(stage, stack, server)
-        demo_objects.search(stage, directory)
-        demo_objects.change(stage, directory, plan.machine_name(0))
-        report, is_right = None, True
-        if spark:
-            report = _place_of_report(keep)
-            folders = (folder / "enterprise", folder / "export")
-            is_right = demo_pipeline.export_validate_report(stage, stack, server, folders, report)
+        report = _place_of_report(keep) if spark else None
+        if report is None:
+            is_right = True
+            demo_pipeline.load(stage, server, plan, folder / ENTERPRISE)
+            _look(stage, stack, server, plan)
+        else:
+            is_right = _migrated(stage, server, plan, folder, report)
     _next(stage, keep, report)
     stage.end(report)
     return ExitCode.FINE if is_right else ExitCode.FINDINGS
+
+
+def _migrated(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path, report: Path) -> bool:
+    """All that needs Spark; gives whether everything that was planted is accounted for."""
+    from mqdssm.cli import demo_migration, demo_pipeline
+    from mqdssm.samples.forms import SampleForm
+
+    tables = folder / ENTERPRISE
+    users = demo_pipeline.make(stage, plan, tables, SampleForm.MQIS).objects["User"]
+    demo_migration.make_accounts(stage, server, plan, users, folder / demo_migration.SID_MAP)
+    with contextlib.ExitStack() as stack:
+        demo_pipeline.start_spark(stage, stack)
+        done = demo_migration.migrate(stage, server, folder, tables)
+        _look(stage, stack, server, plan)
+        demo_pipeline.export(stage, server, folder / "export")
+        found = stack.enter_context(demo_pipeline.validated(stage, folder / "export", report))
+        return demo_migration.account(stage, done, found, folder, tables)
+
+
+def _look(stage: Stage, stack: contextlib.ExitStack, server: "OpenLdapServer", plan: "Plan") -> None:
+    """Search and change what is there: what is validated later is what came of the tables."""
+    directory = _connect(stage, stack, server)
+    demo_objects.search(stage, directory)
+    demo_objects.change(stage, directory, plan.machine_name(0))
 
 
 def _plan(sites: int, machines: int, queues: int) -> "Plan":
@@ -150,6 +173,8 @@ def _next(stage: Stage, keep: Path | None, report: Path | None) -> None:
             stage.command(f"mqdssm sandbox start {keep / 'directory'}      # what you just saw, kept")
         stage.command("mqdssm doctor      # once MQDSSM_URL and the others are set as the sandbox says")
         if report is not None:
+            if keep is None:
+                stage.command("mqdssm demo --keep ~/msmq-demo      # tables, plan and rejects stay")
             stage.command("mqdssm inventory --html inventory.html      # who has what, who may do what")
         stage.command("mqdssm --help")
         stage.result("docs/README.md says what to read; in Python: import mqdssm; help(mqdssm.Directory)")

@@ -1,9 +1,9 @@
-"""Both ends of ``mqdssm demo``: an enterprise with planted defects; export, validation, and a report."""
+"""Both ends of ``mqdssm demo``: an enterprise that is loaded as it is; export, validation, and a report."""
 
 import contextlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.cli.demo_stage import Stage
 from mqdssm.cli.export import OBJECTS
@@ -11,8 +11,9 @@ from mqdssm.cli.export import OBJECTS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mqdssm.samples.forms import SampleForm
+    from mqdssm.samples.generate import Written
     from mqdssm.samples.plan import Plan
-    from mqdssm.samples.truth import Compared
     from mqdssm.spark.validate import Validation
     from mqdssm.testing.openldap import OpenLdapServer
 
@@ -21,85 +22,96 @@ SHOWN_OF_RULES: Final = 6
 """Rules whose first finding is shown; the report has all of them."""
 
 
-def load(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path) -> None:
-    """Make the enterprise, and load it: all that the directory holds comes from here.
+def make(stage: Stage, plan: "Plan", folder: Path, form: "SampleForm") -> "Written":
+    """Make up the enterprise.
 
     Args:
         stage: where it is shown.
-        server: the empty directory.
         plan: the enterprise.
         folder: new; it holds the list of what was planted afterwards.
+        form: tables of MQIS, or LDIF for ``slapadd``.
     """
     from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm
     from mqdssm.samples.generate import generate
 
     with stage.step("Make up an enterprise, with defects planted"):
+        how = "ldif --loader slapadd" if form is SampleForm.LDIF else form.value
         stage.command(
             f"mqdssm generate --sites {plan.sites} --machines {plan.machines} --queues {plan.queues}"
-            f" --seed {plan.seed} --format ldif --loader slapadd --faults --to {folder.name}"
+            f" --seed {plan.seed} --format {how} --faults --to {folder.name}"
         )
-        written = generate(plan, folder, SampleForm.LDIF, loader=Loader.SLAPADD, faults=True)
+        written = generate(plan, folder, form, loader=Loader.SLAPADD, faults=True)
         counts = ", ".join(f"{name} {count}" for name, count in written.objects.items())
         stage.result(f"with what the defects need beside it: {counts}")
         broken = sum(written.faults.values())
         stage.result(
             f"{broken} of them are broken, for {len(written.faults)} rules: {FAULTS_NAME} lists them"
         )
+    return written
+
+
+def load(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path) -> None:
+    """Make the enterprise, and load it, where there is no Spark to migrate it with.
+
+    Args:
+        stage: where it is shown.
+        server: the empty directory.
+        plan: the enterprise.
+        folder: new.
+    """
+    from mqdssm.samples.forms import SampleForm
+
+    written = make(stage, plan, folder, SampleForm.LDIF)
     with stage.step("Load it into the directory"):
         stage.call(f"server.load({', '.join(repr(name) for name in written.files)})      # slapadd")
         server.load(*(folder / name for name in written.files))
         stage.result(f"{sum(written.objects.values())} objects are there")
 
 
-def export_validate_report(
-    stage: Stage, stack: ExitStack, server: "OpenLdapServer", folders: "tuple[Path, Path]", report: Path
-) -> bool:
-    """Export what is there, validate it, and write the report.
+def start_spark(stage: Stage, stack: ExitStack) -> None:
+    """Start the one session that every step shares."""
+    from mqdssm.spark.migrate.jobs import RETRIES
+    from mqdssm.spark.session import spark_session
+
+    with stage.step("Start Spark on this machine"):
+        stack.enter_context(spark_session("mqdssm demo", brief=True, conf=RETRIES))
+        stage.result("one session for all that follows")
+
+
+def export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
+    """Export what is in the directory.
 
     Args:
         stage: where it is shown.
-        stack: what is open until the demonstration ends.
         server: the directory.
-        folders: of the enterprise that was loaded, and for the export.
-        report: the file.
-
-    Returns:
-        Whether all that was planted was found, and nothing else.
+        folder: new.
     """
-    from mqdssm.spark.session import spark_session
+    from mqdssm.spark.export import export as write
 
-    loaded, folder = folders
-    with stage.step("Start Spark on this machine"):
-        stack.enter_context(spark_session("mqdssm demo", brief=True))
-        stage.result("one session for all that follows")
     with stage.step("Export all of it to Parquet"):
-        _export(stage, server, folder)
-    with _validation(stage, folder, report) as found:
-        outcome = _compared(found, loaded)
-        with stage.step("Compare what was found with what was planted"):
-            stage.result(
-                f"{outcome.planted} objects were broken on purpose: {len(outcome.missed)} missed, "
-                f"{len(outcome.unplanted)} found that nobody planted"
-            )
-            for one in (*outcome.missed, *outcome.unplanted):
-                stage.result(f"{one.rule}: {one.type} {one.guid or one.dn}")
-    return outcome.is_equal
-
-
-def _export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
-    from mqdssm.spark.export import export
-
-    stage.command(f"mqdssm export --type all --to {folder.name}")
-    manifest = export(
-        server.url, OBJECTS, folder, user=server.user, password=server.password, ca_file=server.ca_file
-    )
-    rows = sum(exported.rows for exported in manifest.types.values())
-    files = sum(len(exported.files) for exported in manifest.types.values())
-    stage.result(f"{rows} objects of {len(manifest.types)} types in {files} Parquet files, and a manifest")
+        stage.command(f"mqdssm export --type all --to {folder.name}")
+        manifest = write(
+            server.url, OBJECTS, folder, user=server.user, password=server.password, ca_file=server.ca_file
+        )
+        rows = sum(exported.rows for exported in manifest.types.values())
+        files = sum(len(exported.files) for exported in manifest.types.values())
+        stage.result(
+            f"{rows} objects of {len(manifest.types)} types in {files} Parquet files, and a manifest"
+        )
 
 
 @contextlib.contextmanager
-def _validation(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]":
+def validated(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]":
+    """Validate an export, and write the report.
+
+    Args:
+        stage: where it is shown.
+        folder: of the export.
+        report: the file.
+
+    Yields:
+        What was found.
+    """
     from mqdssm.spark.report import write_report
     from mqdssm.spark.validate import validation
 
@@ -130,11 +142,3 @@ def _brief(dn: str) -> str:
 
     names = [value for ((kind, value),) in DN.parse(dn).rdns[:3] if kind.lower() == "cn"]
     return " < ".join(name for name in names if name not in CONTAINERS)
-
-
-def _compared(found: "Validation", loaded: Path) -> "Compared":
-    from mqdssm.samples.faults import Truth
-    from mqdssm.samples.truth import compared, read_truth
-
-    named: Any = (Truth(one.rule, one.type, one.guid, one.dn) for one in found.findings)
-    return compared(read_truth(loaded), named)

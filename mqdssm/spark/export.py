@@ -126,7 +126,7 @@ def _checked_export(
         server = directory.session.server_url or ""
     with _told(folder), _alone(folder):
         begun = _begun(folder, plan, unfinished=unfinished)
-        return _export(folder, begun, access.at(server), on, watch)
+        return _export(folder, begun, access.at(server), on, watch, controller=plan.marks.server)
 
 
 class Asked:
@@ -257,14 +257,16 @@ def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
     return plan
 
 
-def _export(folder: Folder, plan: Plan, access: Access, on: SparkOptions, watch: Watch | None) -> Manifest:
+def _export(
+    folder: Folder, plan: Plan, access: Access, on: SparkOptions, watch: Watch | None, *, controller: str
+) -> Manifest:
     from mqdssm.spark.export_worker import Task
     from mqdssm.spark.load_order import load_order, write_parents
     from mqdssm.spark.settling import settle
 
     with _watched(folder, plan, access, watch):
         witness = Witness.of(folder.work / PLAN_NAME) if on.is_cluster else None
-        _run(Task(access.for_executors(on), str(folder.path), plan, witness), on)
+        _run(Task(access.for_executors(on), str(folder.path), plan, witness, controller), on)
         with access.connect() as directory:
             settled = settle(directory, folder, plan)
             parents = write_parents(directory, folder, plan, settled.marks)

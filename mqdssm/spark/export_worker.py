@@ -20,6 +20,7 @@ from mqdssm.spark.held import held_by
 from mqdssm.spark.journal import Finished, Folder, Journal, Plan, tell_progress
 from mqdssm.spark.locking import locked
 from mqdssm.spark.objects import columns
+from mqdssm.spark.partitions import refuse_other
 from mqdssm.spark.parts import PARQUET, PartOptions, Parts
 
 if TYPE_CHECKING:
@@ -49,12 +50,15 @@ class Task:
         folder: where the files go.
         plan: what was asked for.
         witness: a file that shows whether a machine of a cluster sees the same folder; None: all do.
+        controller: what the domain controller calls itself whose marks count now: one URL may lead to
+            several. Empty where all servers of a directory count alike.
     """
 
     access: Access
     folder: str
     plan: Plan
     witness: Witness | None = None
+    controller: str = ""
 
 
 def worker(
@@ -120,9 +124,22 @@ def export_item(task: Task, type_name: str, item: int) -> list[Finished]:
         if journal.done:
             return finished
         with task.access.connect() as directory:
+            _refuse_other(task, directory)
             _export(task, directory, journal, part_options(folder, task.plan, type_name, item), finished)
+            _refuse_other(task, directory)  # a lost connection may have been made again elsewhere
         journal.finish()
         return journal.read()
+
+
+def _refuse_other(task: Task, directory: "Directory") -> None:
+    """Refuse another domain controller: its state is that of another time, and no mark would tell."""
+    if task.controller:
+        refuse_other(
+            directory.session,
+            task.controller.encode(),
+            why="whose state may be another one",
+            hint="name one domain controller in the URL",
+        )
 
 
 def part_options(folder: Folder, plan: Plan, type_name: str, item: int) -> PartOptions:

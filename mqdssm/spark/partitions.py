@@ -62,16 +62,34 @@ class Slice:
             GenericDirectoryError: the URL led to another one.
             DirectoryError: it does not say which one it is.
         """
-        if self.name is None:
-            return
-        other = _own_name(session)
-        if other != self.name:
-            shown = [(name or b"?").decode(errors="replace") for name in (other, self.name)]
-            raise GenericDirectoryError(
-                f"{self.server} led to {shown[0]}, and before to {shown[1]}, by whose {self.key} the search "
-                "was divided: each domain controller has its own",
+        if self.name is not None:
+            refuse_other(
+                session,
+                self.name,
+                why=f"by whose {self.key} the search was divided: each domain controller has its own",
                 hint="name one domain controller in the URL, or read by one search (numpartitions 1)",
             )
+
+
+def refuse_other(session: Session, name: bytes, *, why: str, hint: str) -> None:
+    """Refuse a server that calls itself otherwise than the one that was read before.
+
+    Args:
+        session: to the server.
+        name: what the one before calls itself.
+        why: what that matters.
+        hint: what to do.
+
+    Raises:
+        GenericDirectoryError: it is another one.
+        DirectoryError: it does not say which one it is.
+    """
+    other = _own_name(session)
+    if other != name:
+        shown = [(one or b"?").decode(errors="replace") for one in (other, name)]
+        raise GenericDirectoryError(
+            f"{session.server_url} led to {shown[0]}, and before to {shown[1]}, {why}", hint=hint
+        )
 
 
 def slices(

@@ -8,18 +8,20 @@ again, until nothing differs any more, or a few times on a directory that never 
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import TypeAdapter
 
 from mqdssm.spark import elsewhere, objects
 from mqdssm.spark.export_rows import all_rows
 from mqdssm.spark.export_worker import part_options
 from mqdssm.spark.held import keys_in, rewritten
-from mqdssm.spark.journal import Finished, Folder, Journal, Plan
+from mqdssm.spark.journal import Finished, Folder, Journal, Plan, write_whole
 from mqdssm.spark.ldif import REFERENCES_SERIES
 from mqdssm.spark.manifest import ChangedObject, What
 from mqdssm.spark.marks import Counter, Marks, Since
@@ -77,31 +79,31 @@ def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
     Raises:
         DirectoryError: the directory could not be read.
     """
-    changed: dict[tuple[str, str], ChangedObject] = {}
+    noted = _Noted(folder.work)
     earlier = plan.marks
     for _ in range(ROUNDS_MAX):
         now = Marks.read(directory.session)
         if now.same_as(earlier):
-            return Settled(consistent=True, changed=tuple(changed.values()), marks=now)
+            return Settled(consistent=True, changed=noted.changed, marks=now)
         since = now.changes_since(earlier)
-        found: list[ChangedObject] = []
-        silent = 0
+        found = silent = 0
         for name in plan.types:
             differing, unknown = _differing(directory, folder, plan, name, since)
             silent += unknown
-            for one in _replace(directory, folder, plan, name, differing):
-                found.append(ChangedObject(type=name, dn=one.dn, guid=one.guid, what=one.what))
-                changed[name, one.key] = _merged(changed.get((name, one.key)), found[-1])
-        log.info("%d objects changed while the export ran, and were read again", len(found))
+            noted.before(name, differing)
+            replaced = _replace(directory, folder, plan, name, differing)
+            noted.after(name, replaced)
+            found += len(replaced)
+        log.info("%d objects changed while the export ran, and were read again", found)
         if silent:
             log.warning(
                 "%d objects show this user no %s: changes are not seen", silent, "/".join(since.stamps)
             )
         if not found or silent or now.counter is Counter.TIME:  # times are too coarse for what came later
-            return Settled(not found and not silent, tuple(changed.values()), now)
+            return Settled(not found and not silent, noted.changed, now)
         earlier = now
     now = Marks.read(directory.session)
-    return Settled(consistent=now.same_as(earlier), changed=tuple(changed.values()), marks=now)
+    return Settled(consistent=now.same_as(earlier), changed=noted.changed, marks=now)
 
 
 def _differing(
@@ -232,8 +234,54 @@ def _read_again(directory: "Directory", folder: Folder, plan: Plan, name: str, w
     return written
 
 
+class _Noted:
+    """What changed, kept on disk: a kill between taking objects out and reading them again loses none of it.
+
+    Args:
+        work: the folder of what an unfinished export needs.
+    """
+
+    def __init__(self, work: Path) -> None:
+        self._path = work / "changed.json"
+        self._known: dict[tuple[str, str], ChangedObject] = {}
+        if self._path.exists():
+            known = _KNOWN.validate_json(self._path.read_bytes())
+            self._known = {(one.type, key): one for key, one in known}
+
+    @property
+    def changed(self) -> tuple[ChangedObject, ...]:
+        """All of it."""
+        return tuple(self._known.values())
+
+    def before(self, name: str, differing: Sequence[Difference]) -> None:
+        """Note what differs, before the files change: afterwards they do not show it any more."""
+        self._write(self._with(name, differing))
+
+    def after(self, name: str, replaced: Sequence[Difference]) -> None:
+        """Note what really was another one."""
+        self._known = self._with(name, replaced)
+        self._write(self._known)
+
+    def _with(self, name: str, differing: Iterable[Difference]) -> dict[tuple[str, str], ChangedObject]:
+        found = dict(self._known)
+        for one in differing:
+            now = ChangedObject(type=name, dn=one.dn, guid=one.guid, what=one.what)
+            found[name, one.key] = _merged(found.get((name, one.key)), now)
+        return found
+
+    def _write(self, found: Mapping[tuple[str, str], ChangedObject]) -> None:
+        if found or self._path.exists():
+            write_whole(self._path, _KNOWN.dump_json([(key, one) for (_, key), one in found.items()]))
+
+
+_KNOWN: Final = TypeAdapter(list[tuple[str, ChangedObject]])
+
+
 def _merged(earlier: ChangedObject | None, now: ChangedObject) -> ChangedObject:
-    """What happened to an object in the end: one that was made and changed was made."""
-    if earlier is not None and earlier.what == "added" and now.what == "modified":
-        return now.model_copy(update={"what": "added"})
+    """What happened to an object in the end: one that was made and changed was made.
+
+    One that was taken out of the files to be read again, and then was not, only seems to be new.
+    """
+    if earlier is not None and {earlier.what, now.what} == {"added", "modified"}:
+        return now.model_copy(update={"what": earlier.what})
     return now

@@ -2,12 +2,13 @@
 
 import contextlib
 import importlib
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.directory.schema_check import differences_of, subschema_dn
 from mqdssm.errors import ConfigError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from mqdssm.directory.session import Session
+
+log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,11 @@ def export_source(folder: Path, *, name: str = "") -> Source:
             f"{folder} holds entries as they are alone (--type ldap): export the types of objects, as queue"
         )
     check(folder, [file for exported in kept.values() for file in exported.files])
+    if not manifest.consistent:
+        log.warning(
+            "%s shows no single moment, its manifest says: what changed meanwhile may look like defects",
+            name or folder,
+        )
     sets = {
         one: dataset(one, [folder / file.path for file in exported.files]) for one, exported in kept.items()
     }

@@ -1,6 +1,7 @@
 """What changes while an export runs: the files hold it as it is in the end, and the manifest lists it."""
 
 import uuid
+from collections import Counter as Counted
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.directory.filters import Equal
+from mqdssm.errors import GenericDirectoryError
 from mqdssm.spark import export as export_module
 from mqdssm.spark import marks, settling
 from mqdssm.spark.bulk import read_batches
@@ -173,6 +175,22 @@ def test_ldif_tells_nothing_of_others(gated, tmp_path, monkeypatch) -> None:
     assert told == {"cn=msmq,cn=gate"}
 
 
+def test_what_changed_is_told_also_after_a_kill_while_it_is_read_again(server, tmp_path, monkeypatch) -> None:
+    before = now(server, "queue")
+    with monkeypatch.context() as patch:
+        patch.setattr(settling, "_read_again", lambda *_: 1 / 0)  # what is to be read again is in no file now
+        afterwards(patch, lambda: everything(server))
+        with pytest.raises(ZeroDivisionError):
+            export(server.url, ["queue"], tmp_path, file_rows=5, **access_to(server))
+    manifest = export(server.url, ["queue"], tmp_path, resume=True, file_rows=5, **access_to(server))
+    assert manifest.consistent
+    assert held(tmp_path, manifest, "queue") == now(server, "queue") != before
+    counted = Counted(one.what for one in manifest.changed)
+    moved = sum("cn=web2," in row["FullPath"] for row in before)
+    assert counted == {"added": 1, "modified": 1 + moved, "deleted": 1}
+    assert manifest == Manifest.load(tmp_path)
+
+
 def test_a_computer_that_never_rests(server, tmp_path, monkeypatch) -> None:
     real = settling._replace
 
@@ -253,6 +271,20 @@ def test_who_may_not_see_the_stamps_is_told_that_changes_are_not_seen(
     assert held(tmp_path, manifest, "queue") != now(server, "queue")
     assert not manifest.consistent
     assert "objects show this user no noSuchStamp" in caplog.text
+
+
+def test_a_url_that_leads_to_several_controllers(server, tmp_path, monkeypatch) -> None:
+    real = Marks.read.__func__
+    first = {"server": "CN=NTDS Settings,CN=DC1"}
+    monkeypatch.setattr(
+        Marks, "read", classmethod(lambda cls, session: real(cls, session).model_copy(update=first))
+    )
+    with pytest.raises(
+        GenericDirectoryError, match=r"led to \?, and before to .*CN=DC1, whose state"
+    ) as told:
+        export(server.url, ["queue"], tmp_path, **access_to(server))
+    assert "name one domain controller in the URL" in str(told.value.hint)
+    assert not (tmp_path / "manifest.json").exists()
 
 
 def test_where_the_server_tells_no_marks_times_must_do(server, tmp_path, monkeypatch) -> None:

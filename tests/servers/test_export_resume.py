@@ -4,6 +4,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,10 +17,10 @@ from ldif_reader import comparable, read_ldif
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
 from mqdssm.spark import export as export_module
-from mqdssm.spark import export_worker, objects
+from mqdssm.spark import export_worker, load_order, objects
 from mqdssm.spark.export import Progress, export
-from mqdssm.spark.export_worker import told
-from mqdssm.spark.journal import WORK_NAME
+from mqdssm.spark.export_worker import STOP_NAME, told
+from mqdssm.spark.journal import WORK_NAME, Plan
 from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer
@@ -68,7 +69,11 @@ def test_it_goes_on(server, tmp_path, monkeypatch) -> None:
     broken(server, folder, monkeypatch)
     before = files(folder)
     assert len(before) == 3
+    (folder / WORK_NAME / STOP_NAME).touch()  # by which a failed worker tells the others
+    plan = Plan.load(folder / WORK_NAME)
+    plan.model_copy(update={"started": plan.started - timedelta(hours=2)}).write(folder / WORK_NAME)
     manifest = run(server, folder, resume=True)
+    assert manifest.ended - manifest.started > timedelta(hours=1)  # since it began for the first time
     assert guids(folder, manifest) == whole
     assert len(whole) == QUEUES
     assert {name: data for name, data in files(folder).items() if name in before} == before
@@ -112,6 +117,19 @@ def test_a_damaged_file_and_a_half_line_are_made_anew(server, tmp_path, monkeypa
         journal.write(b'{"file": {"path": "queue/part-0')
     manifest = run(server, folder, resume=True)
     assert len(set(guids(folder, manifest))) == manifest.types["queue"].rows == QUEUES
+    assert set(files(folder)) == {file.path for one in manifest.types.values() for file in one.files}
+
+
+def test_what_is_above_the_objects_is_written_anew(server, tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(load_order, "_changed", lambda *_: 1 / 0)  # when the files of LDIF are all there
+        with pytest.raises(ZeroDivisionError):
+            run(server, folder, "queue", format="ldif")
+    (folder / load_order.PARENTS / "part-009-000-00000.ldif").write_text("half")
+    manifest = run(server, folder, "queue", format="ldif", resume=True)
+    assert manifest.parents
+    assert set(files(folder)) == set(manifest.load_order)
 
 
 def test_what_was_finished_is_looked_at_again_too(server, tmp_path, monkeypatch) -> None:
@@ -226,6 +244,19 @@ def test_a_server_that_stays_away(tmp_path, monkeypatch) -> None:
         server.start()
         monkeypatch.setattr(objects, "read", real)
         assert run(server, tmp_path / "out", resume=True).types["queue"].rows == 0
+
+
+def test_when_one_worker_fails_the_others_end(server, tmp_path, monkeypatch) -> None:
+    real = objects.read
+
+    def failing(*args):
+        (tmp_path / WORK_NAME / STOP_NAME).touch()  # what a worker does that fails meanwhile
+        return real(*args)
+
+    monkeypatch.setattr(objects, "read", failing)
+    with pytest.raises(MqdssmError, match="another part of the export failed"):
+        run(server, tmp_path)
+    assert not (tmp_path / MANIFEST_NAME).exists()
 
 
 def test_errors_of_the_system_name_the_folder(tmp_path) -> None:

@@ -4,11 +4,19 @@ import hashlib
 import json
 import re
 import tempfile
+from types import SimpleNamespace
+from typing import Any
 
 from typer.testing import CliRunner
 
 import mqdssm
+from mqdssm.cli.demo_migration import account
+from mqdssm.cli.demo_stage import Stage
 from mqdssm.cli.main import app
+from mqdssm.cli.output import Output
+from mqdssm.spark.migrate.migrating import Migrated
+from mqdssm.spark.migrate.plan_file import MigrationPlan
+from mqdssm.spark.migrate.report import Report
 
 
 def invoke(*args, code=0, **environment):
@@ -141,17 +149,36 @@ def test_an_export_needs_a_folder_of_its_own(spark, enterprise, login, tmp_path)
 
 
 def test_the_whole_demonstration(spark, tmp_path):
-    """All that is planted is found, and nothing else: its exit code says so, too."""
-    size = ("--sites", "3", "--machines", "12", "--queues", "90")
-    shown = json.loads(invoke("demo", *size, "--keep", str(tmp_path / "kept"), "-o", "json").stdout)
+    """All that is planted is rejected or found, and nothing else: its exit code says so, too."""
+    size, kept = ("--sites", "3", "--machines", "12", "--queues", "90"), tmp_path / "kept"
+    shown = json.loads(invoke("demo", *size, "--keep", str(kept), "-o", "json").stdout)
     results = {step["title"]: step["results"] for step in shown["steps"]}
-    planted = (tmp_path / "kept" / "enterprise" / "faults.jsonl").read_text().splitlines()
-    assert results["Compare what was found with what was planted"] == [
-        f"{len(planted)} objects were broken on purpose: 0 missed, 0 found that nobody planted"
-    ]
-    table, counts, size = results["Validate the export, and write a report"]
+    planted = (kept / "enterprise" / "faults.jsonl").read_text().splitlines()
+    report = Report.load(kept / "plan")
+    assert report.verified
+    assert report.lost_count == report.refused_count == 0
+    counts, reasons, told, _ = results["Migrate the tables into the directory, and verify"]
+    assert {row[0]: int(row[1]) for row in counts["rows"]}["Queue"] > 90
+    assert len(reasons["rows"]) == 6
+    assert all(row[-1] for row in reasons["rows"])
+    assert told.endswith(report.last_line)
+    fates, words, _ = results["Compare what was found with what was planted"]
+    assert words == f"{len(planted)} objects were broken on purpose: 0 missed, 0 found that nobody planted"
+    numbers = [int(count) for _, count in fates["rows"]]
+    assert sum(numbers) == len(planted)
+    assert all(numbers[:-1])
+    assert numbers[-1] == 0
+    table, found, _ = results["Validate the export, and write a report"]
     assert len(table["rows"]) == 6
-    assert counts.startswith(f"{len(planted)} findings of ")
-    assert shown["report"] == str(tmp_path / "kept" / "report.html")
-    assert "<svg" in (tmp_path / "kept" / "report.html").read_text()
-    assert (tmp_path / "kept" / "export" / "manifest.json").is_file()
+    assert int(found.split()[0]) >= numbers[1]
+    assert shown["report"] == str(kept / "report.html")
+    assert "<svg" in (kept / "report.html").read_text()
+    assert (kept / "export" / "manifest.json").is_file()
+    # the same migration, and a validation that finds nothing: what was migrated broken is missed
+    done = Migrated(MigrationPlan.load(kept / "plan"), report)
+    nothing: Any = SimpleNamespace(findings=())
+    stage = Stage(Output(is_json=True))
+    assert not account(stage, done, nothing, kept, kept / "enterprise")
+    (again, words, *_) = stage.steps[-1]["results"]
+    assert [int(count) for _, count in again["rows"]] == [numbers[0], 0, *numbers[2:4], numbers[1]]
+    assert f"{numbers[1]} missed, 0 found that nobody planted" in words

@@ -55,6 +55,7 @@ def test_the_program_is_killed(command) -> None:
     assert len(same) >= before
 
 
+@pytest.mark.soak
 def test_a_worker_is_killed(command) -> None:
     process = command.start()
     command.in_the_middle(process)

@@ -22,7 +22,13 @@ from planning import plan_here
 from mqdssm.spark.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.soak, pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.server,
+    pytest.mark.soak,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("spark"),
+]
 
 KILLS = int(os.environ.get("MQDSSM_TEST_KILLS", "20"))
 QUEUES = 4_000

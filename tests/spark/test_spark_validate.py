@@ -131,7 +131,7 @@ def told(found: Validation) -> list[Finding]:
     return list(found.findings)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_workers_with_arrow_find_what_spark_with_sql_finds(spark, tmp_path, seed) -> None:
     where = source(tmp_path, random_tables(seed, 40))
     with (

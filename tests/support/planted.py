@@ -38,7 +38,7 @@ def directory(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
 def added(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
     """Add objects with defects to a running server that has its tree; what must be found below that."""
     generate(plan(seed), folder, SampleForm.LDIF, loader=Loader.LDAPADD, faults=True)
-    command = ["ldapadd", "-Y", "EXTERNAL", "-Q", "-H", server.ldapi_url, "-f", folder / OBJECTS]
+    command = ["ldapadd", "-Y", "EXTERNAL", "-Q", "-H", server.ldapi_url, "-f", str(folder / OBJECTS)]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     return Counter(one for one in read_truth(folder).elements() if one.type != "enterprise")
 

@@ -6,10 +6,13 @@ import pyarrow as pa
 import pytest
 
 from mqdssm.errors import ConfigError
+from mqdssm.spark.export_rows import without
 from mqdssm.spark.locking import locked
+from mqdssm.spark.manifest import ChangedObject, What
 from mqdssm.spark.marks import Counter, Marks
 from mqdssm.spark.objects import KEY_SCHEMA
-from mqdssm.spark.settling import differences
+from mqdssm.spark.parts import Rows
+from mqdssm.spark.settling import _merged, differences
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 GUIDS = [f"00000000-0000-0000-0000-00000000000{n}" for n in range(6)]
@@ -99,6 +102,28 @@ def test_an_object_that_was_seen_twice() -> None:
 def test_two_objects_of_one_guid_are_as_they_should_be() -> None:
     rows = [(GUIDS[0], "a"), (GUIDS[0], "b")]
     assert told(held(*rows), found(*((key, dn, False) for key, dn in rows))) == []
+
+
+def test_of_two_objects_of_one_guid_only_the_one_in_a_finished_file_is_there() -> None:
+    rows = Rows(pa.array(GUIDS[:1] * 2 + GUIDS[1:2]), pa.array(["a", "b", "c"]), [b"1", b"2", b"3"])
+    assert list(without(rows, {0: {(GUIDS[0], "a")}}).data) == [b"2", b"3"]
+    assert list(without(rows, {1: {(GUIDS[0], "a")}}).data) == [b"1", b"2", b"3"]  # of another series
+
+
+@pytest.mark.parametrize(
+    ("earlier", "now", "what"),
+    [
+        (None, "modified", "modified"),
+        ("added", "modified", "added"),
+        ("added", "deleted", "deleted"),
+        ("modified", "deleted", "deleted"),
+        ("modified", "added", "modified"),
+    ],
+)
+def test_what_happened_in_the_end(earlier: What | None, now: What, what: What) -> None:
+    before = earlier and ChangedObject(type="queue", dn="a", guid=None, what=earlier)
+    after = ChangedObject(type="queue", dn="b", guid=None, what=now)
+    assert _merged(before, after) == ChangedObject(type="queue", dn="b", guid=None, what=what)
 
 
 def test_a_type_that_tells_no_names() -> None:

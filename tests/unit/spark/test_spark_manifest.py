@@ -4,10 +4,13 @@ import json
 import os
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256
+from mqdssm.spark.objects import columns
 from mqdssm.spark.validate_sources import export_source
 
 STARTED = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -142,3 +145,41 @@ def test_entries_as_they_are_are_nothing_to_judge(tmp_path) -> None:
     manifest(types={"ldap": ExportedType(rows=0, files=())}).write(tmp_path)
     with pytest.raises(ConfigError, match=r"entries as they are alone \(--type ldap\)"):
         export_source(tmp_path)
+
+
+def sites(folder, **changes) -> None:
+    """An export of two sites."""
+    (folder / "site").mkdir()
+    path = folder / "site" / "part-000-00000.parquet"
+    names = pa.array(["Berlin", "Paris"])
+    pq.write_table(
+        pa.table(
+            {one.name: names if one.name == "Name" else pa.nulls(2, one.type) for one in columns("site")}
+        ),
+        path,
+    )
+    file = ExportedFile(path="site/part-000-00000.parquet", rows=2, sha256=sha256(path))
+    exported = ExportedType(**({"rows": 2, "files": (file,)} | changes.pop("site", {})))
+    manifest(types={"site": exported}, **changes).write(folder)
+
+
+def test_what_is_validated_is_what_was_exported(tmp_path) -> None:
+    sites(tmp_path)
+    assert export_source(tmp_path).rows == 2
+    with (tmp_path / "site" / "part-000-00000.parquet").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(ConfigError, match=r"is not what was exported \(its SHA-256 differs\)"):
+        export_source(tmp_path)
+
+
+def test_as_many_objects_are_there_as_the_manifest_says(tmp_path) -> None:
+    sites(tmp_path, site={"rows": 3})
+    with pytest.raises(ConfigError, match="has 2 objects, its manifest says 3"):
+        export_source(tmp_path)
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_an_export_of_no_single_moment_is_told_so(tmp_path, caplog, consistent: bool) -> None:
+    sites(tmp_path, consistent=consistent)
+    export_source(tmp_path)
+    assert ("shows no single moment" in caplog.text) is not consistent

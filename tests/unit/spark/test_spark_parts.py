@@ -5,11 +5,14 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mqdssm.spark import parts
 from mqdssm.spark.arrow import arrow_schema
 from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.parts import repeating
+from mqdssm.spark.journal import WORK_NAME, Folder
+from mqdssm.spark.parts import PartOptions, Parts, Rows, repeating
 
 ROWS = 10
+TEXTS = (b"short\n", b"and more\n", b"last\n")
 LISTED = pa.list_(pa.field("element", pa.string()))
 
 
@@ -37,3 +40,17 @@ def test_parquet_knows_the_columns_by_these_names() -> None:
         group = pq.ParquetFile(file).metadata.row_group(0)
         paths = {group.column(number).path_in_schema for number in range(group.num_columns)}
         assert set(repeating(batch)) <= paths
+
+
+def test_a_file_ends_when_it_is_large(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(parts, "FILE_BYTES", 10)
+    (tmp_path / "queue").mkdir()
+    (tmp_path / WORK_NAME / "keys").mkdir(parents=True)
+    options = PartOptions(Folder(tmp_path), "queue", "jsonl", "none", 0, file_rows=100)
+    made = Parts(options, ())
+    rows = [Rows(pa.array([key]), pa.array([key]), [text]) for key, text in zip("abc", TEXTS, strict=True)]
+    whole = [one.file for some in rows for one in made.add(some)]
+    last = [one.file for one in made.finish(empty=False)]
+    assert [one.path for one in whole + last] == ["queue/part-000-00000.jsonl", "queue/part-000-00001.jsonl"]
+    assert [(tmp_path / one.path).read_bytes() for one in whole + last] == [TEXTS[0] + TEXTS[1], TEXTS[2]]
+    assert [one.rows for one in whole + last] == [2, 1]

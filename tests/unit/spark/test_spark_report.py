@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -98,6 +99,8 @@ def test_nothing_that_a_directory_holds_is_markup(tmp_path) -> None:
     assert "img" not in page.tags
     assert "&lt;script&gt;" in text
     assert "{{ 7*7 }}" in text
+    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert unescape(policy).startswith("default-src 'none'; style-src 'sha256-")  # and the browser's wall
     assert not set("\u202e\x1b\ud800") & set(text)
 
 

@@ -1,10 +1,14 @@
 """Findings as SARIF 2.1.0."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
+
+import pytest
 
 from mqdssm.spark.findings import RuleResult, Skipped, Summary
 from mqdssm.spark.rules import Finding
+from mqdssm.spark.rules.rule import SEVERITIES, Severity
 from mqdssm.spark.sarif import sarif
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -33,6 +37,24 @@ def test_a_finding() -> None:
     (invocation,) = run["invocations"]
     assert invocation["startTimeUtc"] == "2026-01-02T03:04:05Z"
     assert "b-rule was not applied" in invocation["toolConfigurationNotifications"][0]["message"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("severity", "level", "reached"),
+    [
+        ("info", "note", {"info"}),
+        ("warning", "warning", {"info", "warning"}),
+        ("error", "error", {"info", "warning", "error"}),
+    ],
+)
+def test_severities_are_levels_and_reach_the_milder_ones(severity: Severity, level: str, reached) -> None:
+    (run,) = made(replace(FINDING, severity=severity))["runs"]
+    assert run["results"][0]["level"] == level
+    rule = RuleResult("a-rule", severity, "row", "all is well", "", ("queue",), 1, ())
+    summary = Summary("a folder", NOW, NOW, {}, (rule,), (), {})
+    assert {one for one in SEVERITIES if summary.reaches(one)} == reached  # what --fail-on asks
+    sound = replace(summary, rules=(replace(rule, count=0),))
+    assert not any(map(sound.reaches, SEVERITIES))
 
 
 def test_an_object_without_a_dn_is_called_by_its_guid() -> None:

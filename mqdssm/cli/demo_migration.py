@@ -1,0 +1,144 @@
+"""The migration of ``mqdssm demo``: MQIS tables with planted defects, each of them followed up."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.cli.apply import COUNTS, count_rows
+from mqdssm.cli.demo_stage import Stage
+
+if TYPE_CHECKING:
+    from mqdssm.samples.migrated import Accounts
+    from mqdssm.samples.plan import Plan
+    from mqdssm.spark.migrate.migrating import Migrated
+    from mqdssm.spark.validate import Validation
+    from mqdssm.testing.openldap import OpenLdapServer
+
+PLAN: Final = "plan"
+SID_MAP: Final = "sids.csv"
+SHOWN_REJECTS: Final = 6
+_GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def make_accounts(stage: Stage, server: "OpenLdapServer", plan: "Plan", users: int, sid_map: Path) -> None:
+    """Give every user an account in the new domain, and write down whose it is.
+
+    Args:
+        stage: where it is shown.
+        server: the directory, without users.
+        plan: the enterprise.
+        users: how many it has, those that were planted among them.
+        sid_map: file of old SIDs and new names.
+    """
+    from mqdssm.samples import elements
+
+    with stage.step("The users have new accounts: their SIDs are others now"):
+        stage.call("server.add_user(name)      # for each of them")
+        lines = []
+        for number in range(users):
+            name = elements.user_name(plan, number)
+            server.add_user(name)
+            lines.append(f"{plan.user_sid(number)},{name}\n")
+        sid_map.write_text("".join(lines), encoding="ascii")
+        stage.result(f"{users} users; {sid_map.name} says which old SID is whose: {lines[0].strip()} …")
+
+
+def migrate(stage: Stage, server: "OpenLdapServer", folder: Path, tables: Path) -> "Migrated":
+    """Carry the tables over, and read everything back.
+
+    Args:
+        stage: where it is shown.
+        server: the directory.
+        folder: with the map of SIDs; the plan is written there.
+        tables: of MQIS.
+
+    Raises:
+        ConfigError: something is in the way in the directory.
+    """
+    from mqdssm.errors import ConfigError
+    from mqdssm.spark.migrate.aftermath import rejects
+    from mqdssm.spark.migrate.migrating import migrate as carry_over
+    from mqdssm.spark.migrate.planning import Asked
+
+    with stage.step("Migrate the tables into the directory, and verify"):
+        stage.command(f"mqdssm migrate {tables.name} --to {PLAN} --create-computers --sid-map {SID_MAP}")
+        asked = Asked(source=str(tables), create_computers=True, sid_map=folder / SID_MAP)
+        login: dict[str, Any] = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
+        done = carry_over(asked, server.url, folder / PLAN, **login)
+        if done.report is None:
+            raise ConfigError(f"the plan cannot be applied: {done.plan.refused}")
+        stage.table(COUNTS, count_rows(done.report))
+        some = sorted(rejects(folder / PLAN), key=lambda one: (one.table.name, one.row))
+        if some:
+            stage.table(
+                ("table", "row", "column", "why it was rejected"),
+                ((one.table.name, str(one.row), one.columns, one.reason) for one in _spread(some)),
+            )
+        stage.result(f"all that was written was read back and compared: {done.report.last_line}")
+        stage.result(f"{PLAN}/rejects has every rejected row with its reason, {PLAN}/undo.ldif undoes it all")
+    return done
+
+
+def _spread(some: Sequence[Any]) -> Iterator[Any]:
+    """A few, from all over the list."""
+    yield from some[:: max(1, len(some) // SHOWN_REJECTS)][:SHOWN_REJECTS]
+
+
+def account(stage: Stage, done: "Migrated", found: "Validation", folder: Path, tables: Path) -> bool:
+    """Follow everything that was planted: was it rejected, or found by the validation?
+
+    Args:
+        stage: where it is shown.
+        done: the migration.
+        found: what the validation of the directory found.
+        folder: with the plan.
+        tables: with the list of what was planted.
+
+    Returns:
+        Whether all of it is accounted for, nothing else is wrong and nothing was lost.
+    """
+    with stage.step("Compare what was found with what was planted"):
+        outcome = _accounts(done, found, folder / PLAN, tables)
+        fates = (
+            ("rejected, with a reason", outcome.rejected),
+            ("migrated, and found by the validation", outcome.found),
+            ("a value left out, and listed as not carried", outcome.left_out),
+            ("a time that the directory writes by itself", outcome.made_good),
+            ("nobody noticed", len(outcome.missed)),
+        )
+        stage.table(("what was planted", "objects"), ((name, str(count)) for name, count in fates))
+        stage.result(
+            f"{outcome.planted} objects were broken on purpose: {len(outcome.missed)} missed, "
+            f"{len(outcome.unplanted)} found that nobody planted"
+        )
+        stage.result(f"{outcome.followed} rejects and findings follow from these, as links to rejected sites")
+        for one in (*outcome.missed, *outcome.unplanted):
+            stage.result(f"{one.rule}: {one.type} {one.guid or one.dn}")
+    report = done.report
+    return outcome.is_settled and report is not None and not (report.stopped or report.lost_count)
+
+
+def _accounts(done: "Migrated", found: "Validation", plan: Path, tables: Path) -> "Accounts":
+    from mqdssm.model.dn import normalize
+    from mqdssm.samples.faults import Truth
+    from mqdssm.samples.migrated import Arrived, RejectedRow, accounted
+    from mqdssm.samples.truth import read_truth
+    from mqdssm.spark.migrate.aftermath import left_out, places, rejects
+
+    where = places(done.plan, plan)
+    rejected = [
+        RejectedRow(
+            one.table.type_name or one.table.name,
+            one.guid,
+            frozenset(_GUID.findall(" ".join(one.values.values()))) - {one.guid or ""},
+            one.reason,
+        )
+        for one in rejects(plan)
+    ]
+    findings = []
+    for one in found.findings:
+        guid = one.guid if one.dn is None else where.get(normalize(one.dn), one.guid)
+        findings.append(Truth(one.rule, one.type, guid, None))
+    arrived = Arrived(rejected, frozenset(left_out(plan)), frozenset(where.values()), findings)
+    return accounted(read_truth(tables), arrived)

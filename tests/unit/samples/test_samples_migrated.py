@@ -1,0 +1,73 @@
+"""What became of planted defects in a migration: each is accounted for, or it is told."""
+
+from collections import Counter
+
+import pytest
+
+from mqdssm.samples.fault_table import FAULTS
+from mqdssm.samples.faults import MQIS, Truth
+from mqdssm.samples.migrated import FOUND_AS, LEFT_OUT, MADE_GOOD, Arrived, RejectedRow, accounted
+from mqdssm.tables.mqis import MQIS_TABLES
+
+REJECTED = Truth("name-required", "site", "s1", None)
+FOUND = Truth("queue-times", "queue", "q1", None)
+LEFT = Truth("link-gates-exist", "routing-link", "l1", None)
+GOOD = Truth("queue-create-time-required", "queue", "q2", None)
+OTHERWISE = Truth("security-required", "queue", "q3", None)
+ALL = Counter([REJECTED, FOUND, LEFT, GOOD, OTHERWISE])
+SITE = RejectedRow("site", "s1", frozenset(), "it is missing")
+FINDINGS = (FOUND._replace(dn="cn=q1"), Truth("security-owner", "queue", "q3", None))
+
+
+def arrived(rejected=(SITE,), left_out=(("l1", "PROPID_L_GATES"),), guids=("q2",), found=FINDINGS):
+    return Arrived(tuple(rejected), frozenset(left_out), frozenset(guids), found)
+
+
+def test_every_fate_is_counted():
+    got = accounted(ALL, arrived())
+    assert (got.planted, got.rejected, got.found, got.left_out, got.made_good) == (5, 1, 2, 1, 1)
+    assert (got.missed, got.unplanted, got.followed, got.is_settled) == ((), (), 0, True)
+
+
+@pytest.mark.parametrize(
+    ("what", "missed"),
+    [
+        ({"rejected": ()}, REJECTED),
+        ({"left_out": [("l1", "PROPID_L_SEQNUM")]}, LEFT),
+        ({"guids": ()}, GOOD),
+        ({"found": FINDINGS[1:]}, FOUND),
+        ({"found": FINDINGS[:1]}, OTHERWISE),
+    ],
+)
+def test_what_nothing_shows_is_missed(what, missed):
+    got = accounted(ALL, arrived(**what))
+    assert (got.missed, got.unplanted, got.is_settled) == ((missed,), (), False)
+
+
+def test_what_follows_from_a_rejected_row_is_no_surprise():
+    link = RejectedRow("routing-link", "l9", frozenset({"s1", "s9"}), "there is no site s1")
+    alone = Truth("site-unreachable", "site", "s9", None)
+    got = accounted(ALL, arrived([SITE, link], found=(*FINDINGS, alone)))
+    assert (got.followed, got.unplanted, got.is_settled) == (2, (), True)
+
+
+def test_what_nothing_explains_is_told():
+    row = RejectedRow("queue", "q9", frozenset({"m9"}), "too long")
+    twice = Truth("site-unreachable", "site", "s2", None)
+    got = accounted(ALL, arrived([SITE, row], found=(*FINDINGS, FOUND, twice)))
+    assert got.unplanted == (Truth("rejected: too long", "queue", "q9", None), FOUND, twice)
+    assert (got.missed, got.is_settled) == ((), False)
+
+
+def test_two_of_one_guid_are_two():
+    same = Truth("guid-unique", "queue", "q1", None)
+    row = RejectedRow("queue", "q1", frozenset(), "the same GUID")
+    assert accounted(Counter([same, same]), arrived([row, row], found=())).rejected == 2
+    assert accounted(Counter([same, same]), arrived([row], found=())).missed == (same,)
+
+
+def test_the_tables_name_what_there_is():
+    planted = {fault.rule for fault in FAULTS if fault.forms & MQIS}
+    assert planted >= {*LEFT_OUT, *MADE_GOOD, *FOUND_AS}
+    columns = {column.name for table in MQIS_TABLES.values() for column in table.columns}
+    assert columns >= set(LEFT_OUT.values())
