@@ -13,7 +13,7 @@ from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.spark.access import Access
 from mqdssm.spark.locking import locked
 from mqdssm.spark.migrate.apply_journal import ApplyJournal, Lines, Recorded
-from mqdssm.spark.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, read_operations
+from mqdssm.spark.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, Values, read_operations
 from mqdssm.spark.migrate.places import Places
 from mqdssm.tables import schema
 
@@ -26,6 +26,7 @@ LOCK_WAIT_S: Final = 86_400.0
 """For another attempt at the same file, by speculation or since Spark gave it up: it ends, or its process."""
 LOOK_EVERY: Final = 100
 """Outcomes after which a worker looks whether there are too many errors by now."""
+OWN_PREFIX: Final = "msmq"
 _NEVER_COMPARED: Final = frozenset({"whenchanged", "usnchanged"})
 
 
@@ -185,9 +186,7 @@ class _File:
                     ldap_class=ldap_class,
                 )
             case action if action == DELETE:
-                known = {name.lower() for name in schema.allowed_attributes(ldap_class)} - _NEVER_COMPARED
-                before = {name: raws for name, raws in operation.before.items() if name.lower() in known}
-                return Item(row=row, action=Action.DELETE, dn=operation.dn, before=before)
+                return Item(row=row, action=Action.DELETE, dn=operation.dn, before=_before_delete(operation))
         return None
 
     def _later(self, operation: Operation, before: Mapping[int, Recorded]) -> Item | None:
@@ -237,6 +236,16 @@ class _File:
             self._done.refused.append(_refused(operation, recorded))
         elif recorded.dn is not None:
             self._done.names[recorded.row] = recorded.dn
+
+
+def _before_delete(operation: Operation) -> Values:
+    """What has to be there still: what was, and of MSMQ's own attributes no more than that."""
+    allowed = schema.allowed_attributes(operation.ldap_class)
+    known = {name.lower() for name in allowed} - _NEVER_COMPARED
+    before = {name: raws for name, raws in operation.before.items() if name.lower() in known}
+    had = {name.lower() for name in before}
+    new = {name for name in allowed if name.lower().startswith(OWN_PREFIX) and name.lower() not in had}
+    return before | dict.fromkeys(new, ())
 
 
 def _refused(operation: Operation, recorded: Recorded) -> Refused:
