@@ -410,10 +410,13 @@ def link_cn(link: RoutingLink) -> str:
 
 
 def service_values(manager: QueueManager, names: frozenset[str]) -> Values:
-    """MSMQServiceType of a new queue manager, if one of the roles behind it is given."""
+    """MSMQServiceType of a new queue manager, if one of the roles behind it is given.
+
+    All roles that are populated count then, also those not listed ([MS-MQDSSM] 3.1.6.1.1.5).
+    """
     if names.isdisjoint(SERVICE_NAMES):
         return {}
-    return {"mSMQServiceType": service_type(manager, names, {})}
+    return {"mSMQServiceType": service_type(manager, manager.populated, {})}
 
 
 def dns_in(known: Mapping[UUID, str]) -> DnsOf:

@@ -119,7 +119,7 @@ def test_operations_come_back_as_they_were_written(tmp_path):
 def test_openldap_takes_references_with_the_adds(tmp_path):
     plan = plan_of(tmp_path / "plan", "openldap")
     records = write_ldif(plan, tmp_path / "plan", tmp_path / "ldif")
-    assert records == {"2-machines.ldif": 2, "8-changes.ldif": 1, "9-deletes.ldif": 1, "waiting.jsonl": 1}
+    assert records == {"2-machines.ldif": 2, "8-changes.ldif": 1, "9-deletes.ldif": 1, "waiting.jsonl": 2}
     adds = dict(read_ldif((tmp_path / "ldif" / "2-machines.ldif").read_bytes()))
     first = adds[OPERATIONS[2][0].dn]
     assert first["msmqoutroutingservers"] == [OPERATIONS[2][1].dn.encode()]
@@ -150,8 +150,10 @@ def test_ldifde_takes_references_at_the_end(tmp_path):
     assert "mSMQOutRoutingServers" not in adds
     references = (tmp_path / "ldif" / "7-references.ldif").read_text()
     assert references.count("replace: mSMQOutRoutingServers\n") == 2
-    (waiting,) = map(json.loads, (tmp_path / "ldif" / "waiting.jsonl").read_text().splitlines())
-    assert waiting == {"dn": OPERATIONS[2][1].dn, "attribute": "mSMQSites", "guids": [str(SITE)]}
+    first, second = map(json.loads, (tmp_path / "ldif" / "waiting.jsonl").read_text().splitlines())
+    nobody = [str(UUID(int=9))]
+    assert first == {"dn": OPERATIONS[2][0].dn, "attribute": "mSMQOutRoutingServers", "guids": nobody}
+    assert second == {"dn": OPERATIONS[2][1].dn, "attribute": "mSMQSites", "guids": [str(SITE)]}
 
 
 def test_a_plan_that_cannot_be_applied(tmp_path):

@@ -74,8 +74,10 @@ def test_gates_of_sites_go_to_links_that_name_none():
     ends = {"L_ID": GUID, "L_NEIGHBOR1": str(PARIS), "L_NEIGHBOR2": str(OSLO), "L_COST": "7"}
     gates = {PARIS: (WEB, OSLO), OSLO: (WEB,)}
     assert read(ROUTING_LINK, gates=gates, **ends).element.site_gate_identifier_list == (WEB, OSLO)
-    own = read(ROUTING_LINK, gates=gates, L_GATES="[]", **ends)
-    assert own.element.site_gate_identifier_list == ()
+    none = read(ROUTING_LINK, gates=gates, L_GATES="[]", **ends)  # a list without gates names none
+    assert none.element.site_gate_identifier_list == (WEB, OSLO)
+    own = read(ROUTING_LINK, gates=gates, L_GATES=f'["{GUID}"]', **ends)
+    assert own.element.site_gate_identifier_list == (UUID(GUID),)
     site = read(SITE, S_SITEID=GUID, S_PATHNAME="Paris", S_GATES=f'["{WEB}"]')
     assert site.lost == {}
     assert read(SITE, S_SITEID=GUID, S_PATHNAME="Paris", S_GATES="x").reasons[0].attribute == "PROPID_S_GATES"
