@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import answers
 import pytest
+from processes import stop
 from proxy import Proxy, black_hole, say_nothing, scripted_server
 from sessions import clear_text, container, options_for
 
@@ -132,7 +133,7 @@ class TestOperations:
                 session.read_back = ReadBack(settle_s=0.1, limit_s=LIMIT_S)
                 pid = server.pid
                 assert pid is not None
-                os.kill(pid, signal.SIGSTOP)
+                stop(pid)
                 try:
                     timed(lambda: session.get(server.base_dn, []), LIMIT_S)
                     timed(lambda: session.get(server.base_dn, []), LIMIT_S)  # on a new connection

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from processes import GONE_WAIT_S, runs, wait_until_gone
+from processes import GONE_WAIT_S, runs, stop, wait_until_gone
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing import OpenLdapServer
@@ -83,7 +83,7 @@ class TestNoOrphan:
     def test_when_slapd_is_paused(self):
         with OpenLdapServer(durable=False) as server:
             pid, folder = server.pid, server.folder
-            os.kill(pid, signal.SIGSTOP)
+            stop(pid)
         wait_until_gone(pid, folder)
 
     def test_the_owner_learns_that_the_supervisor_is_gone(self):

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import stop
 
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import OpenLdapServer, sandbox_status, start_sandbox, stop_sandbox
@@ -189,6 +190,6 @@ def test_sandbox_and_server_never_share_a_folder(folder):
 def test_a_paused_slapd_is_stopped(folder):
     start_sandbox(folder)
     slapd = slapd_of(folder)
-    os.kill(slapd, signal.SIGSTOP)
+    stop(slapd)
     assert stop_sandbox(folder)
     assert not Path(f"/proc/{slapd}").exists()
