@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pyarrow.parquet as pq
 import pytest
+from bad_places import small_disk
 from planning import (
     access_of,
     carry_out,
@@ -429,19 +430,10 @@ def test_nothing_is_planned_below_a_machine_that_is_skipped(server, tmp_path):
 @pytest.mark.soak
 def test_a_disk_that_is_full(server, tmp_path):
     generate(enterprise_of(server), tmp_path / "mqis", SampleForm.MQIS)
-    small = tmp_path / "small"
-    small.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small disk needs more rights")
-    try:
+    with small_disk(tmp_path / "small", "64k") as small:
         with pytest.raises(ConfigError, match=r"cannot be written: .*No space left on device"):
             plan_here(server, tmp_path / "mqis", small / "plan", create_computers=True)
         assert not (small / "plan" / "plan.json").exists()
-    finally:
-        subprocess.run(["umount", small], check=True)
 
 
 BREAKS = [
