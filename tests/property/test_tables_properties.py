@@ -1,6 +1,8 @@
 """Properties of MQIS in entries: what is stored comes back bit for bit, whatever changed before."""
 
+import contextlib
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -21,7 +23,7 @@ from mqdssm.tables.properties import (
     entry_of,
     properties_of,
 )
-from mqdssm.tables.property_values import packed, unpacked
+from mqdssm.tables.property_rows import packed, unpacked
 
 NUMBERS = st.integers(0, numbering.NUMBER_MAX).map(SequenceNumber)
 NUMBERINGS = st.builds(Numbering, GUIDS, NUMBERS)
@@ -89,20 +91,17 @@ def test_octets_of_a_value_are_its_own(propid, data):
     assert octets
     assert unpacked(propid, octets) == value
     for damaged in (octets + b"\0", octets[:-1]):
-        try:
+        with contextlib.suppress(MappingError):
             assert packed(propid, unpacked(propid, damaged)) == damaged
-        except MappingError:
-            pass
 
 
 @given(propid=st.sampled_from(list(Propid)), octets=st.binary(max_size=60))
 def test_octets_are_read_or_refused(propid, octets):
     try:
         value = unpacked(propid, octets)
-    except MappingError as error:
-        assert propid.spec_name in str(error)
-    else:
-        assert packed(propid, value) == octets
+    except MappingError:
+        return
+    assert packed(propid, value) == octets
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.8")
@@ -122,7 +121,7 @@ def test_slices_ascend_without_gaps(first, width):
     found = list(numbering.slices(GUID, first, last))
     assert found[0].first == first
     assert found[-1].last == last
-    assert all(one.last + 1 == two.first for one, two in zip(found, found[1:], strict=False))
+    assert all(one.last + 1 == two.first for one, two in pairwise(found))
     assert all(0 < len(one.buckets) <= numbering.SLICE_BUCKETS for one in found)
 
 
@@ -145,5 +144,3 @@ def test_what_somebody_else_wrote_counts(object_type, data):
         return  # nothing that an attribute alone could say
     assert properties_of(object_type, {**entry, row.ldap: raws}) == {row.propid: new}
     assert EXACT not in entry or properties_of(object_type, entry)[row.propid] == old
-
-
