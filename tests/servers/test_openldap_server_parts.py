@@ -165,6 +165,7 @@ class TestStartScript:
             ("MSMQ_LDAP_PORT", "http"),
             ("MSMQ_LDAPS_PORT", "-1"),
             ("MSMQ_LDAP_DURABLE", "maybe"),
+            ("MSMQ_LDAP_REPLICATION", "maybe"),
             ("MSMQ_LDAP_OVERLAYS", "unique nonsense"),
             ("MSMQ_LDAP_SIZE_LIMIT", "many"),
             ("MSMQ_LDAP_IDLE_TIMEOUT", "1s"),
