@@ -14,7 +14,7 @@ _COLUMNS: Final = ("property", "PROPID", "variant", "attribute", "as", "replicat
 
 
 def page() -> str:
-    """The text of the page."""
+    """The text of the page (decisions R26 and R27)."""
     types = "\n".join(map(_type_section, PROPERTY_TABLES.values()))
     return f"""{HEAD}
 # What replication keeps

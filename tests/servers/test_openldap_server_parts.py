@@ -207,7 +207,7 @@ class TestStartScript:
         used = set(re.findall(r"\$\{(MSMQ_LDAPS?_\w+)", text))
         explained = set(re.findall(r"^#   (MSMQ_LDAPS?_\w+) ", text, re.MULTILINE))
         assert used == explained
-        assert len(used) == 15
+        assert len(used) == 16
 
 
 class TestCertificates:
