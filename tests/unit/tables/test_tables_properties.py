@@ -76,6 +76,7 @@ def test_services_are_shown_as_roles():
 
 def test_numbers_and_other_types_are_not_stored():
     values = {Propid.Q_SEQNUM: bytes(8), Propid.Q_PARTITIONID: OTHER, Propid.QM_QUOTA: 1, Propid.Q_SCOPE: 0}
+    assert entry_of(QUEUE, values.items()) == {"mqisScope": (b"0",)}
     numbers = Numbering(GUID, SequenceNumber(0x1_02))
     entry = entry_of(QUEUE, values.items(), numbers)
     assert entry == {"mqisScope": (b"0",), **numbers.values()}
