@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
+from mqdssm.model.propids import Variant
 from mqdssm.samples.forms import TableForm
 from mqdssm.samples.mqis import MqisRow, columns_of
-from mqdssm.tables.mqis import MqisTable, Variant
+from mqdssm.tables.mqis import MqisTable
 
 PIECE_ROWS: Final = 5_000
 """Rows in memory at a time, and in one row group of a Parquet file."""

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import GUID_NULL, Enterprise, Queue, QueueManager, RoutingLink, Site, User
+from mqdssm.model.propids import PREFIX, Variant
 from mqdssm.samples import elements, security
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.queues import Queues
 from mqdssm.tables import compute, mqis
-from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable, Variant
+from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
 from mqdssm.tables.syntax import SID, Kind
 from mqdssm.wire.dtyp import EVERYONE, allow
 from mqdssm.wire.masks import ConnectedNetworkAccess
@@ -66,7 +67,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 def columns_of(table: MqisTable) -> tuple[MqisColumn, ...]:
     """The columns of a table that are written."""
-    return tuple(table.column(mqis.PREFIX + name) for name in COLUMNS[table.name])
+    return tuple(table.column(PREFIX + name) for name in COLUMNS[table.name])
 
 
 class RowMaker:
@@ -99,7 +100,7 @@ class RowMaker:
                 value = values[field] if field in present else None
                 row[name] = None if value is None else encode(value)
         for short, value in more.items():
-            row[mqis.PREFIX + short] = value
+            row[PREFIX + short] = value
         return row
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.model.propids import PREFIX
 from mqdssm.spark.manifest import MANIFEST_NAME
-from mqdssm.tables.mqis import MQIS_TABLES, PREFIX, MqisColumn, MqisTable
+from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

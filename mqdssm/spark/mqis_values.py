@@ -6,7 +6,8 @@ Every function gives NULL for what cannot be read; whether that was a cell witho
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.tables.mqis import BLOBS, GUIDS, INTEGERS, LISTS, MqisColumn, Variant
+from mqdssm.model.propids import BLOBS, GUIDS, INTEGERS, LISTS, Variant
+from mqdssm.tables.mqis import MqisColumn
 from mqdssm.tables.syntax import TIME_SECONDS_MAX, TIME_SECONDS_MIN, Kind
 from mqdssm.wire.sid import AUTHORITY_DECIMAL_MAX, SID_HEADER_BYTES, SUBAUTHORITIES_MAX
 

@@ -19,7 +19,7 @@ VT_VECTOR|VT_LPWSTR   array of string                JSON array of strings
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -27,40 +27,8 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
 from mqdssm.model.fieldtypes import spec_name
+from mqdssm.model.propids import ObjectType, Propid, Variant
 from mqdssm.tables import TABLES, Row
-
-PREFIX: Final = "PROPID_"
-
-
-class Variant(StrEnum):
-    """The type of a property's value ([MS-MQMQ] 2.2.12)."""
-
-    UI1 = "VT_UI1"
-    UI2 = "VT_UI2"
-    UI4 = "VT_UI4"
-    I2 = "VT_I2"
-    I4 = "VT_I4"
-    LPWSTR = "VT_LPWSTR"
-    CLSID = "VT_CLSID"
-    BLOB = "VT_BLOB"
-    BYTES = "VT_VECTOR|VT_UI1"
-    CLSIDS = "VT_VECTOR|VT_CLSID"
-    LPWSTRS = "VT_VECTOR|VT_LPWSTR"
-
-
-INTEGERS: Final[Mapping[Variant, tuple[int, int]]] = MappingProxyType(
-    {
-        Variant.UI1: (0, 2**8 - 1),
-        Variant.UI2: (0, 2**16 - 1),
-        Variant.UI4: (0, 2**32 - 1),
-        Variant.I2: (-(2**15), 2**15 - 1),
-        Variant.I4: (-(2**31), 2**31 - 1),
-    }
-)
-"""The integer variants, each with its smallest and largest number."""
-BLOBS: Final = frozenset({Variant.BLOB, Variant.BYTES})
-LISTS: Final = frozenset({Variant.CLSIDS, Variant.LPWSTRS})
-GUIDS: Final = frozenset({Variant.CLSID, Variant.CLSIDS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +113,8 @@ def _table(
     name: str,
     type_name: str | None,
     element: type[DirectoryObject] | None,
-    object_type: int,
-    *columns: tuple[str, int, Variant, str, dict[str, Any]],
+    object_type: ObjectType,
+    *columns: tuple[Propid, dict[str, Any]],
 ) -> MqisTable:
     """Make a table: each column finds its row by the PROPID, or by the attribute that it names."""
     rows = () if element is None else TABLES[element].rows
@@ -154,15 +122,22 @@ def _table(
     by_adm = {row.adm: row for row in rows}
     made = []
     key = ""
-    for short, propid, variant, section, more in columns:
+    for propid, more in columns:
+        if propid.object_type is not object_type:
+            raise TypeError(f"{propid.spec_name} is no property of {object_type.spec_name}")
         adm = more.pop("adm", None)
         row = by_adm[adm] if adm else by_propid.get(propid)
         if more.pop("key", False):
-            key = PREFIX + short
+            key = propid.spec_name
         if row is not None and row.kind == "boolean":
             more.setdefault("codes", _BOOLEANS)
         column = MqisColumn(
-            name=PREFIX + short, propid=propid, variant=variant, section=section, row=row, **more
+            name=propid.spec_name,
+            propid=int(propid),
+            variant=propid.variant,
+            section=propid.section,
+            row=row,
+            **more,
         )
         made.append(column)
     return MqisTable(
@@ -170,175 +145,169 @@ def _table(
     )
 
 
-def _column(
-    name: str, propid: int, variant: Variant, section: str, **more: Any
-) -> tuple[str, int, Variant, str, dict[str, Any]]:
-    return name, propid, variant, f"[MS-MQMQ] {section}", more
+def _column(propid: Propid, **more: Any) -> tuple[Propid, dict[str, Any]]:
+    return propid, more
 
 
-BLOB, BYTES, CLSID, CLSIDS = Variant.BLOB, Variant.BYTES, Variant.CLSID, Variant.CLSIDS
-LPWSTR, LPWSTRS = Variant.LPWSTR, Variant.LPWSTRS
-UI1, UI2, UI4, I2, I4 = Variant.UI1, Variant.UI2, Variant.UI4, Variant.I2, Variant.I4
-
 # fmt: off
-ENTERPRISE: Final = _table("Enterprise", "enterprise", Enterprise, 6,
-    _column("E_NAME", 601, LPWSTR, "2.3.5.1"),
-    _column("E_NAMESTYLE", 602, UI1, "2.3.5.2", codes={0: False, 1: True, 2: False}),
-    _column("E_CSP_NAME", 603, LPWSTR, "2.3.5.3"),
-    _column("E_PECNAME", 604, LPWSTR, "2.3.5.4"),
-    _column("E_S_INTERVAL1", 605, UI2, "2.3.5.5"),
-    _column("E_S_INTERVAL2", 606, UI2, "2.3.5.6"),
-    _column("E_PARTITIONID", 607, CLSID, "2.3.5.7"),
-    _column("E_SEQNUM", 608, BLOB, "2.3.5.8"),
-    _column("E_ID", 609, CLSID, "2.3.5.9", key=True),
-    _column("E_CRL", 610, BLOB, "2.3.5.10"),
-    _column("E_CSP_TYPE", 611, UI4, "2.3.5.11"),
-    _column("E_ENCRYPT_ALG", 612, UI4, "2.3.5.12"),
-    _column("E_SIGN_ALG", 613, UI4, "2.3.5.13"),
-    _column("E_HASH_ALG", 614, UI4, "2.3.5.14"),
-    _column("E_CIPHER_MODE", 615, UI4, "2.3.5.18"),
-    _column("E_LONG_LIVE", 616, UI4, "2.3.5.15"),
-    _column("E_VERSION", 617, UI2, "2.3.5.16", codes={3: True, 200: False}),
-    _column("E_SECURITY", 1601, BLOB, "2.3.5.17"),
+ENTERPRISE: Final = _table("Enterprise", "enterprise", Enterprise, ObjectType.ENTERPRISE,
+    _column(Propid.E_NAME),
+    _column(Propid.E_NAMESTYLE, codes={0: False, 1: True, 2: False}),
+    _column(Propid.E_CSP_NAME),
+    _column(Propid.E_PECNAME),
+    _column(Propid.E_S_INTERVAL1),
+    _column(Propid.E_S_INTERVAL2),
+    _column(Propid.E_PARTITIONID),
+    _column(Propid.E_SEQNUM),
+    _column(Propid.E_ID, key=True),
+    _column(Propid.E_CRL),
+    _column(Propid.E_CSP_TYPE),
+    _column(Propid.E_ENCRYPT_ALG),
+    _column(Propid.E_SIGN_ALG),
+    _column(Propid.E_HASH_ALG),
+    _column(Propid.E_CIPHER_MODE),
+    _column(Propid.E_LONG_LIVE),
+    _column(Propid.E_VERSION, codes={3: True, 200: False}),
+    _column(Propid.E_SECURITY),
 )
 # fmt: on
 # fmt: off
-SITE: Final = _table("Site", "site", Site, 3,
-    _column("S_PATHNAME", 301, LPWSTR, "2.3.3.1"),
-    _column("S_SITEID", 302, CLSID, "2.3.3.2", key=True),
-    _column("S_GATES", 303, CLSIDS, "2.3.3.3"),
-    _column("S_PSC", 304, LPWSTR, "2.3.3.4"),
-    _column("S_INTERVAL1", 305, UI2, "2.3.3.5"),
-    _column("S_INTERVAL2", 306, UI2, "2.3.3.6"),
-    _column("S_PARTITIONID", 307, CLSID, "2.3.3.7"),
-    _column("S_SEQNUM", 308, BLOB, "2.3.3.8"),
-    _column("S_FULL_NAME", 309, LPWSTR, "2.3.3.9"),
-    _column("S_NT4_STUB", 310, UI2, "2.3.3.10"),
-    _column("S_FOREIGN", 311, UI1, "2.3.3.11"),
-    _column("S_DONOTHING", 312, UI1, "2.3.3.12"),
-    _column("S_SECURITY", 1301, BLOB, "2.3.3.13"),
-    _column("S_PSC_SIGNPK", 1302, BLOB, "2.3.3.14"),
-    _column("S_SECURITY_INFORMATION", 1303, UI4, "2.3.3.15"),
+SITE: Final = _table("Site", "site", Site, ObjectType.SITE,
+    _column(Propid.S_PATHNAME),
+    _column(Propid.S_SITEID, key=True),
+    _column(Propid.S_GATES),
+    _column(Propid.S_PSC),
+    _column(Propid.S_INTERVAL1),
+    _column(Propid.S_INTERVAL2),
+    _column(Propid.S_PARTITIONID),
+    _column(Propid.S_SEQNUM),
+    _column(Propid.S_FULL_NAME),
+    _column(Propid.S_NT4_STUB),
+    _column(Propid.S_FOREIGN),
+    _column(Propid.S_DONOTHING),
+    _column(Propid.S_SECURITY),
+    _column(Propid.S_PSC_SIGNPK),
+    _column(Propid.S_SECURITY_INFORMATION),
 )
 # fmt: on
 # fmt: off
-ROUTING_LINK: Final = _table("RoutingLink", "routing-link", RoutingLink, 8,
-    _column("L_NEIGHBOR1", 801, CLSID, "2.3.7.1"),
-    _column("L_NEIGHBOR2", 802, CLSID, "2.3.7.2"),
-    _column("L_COST", 803, UI4, "2.3.7.3", adm="ActualCost"),
-    _column("L_PARTITIONID", 804, CLSID, "2.3.7.4"),
-    _column("L_SEQNUM", 805, BLOB, "2.3.7.5"),
-    _column("L_ID", 806, CLSID, "2.3.7.6", key=True),
-    _column("L_GATES_DN", 807, LPWSTRS, "2.3.7.7"),
-    _column("L_NEIGHBOR1_DN", 808, LPWSTR, "2.3.7.8"),
-    _column("L_NEIGHBOR2_DN", 809, LPWSTR, "2.3.7.9"),
-    _column("L_DESCRIPTION", 810, LPWSTR, "2.3.7.10"),
-    _column("L_FULL_PATH", 811, LPWSTR, "2.3.7.11"),
-    _column("L_ACTUAL_COST", 812, UI4, "2.3.7.12"),
-    _column("L_GATES", 813, CLSIDS, "2.3.7.13"),
+ROUTING_LINK: Final = _table("RoutingLink", "routing-link", RoutingLink, ObjectType.ROUTING_LINK,
+    _column(Propid.L_NEIGHBOR1),
+    _column(Propid.L_NEIGHBOR2),
+    _column(Propid.L_COST, adm="ActualCost"),
+    _column(Propid.L_PARTITIONID),
+    _column(Propid.L_SEQNUM),
+    _column(Propid.L_ID, key=True),
+    _column(Propid.L_GATES_DN),
+    _column(Propid.L_NEIGHBOR1_DN),
+    _column(Propid.L_NEIGHBOR2_DN),
+    _column(Propid.L_DESCRIPTION),
+    _column(Propid.L_FULL_PATH),
+    _column(Propid.L_ACTUAL_COST),
+    _column(Propid.L_GATES),
 )
 # fmt: on
 # fmt: off
-CONNECTED_NETWORK: Final = _table("ConnectedNetwork", None, None, 5,
-    _column("CN_PROTOCOLID", 501, UI1, "2.3.4.1"),
-    _column("CN_NAME", 502, LPWSTR, "2.3.4.2"),
-    _column("CN_GUID", 503, CLSID, "2.3.4.3", key=True),
-    _column("CN_PARTITIONID", 504, CLSID, "2.3.4.4"),
-    _column("CN_SEQNUM", 505, BLOB, "2.3.4.5"),
-    _column("CN_SECURITY", 1501, BLOB, "2.3.4.6"),
+CONNECTED_NETWORK: Final = _table("ConnectedNetwork", None, None, ObjectType.CN,
+    _column(Propid.CN_PROTOCOLID),
+    _column(Propid.CN_NAME),
+    _column(Propid.CN_GUID, key=True),
+    _column(Propid.CN_PARTITIONID),
+    _column(Propid.CN_SEQNUM),
+    _column(Propid.CN_SECURITY),
 )
 # fmt: on
 # fmt: off
-MACHINE: Final = _table("Machine", "queue-manager", QueueManager, 2,
-    _column("QM_SITE_ID", 201, CLSID, "2.3.2.1", adm="SiteIdentifierList", first=True),
-    _column("QM_MACHINE_ID", 202, CLSID, "2.3.2.2", key=True),
-    _column("QM_PATHNAME", 203, LPWSTR, "2.3.2.3"),
-    _column("QM_ENCRYPTION_PK", 205, BYTES, "2.3.2.4"),
-    _column("QM_ADDRESS", 206, BLOB, "2.3.2.5"),
-    _column("QM_CNS", 207, CLSIDS, "2.3.2.6"),
-    _column("QM_OUTFRS", 208, CLSIDS, "2.3.2.7"),
-    _column("QM_INFRS", 209, CLSIDS, "2.3.2.8"),
-    _column("QM_SERVICE", 210, UI4, "2.3.2.9", bits=True),
-    _column("QM_PARTITIONID", 211, CLSID, "2.3.2.11"),
-    _column("QM_HASHKEY", 212, UI4, "2.3.2.12"),
-    _column("QM_SEQNUM", 213, BLOB, "2.3.2.13"),
-    _column("QM_QUOTA", 214, UI4, "2.3.2.10"),
-    _column("QM_JOURNAL_QUOTA", 215, UI4, "2.3.2.14"),
-    _column("QM_MACHINE_TYPE", 216, LPWSTR, "2.3.2.15"),
-    _column("QM_CREATE_TIME", 217, I4, "2.3.2.16"),
-    _column("QM_MODIFY_TIME", 218, I4, "2.3.2.17"),
-    _column("QM_FOREIGN", 219, UI1, "2.3.2.18"),
-    _column("QM_OS", 220, UI4, "2.3.2.19", codes=_names(OperatingSystemType)),
-    _column("QM_FULL_PATH", 221, LPWSTR, "2.3.2.20"),
-    _column("QM_SITE_IDS", 222, CLSIDS, "2.3.2.21"),
-    _column("QM_OUTFRS_DN", 223, LPWSTRS, "2.3.2.22"),
-    _column("QM_INFRS_DN", 224, LPWSTRS, "2.3.2.23"),
-    _column("QM_SERVICE_ROUTING", 227, UI1, "2.3.2.24"),
-    _column("QM_SERVICE_DSSERVER", 228, UI1, "2.3.2.25"),
-    _column("QM_SERVICE_DEPCLIENTS", 229, UI1, "2.3.2.26"),
-    _column("QM_ENCRYPTION_PK_BASE", 231, BYTES, "2.3.2.27"),
-    _column("QM_ENCRYPTION_PK_ENHANCED", 232, BYTES, "2.3.2.28"),
-    _column("QM_PATHNAME_DNS", 233, LPWSTR, "2.3.2.29"),
-    _column("QM_OBJ_SECURITY", 234, BLOB, "2.3.2.30"),
-    _column("QM_SECURITY_INFORMATION", 237, UI4, "2.3.2.31"),
-    _column("QM_ENCRYPT_PKS", 238, BLOB, "2.3.2.32"),
-    _column("QM_SIGN_PKS", 239, BLOB, "2.3.2.33"),
-    _column("QM_OWNER_SID", 241, BLOB, "2.3.2.34"),
-    _column("QM_GROUP_IN_CLUSTER", 242, UI1, "2.3.2.35"),
-    _column("QM_SECURITY", 1201, BLOB, "2.3.2.36"),
-    _column("QM_SIGN_PK", 1202, BLOB, "2.3.2.37", adm="PublicSigningKeyList"),
-    _column("QM_ENCRYPT_PK", 1203, BLOB, "2.3.2.38", adm="PublicEncryptionKeyList"),
-    _column("QM_UPGRADE_DACL", 1205, BLOB, "2.3.2.39"),
+MACHINE: Final = _table("Machine", "queue-manager", QueueManager, ObjectType.MACHINE,
+    _column(Propid.QM_SITE_ID, adm="SiteIdentifierList", first=True),
+    _column(Propid.QM_MACHINE_ID, key=True),
+    _column(Propid.QM_PATHNAME),
+    _column(Propid.QM_ENCRYPTION_PK),
+    _column(Propid.QM_ADDRESS),
+    _column(Propid.QM_CNS),
+    _column(Propid.QM_OUTFRS),
+    _column(Propid.QM_INFRS),
+    _column(Propid.QM_SERVICE, bits=True),
+    _column(Propid.QM_PARTITIONID),
+    _column(Propid.QM_HASHKEY),
+    _column(Propid.QM_SEQNUM),
+    _column(Propid.QM_QUOTA),
+    _column(Propid.QM_JOURNAL_QUOTA),
+    _column(Propid.QM_MACHINE_TYPE),
+    _column(Propid.QM_CREATE_TIME),
+    _column(Propid.QM_MODIFY_TIME),
+    _column(Propid.QM_FOREIGN),
+    _column(Propid.QM_OS, codes=_names(OperatingSystemType)),
+    _column(Propid.QM_FULL_PATH),
+    _column(Propid.QM_SITE_IDS),
+    _column(Propid.QM_OUTFRS_DN),
+    _column(Propid.QM_INFRS_DN),
+    _column(Propid.QM_SERVICE_ROUTING),
+    _column(Propid.QM_SERVICE_DSSERVER),
+    _column(Propid.QM_SERVICE_DEPCLIENTS),
+    _column(Propid.QM_ENCRYPTION_PK_BASE),
+    _column(Propid.QM_ENCRYPTION_PK_ENHANCED),
+    _column(Propid.QM_PATHNAME_DNS),
+    _column(Propid.QM_OBJ_SECURITY),
+    _column(Propid.QM_SECURITY_INFORMATION),
+    _column(Propid.QM_ENCRYPT_PKS),
+    _column(Propid.QM_SIGN_PKS),
+    _column(Propid.QM_OWNER_SID),
+    _column(Propid.QM_GROUP_IN_CLUSTER),
+    _column(Propid.QM_SECURITY),
+    _column(Propid.QM_SIGN_PK, adm="PublicSigningKeyList"),
+    _column(Propid.QM_ENCRYPT_PK, adm="PublicEncryptionKeyList"),
+    _column(Propid.QM_UPGRADE_DACL),
 )
 # fmt: on
 # fmt: off
-QUEUE: Final = _table("Queue", "queue", Queue, 1,
-    _column("Q_INSTANCE", 101, CLSID, "2.3.1.1", key=True),
-    _column("Q_TYPE", 102, CLSID, "2.3.1.2"),
-    _column("Q_PATHNAME", 103, LPWSTR, "2.3.1.3"),
-    _column("Q_JOURNAL", 104, UI1, "2.3.1.4"),
-    _column("Q_QUOTA", 105, UI4, "2.3.1.5"),
-    _column("Q_BASEPRIORITY", 106, I2, "2.3.1.6"),
-    _column("Q_JOURNAL_QUOTA", 107, UI4, "2.3.1.7"),
-    _column("Q_LABEL", 108, LPWSTR, "2.3.1.8"),
-    _column("Q_CREATE_TIME", 109, I4, "2.3.1.9"),
-    _column("Q_MODIFY_TIME", 110, I4, "2.3.1.10"),
-    _column("Q_AUTHENTICATE", 111, UI1, "2.3.1.11"),
-    _column("Q_PRIV_LEVEL", 112, UI4, "2.3.1.12", codes=_names(PrivacyLevel)),
-    _column("Q_TRANSACTION", 113, UI1, "2.3.1.13"),
-    _column("Q_SCOPE", 114, UI1, "2.3.1.14"),
-    _column("Q_QMID", 115, CLSID, "2.3.1.15"),
-    _column("Q_PARTITIONID", 116, CLSID, "2.3.1.16"),
-    _column("Q_SEQNUM", 117, BLOB, "2.3.1.17"),
-    _column("Q_HASHKEY", 118, UI4, "2.3.1.18"),
-    _column("Q_LABEL_HASHKEY", 119, UI4, "2.3.1.19"),
-    _column("Q_FULL_PATH", 121, LPWSTR, "2.3.1.20"),
-    _column("Q_NAME_SUFFIX", 123, LPWSTR, "2.3.1.21"),
-    _column("Q_PATHNAME_DNS", 124, LPWSTR, "2.3.1.22"),
-    _column("Q_MULTICAST_ADDRESS", 125, LPWSTR, "2.3.1.23"),
-    _column("Q_ADS_PATH", 126, LPWSTR, "2.3.1.24"),
-    _column("Q_SECURITY", 1101, BLOB, "2.3.1.25"),
-    _column("Q_OBJ_SECURITY", 1102, BLOB, "2.3.1.26"),
-    _column("Q_SECURITY_INFORMATION", 1103, UI4, "2.3.1.27"),
+QUEUE: Final = _table("Queue", "queue", Queue, ObjectType.QUEUE,
+    _column(Propid.Q_INSTANCE, key=True),
+    _column(Propid.Q_TYPE),
+    _column(Propid.Q_PATHNAME),
+    _column(Propid.Q_JOURNAL),
+    _column(Propid.Q_QUOTA),
+    _column(Propid.Q_BASEPRIORITY),
+    _column(Propid.Q_JOURNAL_QUOTA),
+    _column(Propid.Q_LABEL),
+    _column(Propid.Q_CREATE_TIME),
+    _column(Propid.Q_MODIFY_TIME),
+    _column(Propid.Q_AUTHENTICATE),
+    _column(Propid.Q_PRIV_LEVEL, codes=_names(PrivacyLevel)),
+    _column(Propid.Q_TRANSACTION),
+    _column(Propid.Q_SCOPE),
+    _column(Propid.Q_QMID),
+    _column(Propid.Q_PARTITIONID),
+    _column(Propid.Q_SEQNUM),
+    _column(Propid.Q_HASHKEY),
+    _column(Propid.Q_LABEL_HASHKEY),
+    _column(Propid.Q_FULL_PATH),
+    _column(Propid.Q_NAME_SUFFIX),
+    _column(Propid.Q_PATHNAME_DNS),
+    _column(Propid.Q_MULTICAST_ADDRESS),
+    _column(Propid.Q_ADS_PATH),
+    _column(Propid.Q_SECURITY),
+    _column(Propid.Q_OBJ_SECURITY),
+    _column(Propid.Q_SECURITY_INFORMATION),
 )
 # fmt: on
 # fmt: off
-USER: Final = _table("User", "user", User, 7,
-    _column("U_SID", 701, BLOB, "2.3.6.1"),
-    _column("U_SIGN_CERT", 702, BLOB, "2.3.6.4"),
-    _column("U_PARTITIONID", 703, CLSID, "2.3.6.2"),
-    _column("U_SEQNUM", 704, BLOB, "2.3.6.3"),
-    _column("U_DIGEST", 705, CLSIDS, "2.3.6.5"),
-    _column("U_ID", 706, CLSID, "2.3.6.6", key=True),
+USER: Final = _table("User", "user", User, ObjectType.USER,
+    _column(Propid.U_SID),
+    _column(Propid.U_SIGN_CERT),
+    _column(Propid.U_PARTITIONID),
+    _column(Propid.U_SEQNUM),
+    _column(Propid.U_DIGEST),
+    _column(Propid.U_ID, key=True),
 )
 # fmt: on
 # fmt: off
-DELETED: Final = _table("Deleted", None, None, 4,
-    _column("D_SEQNUM", 1401, BLOB, "2.3.13.1"),
-    _column("D_PARTITIONID", 1402, CLSID, "2.3.13.2"),
-    _column("D_SCOPE", 1403, UI1, "2.3.13.3"),
-    _column("D_OBJTYPE", 1404, UI1, "2.3.13.4"),
-    _column("D_IDENTIFIER", 1405, CLSID, "2.3.13.5", key=True),
+DELETED: Final = _table("Deleted", None, None, ObjectType.DELETED_OBJECT,
+    _column(Propid.D_SEQNUM),
+    _column(Propid.D_PARTITIONID),
+    _column(Propid.D_SCOPE),
+    _column(Propid.D_OBJTYPE),
+    _column(Propid.D_IDENTIFIER, key=True),
 )
 # fmt: on
 

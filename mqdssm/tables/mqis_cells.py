@@ -10,7 +10,8 @@ from base64 import b64decode
 from typing import Any, Final
 from uuid import UUID
 
-from mqdssm.tables.mqis import BLOBS, GUIDS, INTEGERS, LISTS, MqisColumn, Variant
+from mqdssm.model.propids import BLOBS, GUIDS, INTEGERS, LISTS, Variant
+from mqdssm.tables.mqis import MqisColumn
 from mqdssm.tables.syntax import SID, TIME_SECONDS_MAX, TIME_SECONDS_MIN, Kind
 
 LIST_ITEMS_MAX: Final = 10_000

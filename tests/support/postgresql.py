@@ -13,7 +13,8 @@ from uuid import UUID
 
 import pyarrow.parquet as pq
 
-from mqdssm.tables.mqis import BLOBS, GUIDS, INTEGERS, LISTS, MQIS_TABLES, MqisColumn, Variant
+from mqdssm.model.propids import BLOBS, GUIDS, INTEGERS, LISTS, Variant
+from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn
 
 DRIVER = Path("/usr/share/java/postgresql.jar")
 PASSWORD = "s3cret-of-the-database"

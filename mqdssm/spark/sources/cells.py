@@ -12,7 +12,8 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from mqdssm.tables.mqis import BLOBS, GUIDS, MqisColumn, Variant
+from mqdssm.model.propids import BLOBS, GUIDS, Variant
+from mqdssm.tables.mqis import MqisColumn
 
 GUID_BYTES: Final = 16
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from mqdssm.errors import ConfigError
-from mqdssm.tables.mqis import GUIDS, MQIS_TABLES, MqisTable, Variant
+from mqdssm.model.propids import GUIDS, Variant
+from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 FETCH_ROWS: Final = 5_000
 """Rows fetched at a time: with 0, their default, some drivers hold a whole table in memory."""

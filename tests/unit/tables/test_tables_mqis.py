@@ -3,8 +3,9 @@
 import pytest
 from vector_files import read_vectors
 
+from mqdssm.model.propids import INTEGERS, Variant
 from mqdssm.tables import TABLES
-from mqdssm.tables.mqis import INTEGERS, MQIS_TABLES, Variant
+from mqdssm.tables.mqis import MQIS_TABLES
 
 NUMBERS = {
     "Queue": (101, 126, 1101, 1103),

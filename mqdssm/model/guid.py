@@ -1,0 +1,58 @@
+"""GUIDs as protocols carry them: sixteen bytes ([MS-DTYP] 2.3.4.2), made text only when somebody looks."""
+
+import re
+from typing import Final, Self
+from uuid import UUID
+
+GUID_BYTES: Final = 16
+_TEXT: Final = re.compile(r"(\{)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?(1)\})", re.ASCII)
+
+
+class Guid(bytes):
+    """A GUID packet ([MS-DTYP] 2.3.4.2): three little-endian numbers and eight bytes in order.
+
+    It is its bytes, so that comparing, hashing and decoding cost what bytes cost; a `uuid.UUID`, as the
+    elements of the abstract model hold it, is `uuid`, and is never equal to a Guid.
+
+    Raises:
+        ValueError: other than 16 bytes.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, packet: bytes) -> Self:
+        """Take the sixteen bytes."""
+        if len(packet) != GUID_BYTES:
+            raise ValueError(f"a GUID has {GUID_BYTES} bytes, not {packet!r}")
+        return bytes.__new__(cls, packet)
+
+    @classmethod
+    def of(cls, uuid: UUID) -> Self:
+        """Make one of a UUID."""
+        return bytes.__new__(cls, uuid.bytes_le)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read 8-4-4-4-12 hexadecimal digits, in any case, with or without braces.
+
+        Raises:
+            ValueError: the text is something else.
+        """
+        if _TEXT.fullmatch(text) is None:
+            raise ValueError(f"{text!r} is no GUID")
+        return cls.of(UUID(text))
+
+    @property
+    def uuid(self) -> UUID:
+        """The same as a UUID."""
+        return UUID(bytes_le=bytes(self))
+
+    def __str__(self) -> str:
+        return str(self.uuid)
+
+    def __repr__(self) -> str:
+        return f"Guid.parse({str(self)!r})"
+
+
+NULL_GUID: Final = Guid(bytes(GUID_BYTES))
+"""GUID_NULL: the enterprise partition's, PEC_PARTITION_ID ([MC-MQDSRP] 1.9)."""
