@@ -37,6 +37,7 @@ def is_adopting(server: Server, site: Partition) -> bool:
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
     return (
         server.settings.role is not Role.BSC
+        and not server.is_demoted
         and not site.record.owned
         and (not site.record.authority_name or key_of(site.record.authority_name) == key_of(pec))
     )
@@ -57,6 +58,7 @@ def settle(server: Server) -> Job[None]:
     if site is not None:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == site.id
+        server.is_demoted = server.has_machine and topology.is_of(own.properties or (), Service.BSC)
         if site.record.owned:
             successor = yield from _successor(server, site)
             if successor is not None:
@@ -110,6 +112,7 @@ def hand_over(server: Server, partition: Partition, successor: str) -> Job[None]
     partition.whole = True
     if partition.id == server.settings.site_id:
         server.psc_name = successor
+        server.is_demoted = True
         purging.start_bsc_ack(server)
 
 
@@ -192,6 +195,7 @@ def _now_ours(server: Server, partition: Partition) -> None:
     server.stop_timer(sync.timer_of(partition))
     if partition.id == server.settings.site_id:
         server.psc_name = ""
+        server.is_demoted = False
         server.stop_timer("bscack")
 
 
