@@ -1,0 +1,1 @@
+"""Directory replication without sockets, clock, chance or directory ([MC-MQDSRP])."""

@@ -1,0 +1,207 @@
+"""What goes into the engine and what comes out of it: events, and the actions that answer them."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mqdssm.engines.replication.operations import Operation, Result
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, Properties, ReplicationMessage, Scope
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.seqnum import SequenceNumber
+
+# --- events
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The server starts: 3.1.3 and 3.3.3 are done. The first event, and the only one of its kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A message of class Normal arrived and its signature was good ([MC-MQDSRP] 3.1.5.1).
+
+    Attributes:
+        message: what its body says.
+        sender: machine name of the verified sender.
+    """
+
+    message: ReplicationMessage
+    sender: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nacked:
+    """A message of ours came back with a negative acknowledgement ([MC-MQDSRP] 3.1.5.1).
+
+    Attributes:
+        message: what its body says.
+        destination: the machine it was for.
+        bad_signature: whether its class is NackBadSignature.
+    """
+
+    message: ReplicationMessage
+    destination: str
+    bad_signature: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerFired:
+    """A timer that was started has run out."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performed:
+    """What came of an operation."""
+
+    token: int
+    result: Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeObject:
+    """A client of this server wants an object changed ([MS-MQDS] 3.1.4, [MC-MQDSRP] 3.1.7.1).
+
+    Attributes:
+        request: the client's number for it, given back in `Reply`.
+        command: CREATE, UPDATE or DELETE.
+        object_type: its type.
+        path_name: its path name, or None where the identifier says which.
+        identifier: its GUID, or None; of a new object the GUID it gets, made by the driver (chance).
+        partition_id: the partition it belongs to.
+        properties: values by PROPID; of a deletion none.
+        scope: of a deletion.
+    """
+
+    request: int
+    command: Command
+    object_type: ObjectType
+    path_name: str | None
+    identifier: Guid | None
+    partition_id: Guid
+    properties: Properties
+    scope: Scope = Scope.ENTERPRISE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropagateChange:
+    """A service beside us changed an object of ours and numbered it ([MC-MQDSRP] 3.1.7.1.2).
+
+    The number is the one that `ReplicationEngine.next_sequence_number` gave (3.1.7.1.3).
+
+    Attributes:
+        request: given back in `Reply`.
+        command: CREATE, UPDATE, DELETE or SYNC.
+        object_type: the object's type.
+        identifier: its GUID.
+        partition_id: the partition it belongs to.
+        seq_number: the number that it has now.
+        scope: of a deletion.
+    """
+
+    request: int
+    command: Command
+    object_type: ObjectType
+    identifier: Guid
+    partition_id: Guid
+    seq_number: SequenceNumber
+    scope: Scope = Scope.ENTERPRISE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOver:
+    """The operator makes this server the authority of a partition whose authority is lost for good.
+
+    What the lost server had acknowledged and not sent to us is lost with it; every other server gets
+    the whole partition anew from us.
+
+    Attributes:
+        request: given back in `Reply`.
+        partition_id: our site's partition, or the enterprise's.
+    """
+
+    request: int
+    partition_id: Guid
+
+
+Event: TypeAlias = (
+    Started | Received | Nacked | TimerFired | Performed | ChangeObject | PropagateChange | TakeOver
+)
+
+
+# --- actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perform:
+    """Let the store do this; its result comes back as `Performed`. At most one is out at a time."""
+
+    token: int
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1), signed, to the replication queue of a machine.
+
+    Attributes:
+        destination: machine name.
+        message: what to send.
+        timeout_s: TimeToReachQueue and TimeToBeReceived, seconds.
+        priority: of the message.
+        ack_requested: whether AckNackReachQueue is asked for, at our own replication queue.
+    """
+
+    destination: str
+    message: ReplicationMessage
+    timeout_s: int
+    priority: int
+    ack_requested: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartTimer:
+    """Start a timer, or start it anew."""
+
+    name: str
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTimer:
+    """Stop a timer, if it runs."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The answer to `ChangeObject` or `TakeOver`.
+
+    Attributes:
+        request: whose.
+        status: HRESULT. MQDS_NO_RSP_FROM_OWNER: the change may have been made or not.
+        identifier: the object's GUID, where this server is the authority and status is MQ_OK.
+    """
+
+    request: int
+    status: int
+    identifier: Guid | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something an operator may want to know or count.
+
+    Attributes:
+        what: a short constant text, as "dropped: unknown partition".
+        detail: about which message or object.
+    """
+
+    what: str
+    detail: str = ""
+
+
+Action: TypeAlias = Perform | Send | StartTimer | StopTimer | Reply | Note
