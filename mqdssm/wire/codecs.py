@@ -176,7 +176,7 @@ def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) 
 
     def dump(value: int) -> int:
         if value not in members and not keep_unknown:
-            raise ValueError(f"{value!r} is no {kind.__name__}")
+            raise ValueError(f"{value!r} is not a valid {kind.__name__}")
         return int(value)
 
     return Scalar(f"{kind.__name__}:{number.name}", number.code, number.size, load, dump)
