@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from enum import Enum, StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -32,17 +33,17 @@ def decode(
     run: Run,
     *,
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE|-", help="The body of one message, in bytes; - is the standard input."),
+        Path, typer.Argument(metavar="FILE|-", help="The body of one message; - is the standard input.")
     ],
     kind: Annotated[MessageKind, typer.Option("--kind", help="What kind of message it is.")],
 ) -> int:
-    r"""Show a captured message field by field; exit code 1 and all that stands before the damage if it is damaged.
+    r"""Show a captured message field by field; if it is damaged, what stands before that, and exit code 1.
 
     replication is the body of a message between directory servers (\[MC-MQDSRP]).
     """
     largest, show = _KINDS[kind]()
-    with file.open("rb") if str(file) != "-" else sys.stdin.buffer as stream:
+    source = nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
+    with source as stream:
         data = stream.read(largest + 1)
     shown = show(data)
     if run.output.is_json:
@@ -78,8 +79,9 @@ def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
         for name, one in value.items():
             yield from _pairs(f"{path}.{name}" if path else name, one)
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        if not value:
-            yield path, ""
+        if not any(isinstance(one, Mapping) for one in value):
+            yield path, ", ".join(_text(path, one) for one in value)
+            return
         for number, one in enumerate(value):
             yield from _pairs(f"{path}[{number}]", one)
     else:

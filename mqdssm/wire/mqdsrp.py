@@ -118,7 +118,7 @@ def _header(message: type[ReplicationMessage]) -> Group:
         "BaseReplicationHeader",
         Const("Version", U8, VERSION),
         _SITE_ID,
-        Const("Operation", U8, int(message.operation)),
+        Const("Operation", enum_of(U8, Operation), message.operation),
     )
 
 
