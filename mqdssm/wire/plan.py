@@ -89,18 +89,19 @@ def _is_fixed(field: Field) -> bool:
     return isinstance(field, FIXED) and isinstance(field.codec, Scalar)
 
 
-def _codec(slot: Fixed) -> Scalar:
+def fixed(slot: Fixed) -> Scalar:
+    """The codec of a field of fixed size."""
     if not isinstance(slot.codec, Scalar):
         raise TypeError(f"{label(slot)} has no fixed size")
     return slot.codec
 
 
 def _steps(declared: Sequence[Field]) -> Iterator[Step]:
-    for fixed, group in groupby(declared, key=_is_fixed):
+    for in_run, group in groupby(declared, key=_is_fixed):
         members = tuple(group)
-        if fixed:
+        if in_run:
             slots = tuple(member for member in members if isinstance(member, FIXED))
-            yield Run(slots, struct.Struct("<" + "".join(_codec(slot).code for slot in slots)))
+            yield Run(slots, struct.Struct("<" + "".join(fixed(slot).code for slot in slots)))
             continue
         for member in members:
             if isinstance(member, When):

@@ -4,8 +4,10 @@ For people who look at a message: what a layout decodes into objects, and what i
 flags, reserved fields), and of damaged bytes all that stands before the damage.
 """
 
+import struct
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -13,7 +15,7 @@ from mqdssm.errors import DecodeError
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import PREFIX
 from mqdssm.model.seqnum import SEQUENCE_NUMBER_BYTES, SequenceNumber
-from mqdssm.wire.bounds import finish
+from mqdssm.wire.bounds import finish, need
 from mqdssm.wire.fields import (
     AnyCodec,
     Bytes,
@@ -29,6 +31,7 @@ from mqdssm.wire.fields import (
     label,
 )
 from mqdssm.wire.layout import Layout
+from mqdssm.wire.plan import Run, fixed, size_of
 from mqdssm.wire.walk import Reader
 
 SEQUENCE_SUFFIX: Final = "_SEQNUM"
@@ -68,6 +71,19 @@ class _Tracer(Reader):
             into = into.setdefault(group, {})
         into[name] = value
 
+    def run(self, run: Run) -> None:
+        """Decode neighbours of fixed size; where they are cut off, those before the cut are kept."""
+        at, end = self.offset, self.end
+        if run.size > end - at:
+            with suppress(DecodeError):  # which one is wrong, and how, is told below
+                for slot in run.slots:
+                    packer = struct.Struct(f"<{fixed(slot).code}")
+                    need(self.layout.section, label(slot), at, packer.size, end)
+                    self.slot(slot, *packer.unpack_from(self.data, at), at)
+                    at += packer.size
+            self.end = end
+        Reader.run(self, run)
+
     def slot(self, slot: Fixed, raw: Any, at: int) -> None:
         """Take one number, and keep it."""
         Reader.slot(self, slot, raw, at)
@@ -91,11 +107,21 @@ class _Tracer(Reader):
         value, self.offset = inner.read()
         return value
 
+    def cut(self, codec: AnyCodec, name: str, least: int) -> None:
+        """Keep what is there of values that take at least so many bytes, where these are not all there."""
+        at = self.offset
+        if least > self.end - at:
+            with suppress(DecodeError):  # the form that refuses them all is told
+                while True:
+                    self.one(codec, name)
+        self.offset = at
+
     def items(self, step: Items) -> None:
         """Decode the elements of a tuple into a list."""
         made: list[Any] = []
         self.keep(label(step), made)
         self._keep = lambda _, value: made.append(value)
+        self.cut(step.codec, label(step), self.numbers.get(step.name, 0) * size_of(step.codec))
         Reader.items(self, step)
         self._keep = None
 
@@ -113,6 +139,7 @@ class _Tracer(Reader):
                 keys.append(step.key_name(value))
 
         self._keep = keep
+        self.cut(step.key, step.spec_key or step.name, self.numbers[step.name] * step.key.size)
         Reader.keyed(self, step)
         self._keep = None
 
@@ -157,8 +184,7 @@ def plain(name: str, value: Any) -> Any:
 
 def sequence_number(name: str, value: bytes) -> SequenceNumber | None:
     """The sequence number that a property's bytes are, by the property's name; None: they are none."""
-    if not (
-        name.startswith(PREFIX) and name.endswith(SEQUENCE_SUFFIX) and len(value) == SEQUENCE_NUMBER_BYTES
-    ):
+    is_one = name.startswith(PREFIX) and name.endswith(SEQUENCE_SUFFIX)
+    if not is_one or len(value) != SEQUENCE_NUMBER_BYTES:
         return None
     return SequenceNumber.unpack(value)
