@@ -293,5 +293,6 @@ def show_message(data: bytes) -> Shown:
     try:
         layout = layout_of(data)
     except DecodeError as error:
-        return Shown(show(BASE_REPLICATION_HEADER, data[:_HEADER_BYTES]).fields, error)
+        header = show(BASE_REPLICATION_HEADER, data[:_HEADER_BYTES]).fields
+        return Shown({"BaseReplicationHeader": header} if header else {}, error)
     return show(layout, data)

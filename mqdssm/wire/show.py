@@ -79,7 +79,8 @@ class _Tracer(Reader):
                 for slot in run.slots:
                     packer = struct.Struct(f"<{fixed(slot).code}")
                     need(self.layout.section, label(slot), at, packer.size, end)
-                    self.slot(slot, *packer.unpack_from(self.data, at), at)
+                    (raw,) = packer.unpack_from(self.data, at)
+                    self.slot(slot, raw, at)
                     at += packer.size
             self.end = end
         Reader.run(self, run)
