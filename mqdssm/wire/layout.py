@@ -96,6 +96,7 @@ __all__ = [
     "Const",
     "Count",
     "Counted",
+    "Declared",
     "Field",
     "FieldError",
     "Flag",
