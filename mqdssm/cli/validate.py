@@ -13,6 +13,7 @@ import typer
 
 from mqdssm.cli.access import login_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.output import say
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _validation(
 
     source, on = source_of(run, folder, mqis, doing="validate"), run.spark()
     check_spark()
-    return validation(rules=rules.rules, own=rules.own, on=on, **source)
+    return validation(rules=rules.rules, own=rules.own, off=rules.off, on=on, **source)
 
 
 def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -> dict[str, Any]:
@@ -141,6 +142,8 @@ def _print(run: Run, found: "Validation") -> None:
         case FindingsFormat.JSON:
             for finding in found.findings:
                 run.output.raw(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) + "\n")
+            for one in found.summary.not_judged:
+                say(json.dumps({"rule": one.id, "judged": one.types, "reason": one.reason}))
         case _:
             _tables(run, found.summary)
 
@@ -157,8 +160,8 @@ def _tables(run: Run, summary: "Summary") -> None:
             run.output.note(f"{summary.count - len(shown)} more findings: --output json has all of them")
     else:
         run.output.line("no findings")
-    for skipped in summary.skipped:
-        run.output.note(f"not applied: {skipped.id}: {skipped.reason}")
+    for one in summary.not_judged:
+        run.output.note(str(one))
     objects = sum(summary.objects.values())
     run.output.note(f"{summary.count} findings of {len(summary.rules)} rules about {objects} objects")
 

@@ -80,11 +80,23 @@ def test_findings_are_exit_code_1(spark, enterprise, login, tmp_path):
     assert line.startswith("error     link-cost-range  routing-link  ")
     assert line.endswith("ActualCost  ActualCost is 0, not 1 to 999999")
     assert "not applied: security-required: type enterprise is not in the source" in found.stderr
-    (told,) = map(json.loads, invoke("validate", str(folder), "-o", "json", code=1).stdout.splitlines())
+    result = invoke("validate", str(folder), "-o", "json", code=1)
+    not_judged = {one.pop("rule"): one for one in map(json.loads, result.stderr.splitlines())}
+    assert not_judged["security-required"]["judged"] == []
+    assert "type enterprise is not in the source" in not_judged["security-required"]["reason"]
+    assert not_judged["guid-unique"]["judged"] == ["routing-link"]
+    assert "applied to routing-link alone: guid-unique: type enterprise is not" in found.stderr
+    (told,) = map(json.loads, result.stdout.splitlines())
     assert list(told) == ["rule", "severity", "type", "dn", "guid", "attribute", "message", "section"]
     assert told["rule"] == "link-cost-range"
     log = json.loads(invoke("validate", str(folder), "-o", "sarif", code=1).stdout)
     assert log["version"] == "2.1.0"
+    (invocation,) = log["runs"][0]["invocations"]
+    named = [one["associatedRule"]["id"] for one in invocation["toolConfigurationNotifications"]]
+    assert sorted(named) == sorted(not_judged)
+    page = tmp_path / "report.html"
+    invoke("validate", str(folder), "--report", str(page), code=1)
+    assert "Not judged: type enterprise is not in the source" in page.read_text()
     (result,) = log["runs"][0]["results"]
     assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == told["dn"]
     rules = tmp_path / "ours.toml"
@@ -92,7 +104,10 @@ def test_findings_are_exit_code_1(spark, enterprise, login, tmp_path):
     invoke("validate", str(folder), "--rules", str(rules))
     invoke("validate", str(folder), "--rules", str(rules), "--fail-on", "warning", code=1)
     rules.write_text('[off]\nrules = ["link-cost-range"]\n')
-    assert invoke("validate", str(folder), "--rules", str(rules)).stdout == "no findings\n"
+    result = invoke("validate", str(folder), "--rules", str(rules), "--report", str(page))
+    assert result.stdout == "no findings\n"
+    assert "not applied: link-cost-range: switched off by the file of rules" in result.stderr
+    assert "switched off by the file of rules" in page.read_text()
 
 
 def test_a_directory_is_validated_as_its_export_is(spark, enterprise, login, tmp_path, monkeypatch):
