@@ -143,6 +143,12 @@ def test_what_is_no_source_is_told_plainly(spark, enterprise, login, tmp_path):
     assert "nothing to validate" in invoke("validate", code=2).stderr
     assert "name one source" in invoke("validate", str(folder), "--mqis", "x", code=2).stderr
     assert "name one source" in invoke("validate", str(folder), "--url", "ldap://x", code=2).stderr
+    said = invoke("validate", str(folder), "--user", "CN=x", "--tls", "none", code=2).stderr
+    assert "--user, --tls would have no effect beside a folder: leave it out" in said
+    said = invoke("inventory", "--mqis", str(folder), "--keytab", "x", "--read-only", code=2).stderr
+    assert "error: --keytab would have no effect beside a folder" in said
+    said = invoke("validate", str(folder), "--spark-shared", str(tmp_path), code=2).stderr
+    assert "--spark-shared is for a cluster" in said
     rules = tmp_path / "ours.toml"
     rules.write_text("[[rule]]\nid = 'x'\n")
     said = invoke("validate", str(folder), "--rules", str(rules), code=2).stderr
@@ -154,6 +160,18 @@ def test_the_rules_are_listed(spark):
     assert "pathname-unique" in shown.stdout
     listed = json.loads(invoke("validate", "--list-rules", "-o", "json").stdout)
     assert shown.stderr == f"{len(listed)} rules\n"
+    for idle in (
+        ["x"],
+        ["--mqis", "x"],
+        ["--report", "x.html"],
+        ["--fail-on", "error"],
+        ["--url", "ldap://x"],
+    ):
+        assert (
+            "would have no effect beside --list-rules"
+            in invoke("validate", "--list-rules", *idle, code=2).stderr
+        )
+    assert "SARIF is for findings" in invoke("validate", "--list-rules", "-o", "sarif", code=2).stderr
 
 
 def test_an_export_needs_a_folder_of_its_own(spark, enterprise, login, tmp_path):
