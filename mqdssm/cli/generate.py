@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import Output
 from mqdssm.cli.run import Run, add_command, usage_problems
 from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm, TableForm
@@ -39,11 +40,17 @@ def generate(
         typer.Option("--faults", help=f"Plant defects beside the sound objects; {FAULTS_NAME} lists them."),
     ] = False,
     tables: Annotated[
-        TableForm, typer.Option("--tables", help="How the tables of MQIS are written.")
-    ] = TableForm.PARQUET,
+        TableForm | None,
+        typer.Option("--tables", help="How the tables of MQIS are written; parquet.", show_default=False),
+    ] = None,
     loader: Annotated[
-        Loader, typer.Option("--loader", help="What LDIF is for; slapadd takes more defects, and times.")
-    ] = Loader.LDAPADD,
+        Loader | None,
+        typer.Option(
+            "--loader",
+            help="What LDIF is for; ldapadd. slapadd takes more defects, and times.",
+            show_default=False,
+        ),
+    ] = None,
     base_dn: Annotated[
         str | None,
         typer.Option("--base-dn", metavar="DN", help="Root of the directory; DC=example,DC=com."),
@@ -56,6 +63,7 @@ def generate(
     from mqdssm.samples.generate import generate as write
     from mqdssm.samples.plan import Plan
 
+    _refuse_idle(sample_form, tables, loader)
     with usage_problems():
         plan = Plan(
             sites=sites,
@@ -66,8 +74,27 @@ def generate(
             **({} if base_dn is None else {"root": base_dn}),
         )
     with run.output.progress("objects written:") as more:
-        written = write(plan, to, sample_form, table_form=tables, loader=loader, faults=faults, report=more)
+        written = write(
+            plan,
+            to,
+            sample_form,
+            table_form=tables or TableForm.PARQUET,
+            loader=loader or Loader.LDAPADD,
+            faults=faults,
+            report=more,
+        )
     _tell(run.output, written, to, sample_form, faults=faults)
+
+
+def _refuse_idle(form: SampleForm, tables: TableForm | None, loader: Loader | None) -> None:
+    """Refuse what would have no effect.
+
+    Raises:
+        UsageProblem: it is of the other form.
+    """
+    for option, given, of in (("--tables", tables, SampleForm.MQIS), ("--loader", loader, SampleForm.LDIF)):
+        if given is not None and form is not of:
+            raise UsageProblem(f"{option} is for --format {of.value} alone: leave it out")
 
 
 def _tell(output: Output, written: "Written", to: Path, form: SampleForm, *, faults: bool) -> None:

@@ -105,7 +105,10 @@ class Run:
 
         settings = self.loaded.settings
         with usage_problems():
-            return SparkOptions.of(settings.spark_master, settings.spark_conf, settings.spark_shared)
+            found = SparkOptions.of(settings.spark_master, settings.spark_conf, settings.spark_shared)
+        if self.given.spark_shared is not None and not found.is_cluster:
+            raise exits.UsageProblem("--spark-shared is for a cluster: name it with --spark-master")
+        return found
 
     def connection_options(self, **more: Any) -> "ConnectionOptions":
         """The settings as a session takes them.

@@ -2,17 +2,20 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from mqdssm.cli.access import login_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.options import CONNECTION
+from mqdssm.cli.output import say
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
@@ -61,8 +64,13 @@ def validate(
         Path | None, typer.Option("--report", metavar="FILE", help="Write a report, HTML.")
     ] = None,
     fail_on: Annotated[
-        Severity, typer.Option("--fail-on", help="Exit with 1 if a finding is as bad as this, or worse.")
-    ] = Severity.ERROR,
+        Severity | None,
+        typer.Option(
+            "--fail-on",
+            help="Exit with 1 if a finding is as bad as this, or worse; error.",
+            show_default=False,
+        ),
+    ] = None,
     list_rules: Annotated[bool, typer.Option("--list-rules", help="Print the rules, and stop.")] = False,
 ) -> int:
     r"""Check an export, a directory (--url) or MQIS tables by rules; exit code 1 for errors.
@@ -78,12 +86,14 @@ def validate(
             check_page(report)  # before hours of work
         chosen = RuleFile(RULES, ()) if rules is None else load(rules, RULES)
     if list_rules:
+        idle = {"DIR": folder, "--mqis": mqis, "--report": report, "--fail-on": fail_on}
+        _refuse_idle(run, "--list-rules", idle)
         return _list(run, [*chosen.rules, *chosen.own])
     with run.output.progress("validating", counted=False), _validation(run, folder, mqis, chosen) as found:
         if report is not None:
             write_report(report, found.summary, found.findings, found.sets)
         _print(run, found)
-        bad = found.summary.reaches(fail_on.value)
+        bad = found.summary.reaches((fail_on or Severity.ERROR).value)
     return ExitCode.FINDINGS if bad else ExitCode.FINE
 
 
@@ -100,7 +110,7 @@ def _validation(
 
     source, on = source_of(run, folder, mqis, doing="validate"), run.spark()
     check_spark()
-    return validation(rules=rules.rules, own=rules.own, on=on, **source)
+    return validation(rules=rules.rules, own=rules.own, off=rules.off, on=on, **source)
 
 
 def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -> dict[str, Any]:
@@ -119,6 +129,8 @@ def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -
         raise UsageProblem("name one source: the folder of an export, or --mqis")
     if (folder is not None or mqis is not None) and (run.given.url or run.given.connection):
         raise UsageProblem("name one source: a folder, or a directory with --url or --connection")
+    if folder is not None or mqis is not None:
+        _refuse_idle(run, "a folder")
     if folder is not None:
         return {"export": folder}
     if mqis is not None:
@@ -131,6 +143,23 @@ def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -
     return {"urls": run.loaded.settings.url, "access": login_of(run)}
 
 
+def _refuse_idle(run: Run, beside: str, more: Mapping[str, object] = MappingProxyType({})) -> None:
+    """Refuse what was typed and would have no effect: options of a connection, and others.
+
+    Args:
+        run: the run of the command.
+        beside: what makes them idle.
+        more: further ones, as they were typed.
+
+    Raises:
+        UsageProblem: one of them was typed.
+    """
+    names = [name for name in CONNECTION if name != "read_only"]  # which holds in any case
+    typed = {f"--{name.replace('_', '-')}": getattr(run.given, name) for name in names}
+    if idle := [name for name, value in {**more, **typed}.items() if value]:
+        raise UsageProblem(f"{', '.join(idle)} would have no effect beside {beside}: leave it out")
+
+
 def _print(run: Run, found: "Validation") -> None:
     match run.given.output:
         case FindingsFormat.SARIF:
@@ -141,6 +170,8 @@ def _print(run: Run, found: "Validation") -> None:
         case FindingsFormat.JSON:
             for finding in found.findings:
                 run.output.raw(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) + "\n")
+            for one in found.summary.not_judged:
+                say(json.dumps({"rule": one.id, "judged": one.types, "reason": one.reason}))
         case _:
             _tables(run, found.summary)
 
@@ -157,8 +188,8 @@ def _tables(run: Run, summary: "Summary") -> None:
             run.output.note(f"{summary.count - len(shown)} more findings: --output json has all of them")
     else:
         run.output.line("no findings")
-    for skipped in summary.skipped:
-        run.output.note(f"not applied: {skipped.id}: {skipped.reason}")
+    for one in summary.not_judged:
+        run.output.note(str(one))
     objects = sum(summary.objects.values())
     run.output.note(f"{summary.count} findings of {len(summary.rules)} rules about {objects} objects")
 
@@ -180,6 +211,8 @@ def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:
 def _list(run: Run, rules: "list[Rule]") -> int:
     from mqdssm.spark.rules.catalogue import entries, types_of
 
+    if run.given.output == FindingsFormat.SARIF:
+        raise UsageProblem("--list-rules prints a table or JSON: SARIF is for findings")
     listed = entries(rules)
     if run.output.is_json:
         run.output.document(listed)

@@ -14,19 +14,19 @@ from mqdssm.directory.filters import TRUE, LdapFilter, all_of
 from mqdssm.directory.profile import Profile
 from mqdssm.directory.session import Session
 from mqdssm.directory.streams import Parts
-from mqdssm.errors import ConfigError, ObjectNotFound
+from mqdssm.errors import ConfigError
 from mqdssm.events.facade import Directory
 from mqdssm.events.needs import Needs
 from mqdssm.events.references import REMEMBERED_MAX
 from mqdssm.model.dn import DN
 from mqdssm.spark.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type
+from mqdssm.spark.bases import Base, bases_of
 from mqdssm.spark.bulk_columns import Batch, ColumnMaker, Copied, Made, Remembered, Timed
 from mqdssm.spark.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, raw_batch, raw_entries
 from mqdssm.spark.bulk_pages import Entries, EntryDecoder, gathered
 from mqdssm.spark.bulk_paths import PATHS, different_parents
 from mqdssm.spark.columns import ORIGINAL_IDENTIFIER, STORED_SECURITY, UNREADABLE, Column, FrameType
 from mqdssm.spark.sizes import row_bytes, sized
-from mqdssm.tables.places import search_base
 from mqdssm.tables.row import Holder, Missing, Row, RowMaker
 from mqdssm.tables.syntax import GUID, OCTETS, Kind
 
@@ -61,18 +61,20 @@ def read_batches(
         bytes_max: octets of values after which a batch ends early.
 
     Raises:
+        ObjectNotFound: while iterating: there is no such base, or no such naming context as was chosen.
         DirectoryError: while iterating; a search that breaks off never looks like a short list.
     """
     wanted = frame.columns if columns is None else tuple(columns)
     session = directory.session
     _refuse_catalogs(session)
     if frame.ldap_class is None:
-        entries = raw_entries(session, wanted, where=where, base=base, attributes=attributes)
+        bases = bases_of(session, frame, base)
+        entries = raw_entries(session, wanted, where=where, bases=bases, attributes=attributes)
         for some in sized(entries, entry_bytes, rows_max=rows_max, bytes_max=bytes_max):
             yield raw_batch(some, wanted)
         return
     makers = BatchMaker(session, frame, wanted)
-    (start,) = bases_of(session, frame) if base is None else (base,)
+    (start,) = bases_of(session, frame, base)
     of_type = wanted_of(session, frame, where)
     if makers.takes_columns:
         yield from makers.batches(_entries(session, start, of_type, makers.needs), rows_max, bytes_max)
@@ -95,14 +97,6 @@ def _refuse_catalogs(session: Session) -> None:
         )
 
 
-def bases_of(session: Session, frame: FrameType) -> tuple[DN, ...]:
-    """Where the objects of a type are ([MS-MQDSSM] 3.1.6.15): one place, or several for raw entries."""
-    naming = session.naming
-    if frame.ldap_class is None:
-        return naming.guid_bases
-    return (search_base(frame.ldap_class, naming.root, naming.configuration),)
-
-
 def wanted_of(session: Session, frame: FrameType, where: LdapFilter | None) -> LdapFilter:
     """The LDAP filter for the objects of a type (decision M32)."""
     if frame.ldap_class is None:
@@ -111,21 +105,17 @@ def wanted_of(session: Session, frame: FrameType, where: LdapFilter | None) -> L
     return of_class if where is None else all_of(of_class, where)
 
 
-def _rows(session: Session, base: str | DN, wanted: LdapFilter, needs: Needs) -> Iterator[tuple[Any, ...]]:
-    try:
-        yield from session.rows(base, wanted, needs.columns, multi=needs.multi, references=needs.referring)
-    except ObjectNotFound:
-        return  # 3.1.6.4.x.2: nothing found is an empty list
+def _rows(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Iterator[tuple[Any, ...]]:
+    with base.perhaps_absent():
+        yield from session.rows(base.dn, wanted, needs.columns, multi=needs.multi, references=needs.referring)
 
 
-def _entries(session: Session, base: str | DN, wanted: LdapFilter, needs: Needs) -> Iterator[Entries]:
+def _entries(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Iterator[Entries]:
     def decoder(asked: tuple[str, ...]) -> Callable[[Parts], Entries]:
         return EntryDecoder(asked).entries
 
-    try:
-        yield from session.portions(base, wanted, needs.columns, decoder)
-    except ObjectNotFound:
-        return  # as above
+    with base.perhaps_absent():
+        yield from session.portions(base.dn, wanted, needs.columns, decoder)
 
 
 class BatchMaker:

@@ -9,10 +9,9 @@ import pyarrow as pa
 from mqdssm.directory.filters import TRUE, LdapFilter
 from mqdssm.directory.session import Session
 from mqdssm.directory.spelt import Spelt
-from mqdssm.errors import ObjectNotFound
 from mqdssm.events.attributes import NO_ATTRIBUTES
-from mqdssm.model.dn import DN
 from mqdssm.spark.arrow import arrow_schema, arrow_type
+from mqdssm.spark.bases import Base
 from mqdssm.spark.bulk_values import lists, octets, texts
 from mqdssm.spark.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, Column
 
@@ -25,7 +24,7 @@ def raw_entries(
     columns: Sequence[Column],
     *,
     where: LdapFilter | None,
-    base: str | DN | None,
+    bases: Sequence[Base],
     attributes: Sequence[str],
 ) -> Iterator[Spelt]:
     """Read entries.
@@ -34,7 +33,7 @@ def raw_entries(
         session: where to read.
         columns: those wanted, of the raw entry's.
         where: an LDAP filter; None: all entries.
-        base: where to begin; None: everything but the schema.
+        bases: where to begin.
         attributes: to ask for, where column `attributes` is wanted.
 
     Raises:
@@ -43,11 +42,9 @@ def raw_entries(
     asked = list(attributes) if ATTRIBUTES in columns else list(NO_ATTRIBUTES)
     if OBJECT_CLASS in columns:
         asked = [OBJECT_CLASS.name, *(name for name in asked if name not in NO_ATTRIBUTES)]
-    for one in session.naming.guid_bases if base is None else (base,):
-        try:
-            yield from session.spelt(one, where or TRUE, asked)
-        except ObjectNotFound:
-            continue
+    for base in bases:
+        with base.perhaps_absent():
+            yield from session.spelt(base.dn, where or TRUE, asked)
 
 
 def entry_bytes(entry: Spelt) -> int:

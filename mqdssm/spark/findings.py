@@ -53,15 +53,22 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A rule that was not applied.
+    """A rule that was not applied, or not to all of its types.
 
     Attributes:
         id: of the rule.
         reason: why.
+        types: those that it judged all the same.
     """
 
     id: str
     reason: str
+    types: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.types:
+            return f"applied to {', '.join(self.types)} alone: {self.id}: {self.reason}"
+        return f"not applied: {self.id}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,12 @@ class Summary:
     def count(self) -> int:
         """Number of findings."""
         return sum(rule.count for rule in self.rules)
+
+    @property
+    def not_judged(self) -> tuple[Skipped, ...]:
+        """What no finding does not mean that all is well of: rules that were not applied, or in part."""
+        in_part = (Skipped(one.id, one.left_out, one.types) for one in self.rules if one.left_out)
+        return (*self.skipped, *in_part)
 
     def count_of(self, severity: Severity) -> int:
         """Number of findings of a severity."""

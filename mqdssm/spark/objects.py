@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.directory.filters import Equal, LdapFilter, any_of
-from mqdssm.errors import ObjectNotFound
 from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.bulk import bases_of, read_batches, wanted_of
+from mqdssm.spark.bases import bases_of
+from mqdssm.spark.bulk import read_batches, wanted_of
 from mqdssm.spark.columns import DN_COLUMN, FRAME_TYPES
 from mqdssm.spark.marks import Since
 from mqdssm.spark.raw import STORED, RawEntry, guid_text, raw_entries
@@ -54,7 +54,7 @@ def entries(directory: "Directory", type_name: str, where: LdapFilter | None = N
     session = directory.session
     frame = FRAME_TYPES[type_name]
     for base in bases_of(session, frame):
-        yield from raw_entries(session, str(base), wanted_of(session, frame, where))
+        yield from raw_entries(session, base, wanted_of(session, frame, where))
 
 
 def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]:
@@ -103,17 +103,15 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
     rows: list[_KeyRow] = []
     frame = FRAME_TYPES[type_name]
     for base in bases_of(session, frame):
-        try:
+        with base.perhaps_absent():
             for dn, guid, *stamps in session.rows(
-                base, wanted_of(session, frame, None), ("objectGUID", *since.stamps)
+                base.dn, wanted_of(session, frame, None), ("objectGUID", *since.stamps)
             ):
                 text = guid_text(guid)
                 rows.append((key(type_name, text, dn), dn, text, since.is_changed(stamps)))
                 if len(rows) >= _KEYS_BATCH:
                     found.append(_key_batch(rows))
                     rows = []
-        except ObjectNotFound:
-            continue  # there is no such base, so nothing is below it
     found.append(_key_batch(rows))
     return pa.Table.from_batches(found, schema=KEY_SCHEMA)
 
@@ -123,10 +121,8 @@ def count(directory: "Directory", type_name: str) -> int:
     session, frame = directory.session, FRAME_TYPES[type_name]
     total = 0
     for base in bases_of(session, frame):
-        try:
-            total += sum(1 for _ in session.rows(base, wanted_of(session, frame, None), ()))
-        except ObjectNotFound:
-            continue
+        with base.perhaps_absent():
+            total += sum(1 for _ in session.rows(base.dn, wanted_of(session, frame, None), ()))
     return total
 
 

@@ -14,9 +14,10 @@ from typing import Final
 
 from mqdssm.directory.filters import GreaterOrEqual, LdapFilter, Not, all_of
 from mqdssm.directory.session import Session
-from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.errors import GenericDirectoryError
 from mqdssm.events.facade import Directory
-from mqdssm.spark.bulk import bases_of, wanted_of
+from mqdssm.spark.bases import bases_of
+from mqdssm.spark.bulk import wanted_of
 from mqdssm.spark.columns import FrameType
 
 SAMPLE_MAX: Final = 20_000
@@ -113,7 +114,7 @@ def slices(
         At least one.
 
     Raises:
-        DirectoryError: the scan failed.
+        DirectoryError: the scan failed; ObjectNotFound: there is no such base.
     """
     session = directory.session
     key, server = session.profile.split_key, session.server_url
@@ -122,11 +123,9 @@ def slices(
         return whole
     sample = Sample()
     wanted = wanted_of(session, frame, where)
-    for start in bases_of(session, frame) if base is None else (base,):
-        try:
-            sample.take(values for _, values in session.rows(start, wanted, [key]))
-        except ObjectNotFound:
-            continue
+    for start in bases_of(session, frame, base):
+        with start.perhaps_absent():
+            sample.take(values for _, values in session.rows(start.dn, wanted, [key]))
     if sample.hidden:
         log.warning("%s is hidden from this user: %s is read by one search", key, frame.name)
         return whole

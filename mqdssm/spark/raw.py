@@ -7,7 +7,7 @@ from uuid import UUID
 
 from mqdssm.directory.filters import LdapFilter
 from mqdssm.directory.session import Session
-from mqdssm.errors import ObjectNotFound
+from mqdssm.spark.bases import Base
 
 STORED: Final = ("*", "nTSecurityDescriptor")
 """What users write of an object, so that it can be added again; a domain controller wants to hear of the
@@ -39,14 +39,12 @@ def guid_text(guid: bytes | None) -> str | None:
     return str(UUID(bytes_le=guid)) if guid is not None and len(guid) == _GUID_BYTES else None
 
 
-def raw_entries(session: Session, base: str, wanted: LdapFilter) -> Iterator[RawEntry]:
-    """The objects below a base, streamed; none if there is no such base.
+def raw_entries(session: Session, base: Base, wanted: LdapFilter) -> Iterator[RawEntry]:
+    """The objects below a base, streamed.
 
     Raises:
         DirectoryError: while iterating.
     """
-    try:
-        for dn, attributes in session.spelt(base, wanted, STORED):
+    with base.perhaps_absent():
+        for dn, attributes in session.spelt(base.dn, wanted, STORED):
             yield RawEntry(dn, tuple(attributes.items()))
-    except ObjectNotFound:
-        return

@@ -40,9 +40,10 @@ def sarif(summary: Summary, findings: Iterable[Finding]) -> Iterator[str]:
                 "toolConfigurationNotifications": [
                     {
                         "level": "note",
-                        "message": {"text": f"rule {one.id} was not applied: {one.reason}"},
+                        "message": _message(str(one)),
+                        "associatedRule": {"id": one.id},
                     }
-                    for one in summary.skipped
+                    for one in summary.not_judged
                 ],
             }
         ],
@@ -66,14 +67,19 @@ def _driver(summary: Summary) -> dict[str, Any]:
         "rules": [
             {
                 "id": rule.id,
-                "shortDescription": {"text": rule.what},
-                "help": {"text": rule.section or rule.what},
+                "shortDescription": _message(rule.what),
+                "help": _message(rule.section or rule.what),
                 "defaultConfiguration": {"level": _LEVELS[rule.severity]},
                 "properties": {"form": rule.kind, "types": list(rule.types), "section": rule.section},
             }
             for rule in summary.rules
         ],
     }
+
+
+def _message(text: str) -> dict[str, Any]:
+    """A text as a message: a single brace would be that of a placeholder (SARIF 3.11.5)."""
+    return {"text": text.replace("{", "{{").replace("}", "}}")}
 
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:
@@ -83,7 +89,7 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": finding.message},
+        "message": _message(finding.message),
         "locations": [{"logicalLocations": [place]}],
         "properties": {
             "type": finding.type,

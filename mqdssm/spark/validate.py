@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mqdssm.spark.datasets import Dataset
     from mqdssm.spark.validate_sources import Source
 
+SWITCHED_OFF: Final = "switched off by the file of rules"
 BRIEF_ROWS_MAX: Final = 200_000  # below that the JVM's start is most of the time
 
 Applied = tuple[Rule, tuple[str, ...]]
@@ -62,6 +63,7 @@ def validation(
     mqis: str | os.PathLike[str] | None = None,
     rules: Sequence[Rule] = RULES,
     own: Sequence[Rule] = (),
+    off: Sequence[str] = (),
     now: datetime | None = None,
     on: SparkOptions = HERE,
 ) -> Iterator[Validation]:
@@ -74,6 +76,7 @@ def validation(
         mqis: a folder of MQIS tables.
         rules: what to check.
         own: further rules, which Spark evaluates in any case.
+        off: ids of rules that somebody switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.
         on: where Spark runs.
 
@@ -100,7 +103,7 @@ def validation(
                 source = stack.enter_context(sources.directory_source(urls, access or {}, on))
             brief = source.rows < BRIEF_ROWS_MAX
             spark = stack.enter_context(spark_session("mqdssm validate", brief=brief, on=on))
-        yield stack.enter_context(checked(spark, source, rules, own=own, now=now, on=on))
+        yield stack.enter_context(checked(spark, source, rules, own=own, off=off, now=now, on=on))
 
 
 @contextlib.contextmanager
@@ -110,6 +113,7 @@ def checked(
     rules: Sequence[Rule] = RULES,
     *,
     own: Sequence[Rule] = (),
+    off: Sequence[str] = (),
     now: datetime | None = None,
     sql_only: bool = False,
     on: SparkOptions = HERE,
@@ -121,6 +125,7 @@ def checked(
         source: what is validated.
         rules: what to check.
         own: further rules, which Spark evaluates in any case.
+        off: ids of rules that somebody switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.
         sql_only: leave to Spark all that it can do: for comparing both ways.
         on: where the session runs.
@@ -145,7 +150,7 @@ def checked(
             ended=datetime.now(UTC),
             objects={name: one.rows for name, one in source.sets.items()},
             rules=results(applied, reasons, counts, samples),
-            skipped=skipped,
+            skipped=(*skipped, *(Skipped(rule, SWITCHED_OFF) for rule in off)),
             versions=_versions(),
         )
         yield Validation(summary, found, source.sets)

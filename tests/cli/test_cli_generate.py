@@ -39,6 +39,16 @@ def test_tables_as_text(alone, tmp_path, form):
     assert (tmp_path / "x" / f"Queue.{form}").stat().st_size > 1000
 
 
+@pytest.mark.parametrize(
+    ("form", "option", "value", "other"),
+    [("ldif", "--tables", "csv", "mqis"), ("mqis", "--loader", "ldapadd", "ldif")],
+)
+def test_what_has_no_effect_is_refused(alone, tmp_path, form, option, value, other):
+    words = alone.error(*SMALL, "--format", form, option, value, "--to", str(tmp_path / "x"), code=2)
+    assert f"{option} is for --format {other} alone: leave it out" in words
+    assert not (tmp_path / "x").exists()
+
+
 def test_another_root(alone, tmp_path):
     alone(*SMALL, "--format", "ldif", "--base-dn", "DC=lab,DC=test", "--to", str(tmp_path / "x"))
     text = (tmp_path / "x" / "objects.ldif").read_text()

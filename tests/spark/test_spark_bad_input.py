@@ -36,6 +36,14 @@ def test_a_directory_without_the_schema(tmp_path) -> None:
             assert "mqdssm schema ldif" in said
 
 
+def test_a_naming_context_that_is_not_there(spark, enterprise, login, tmp_path) -> None:
+    """An export without queues, or no finding about any, would look like an enterprise without them."""
+    for command in commands(tmp_path):
+        said = refused(4, *command, "--naming-context", "OU=mistyped,DC=example,DC=com", **login)
+        assert "the naming context that was chosen is not there, or this user may not see it" in said
+        assert "OU=mistyped,DC=example,DC=com" in said
+
+
 def test_a_folder_without_a_manifest(tmp_path) -> None:
     (tmp_path / "queue").mkdir()
     for command in ("validate", "inventory"):

@@ -80,11 +80,23 @@ def test_findings_are_exit_code_1(spark, enterprise, login, tmp_path):
     assert line.startswith("error     link-cost-range  routing-link  ")
     assert line.endswith("ActualCost  ActualCost is 0, not 1 to 999999")
     assert "not applied: security-required: type enterprise is not in the source" in found.stderr
-    (told,) = map(json.loads, invoke("validate", str(folder), "-o", "json", code=1).stdout.splitlines())
+    result = invoke("validate", str(folder), "-o", "json", code=1)
+    not_judged = {one.pop("rule"): one for one in map(json.loads, result.stderr.splitlines())}
+    assert not_judged["security-required"]["judged"] == []
+    assert "type enterprise is not in the source" in not_judged["security-required"]["reason"]
+    assert not_judged["guid-unique"]["judged"] == ["routing-link"]
+    assert "applied to routing-link alone: guid-unique: type enterprise is not" in found.stderr
+    (told,) = map(json.loads, result.stdout.splitlines())
     assert list(told) == ["rule", "severity", "type", "dn", "guid", "attribute", "message", "section"]
     assert told["rule"] == "link-cost-range"
     log = json.loads(invoke("validate", str(folder), "-o", "sarif", code=1).stdout)
     assert log["version"] == "2.1.0"
+    (invocation,) = log["runs"][0]["invocations"]
+    named = [one["associatedRule"]["id"] for one in invocation["toolConfigurationNotifications"]]
+    assert sorted(named) == sorted(not_judged)
+    page = tmp_path / "report.html"
+    invoke("validate", str(folder), "--report", str(page), code=1)
+    assert "Not judged: type enterprise is not in the source" in page.read_text()
     (result,) = log["runs"][0]["results"]
     assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == told["dn"]
     rules = tmp_path / "ours.toml"
@@ -92,7 +104,10 @@ def test_findings_are_exit_code_1(spark, enterprise, login, tmp_path):
     invoke("validate", str(folder), "--rules", str(rules))
     invoke("validate", str(folder), "--rules", str(rules), "--fail-on", "warning", code=1)
     rules.write_text('[off]\nrules = ["link-cost-range"]\n')
-    assert invoke("validate", str(folder), "--rules", str(rules)).stdout == "no findings\n"
+    result = invoke("validate", str(folder), "--rules", str(rules), "--report", str(page))
+    assert result.stdout == "no findings\n"
+    assert "not applied: link-cost-range: switched off by the file of rules" in result.stderr
+    assert "switched off by the file of rules" in page.read_text()
 
 
 def test_a_directory_is_validated_as_its_export_is(spark, enterprise, login, tmp_path, monkeypatch):
@@ -128,6 +143,12 @@ def test_what_is_no_source_is_told_plainly(spark, enterprise, login, tmp_path):
     assert "nothing to validate" in invoke("validate", code=2).stderr
     assert "name one source" in invoke("validate", str(folder), "--mqis", "x", code=2).stderr
     assert "name one source" in invoke("validate", str(folder), "--url", "ldap://x", code=2).stderr
+    said = invoke("validate", str(folder), "--user", "CN=x", "--tls", "none", code=2).stderr
+    assert "--user, --tls would have no effect beside a folder: leave it out" in said
+    said = invoke("inventory", "--mqis", str(folder), "--keytab", "x", "--read-only", code=2).stderr
+    assert "error: --keytab would have no effect beside a folder" in said
+    said = invoke("validate", str(folder), "--spark-shared", str(tmp_path), code=2).stderr
+    assert "--spark-shared is for a cluster" in said
     rules = tmp_path / "ours.toml"
     rules.write_text("[[rule]]\nid = 'x'\n")
     said = invoke("validate", str(folder), "--rules", str(rules), code=2).stderr
@@ -139,6 +160,18 @@ def test_the_rules_are_listed(spark):
     assert "pathname-unique" in shown.stdout
     listed = json.loads(invoke("validate", "--list-rules", "-o", "json").stdout)
     assert shown.stderr == f"{len(listed)} rules\n"
+    for idle in (
+        ["x"],
+        ["--mqis", "x"],
+        ["--report", "x.html"],
+        ["--fail-on", "error"],
+        ["--url", "ldap://x"],
+    ):
+        assert (
+            "would have no effect beside --list-rules"
+            in invoke("validate", "--list-rules", *idle, code=2).stderr
+        )
+    assert "SARIF is for findings" in invoke("validate", "--list-rules", "-o", "sarif", code=2).stderr
 
 
 def test_an_export_needs_a_folder_of_its_own(spark, enterprise, login, tmp_path):

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from source_tree import ROOT
 
 import mqdssm
-from mqdssm.errors import ConfigError, DirectoryNotConnected
+from mqdssm.errors import ConfigError, DirectoryNotConnected, ObjectNotFound
 from mqdssm.spark.arrow import arrow_schema, batches
 from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
 from mqdssm.spark.failures import unpack
@@ -90,6 +90,18 @@ def test_nothing_found_is_an_empty_frame(spark, enterprise) -> None:
         for link in list(directory.search(mqdssm.RoutingLink)):
             directory.delete(link)
     assert read(spark, "routing-link", **enterprise.options()).count() == 0
+
+
+@pytest.mark.parametrize("searches", ["1", "2"])
+def test_a_base_that_is_not_there_is_no_empty_frame(spark, enterprise, searches) -> None:
+    options = enterprise.options(base="OU=mistyped,DC=example,DC=com", numpartitions=searches)
+    with pytest.raises(PySparkException) as caught:
+        read(spark, "queue", **options).count()
+    error = unpack(str(caught.value))
+    assert isinstance(error, ObjectNotFound)
+    assert str(error).startswith(
+        "the base of the search is not there, or this user may not see it; object: OU=mistyped,DC="
+    )
 
 
 def test_several_servers_are_tried_in_turn(spark, enterprise) -> None:

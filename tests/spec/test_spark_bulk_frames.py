@@ -8,6 +8,7 @@ from hand_made import DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm.directory.filters import Equal, GreaterOrEqual, any_of
+from mqdssm.errors import ObjectNotFound
 from mqdssm.spark.arrow import arrow_schema, batches
 from mqdssm.spark.bulk import read_batches
 from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
@@ -240,9 +241,24 @@ def test_raw_entries_by_filter_base_and_attributes(world) -> None:
 
 def test_nothing_is_an_empty_frame(world) -> None:
     assert frame(world, "queue") == []
-    for name in ("ldap", "queue", "queue-manager"):  # entries, columns, rows
-        assert frame(world, name, base=f"CN=nowhere,{world.root}") == []
     assert len(slices(world.directory, FRAME_TYPES["queue"], 4)) == 1
+
+
+def test_a_place_that_somebody_named_and_that_is_not_there_is_no_empty_frame(world) -> None:
+    nowhere = f"CN=nowhere,{world.root}"
+    for name in ("ldap", "queue", "queue-manager"):  # entries, columns, rows
+        with pytest.raises(ObjectNotFound, match=f"the base of the search is not there.*{nowhere}"):
+            frame(world, name, base=nowhere)
+        with pytest.raises(ObjectNotFound, match="the base of the search is not there"):
+            slices(world.directory, FRAME_TYPES[name], 4, base=nowhere)
+    with world.connect(naming_context=nowhere) as other:
+        for name in ("queue", "queue-manager"):
+            with pytest.raises(ObjectNotFound, match=f"the naming context that was chosen .*{nowhere}"):
+                rows(read_batches(other, FRAME_TYPES[name]))
+            with pytest.raises(ObjectNotFound, match="the naming context that was chosen"):
+                slices(other, FRAME_TYPES[name], 4)
+        world.site()
+        assert rows(read_batches(other, FRAME_TYPES["site"]))  # which are not below it
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.2")

@@ -52,10 +52,12 @@ class RuleFile(NamedTuple):
     Attributes:
         rules: of ours, as the file changes them.
         own: those that the file adds.
+        off: ids of those of ours that it switches off.
     """
 
     rules: tuple[Rule, ...]
     own: tuple[Rule, ...]
+    off: tuple[str, ...] = ()
 
 
 def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
@@ -77,12 +79,13 @@ def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
     try:
         _only(content, _TABLES, "the file")
         known = tuple(dict.fromkeys(rule.id for rule in rules))
-        kept = _without(_severities(rules, content.get("severity", {}), known), content.get("off", {}), known)
+        off = _off(content.get("off", {}), known)
+        kept = _severities(rules, content.get("severity", {}), known)
         own = tuple(_rule(one, number) for number, one in enumerate(_list(content, "rule"), 1))
         _unique([*known, *(rule.id for rule in own)])
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
-    return RuleFile(kept, own)
+    return RuleFile(tuple(rule for rule in kept if rule.id not in off), own, off)
 
 
 def _list(content: dict[str, Any], name: str) -> list[Any]:
@@ -113,7 +116,7 @@ def _severities(rules: Sequence[Rule], given: Any, known: Sequence[str]) -> tupl
     return tuple(replace(rule, severity=given[rule.id]) if rule.id in given else rule for rule in rules)
 
 
-def _without(rules: Sequence[Rule], given: Any, known: Sequence[str]) -> tuple[Rule, ...]:
+def _off(given: Any, known: Sequence[str]) -> tuple[str, ...]:
     _only(given, ("rules",), "[off]")
     off = given.get("rules", [])
     if not isinstance(off, list):
@@ -121,7 +124,7 @@ def _without(rules: Sequence[Rule], given: Any, known: Sequence[str]) -> tuple[R
     for name in off:
         if name not in known:
             raise ValueError(f"[off] there is no rule {name!r}{_likely(str(name), known)}")
-    return tuple(rule for rule in rules if rule.id not in off)
+    return tuple(dict.fromkeys(off))
 
 
 def _unique(ids: Sequence[str]) -> None:

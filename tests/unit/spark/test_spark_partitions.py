@@ -13,6 +13,7 @@ from mqdssm.directory.filters import Equal, LdapFilter, to_text
 from mqdssm.directory.profile import Profile
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.model.dn import DN
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.partitions import SAMPLE_MAX, Sample, Slice, slices
 
@@ -65,23 +66,26 @@ class Told:
 
     server_url = "ldap://contoso.test"
     profile: Profile = PROFILES["activedirectory"]
-    naming = SimpleNamespace(guid_bases=("DC=a", "CN=Configuration,DC=a"))
+    options = SimpleNamespace(naming_context=None)
+    naming = SimpleNamespace(
+        root=DN.parse("DC=a"), guid_bases=(DN.parse("DC=a"), DN.parse("CN=Configuration,DC=a"))
+    )
 
     def __init__(self, name: bytes | None, **keys: Sequence[int | None]) -> None:
         self.name = name
-        self.keys = dict(zip(self.naming.guid_bases, keys.values(), strict=False))
+        self.keys = dict(zip(map(str, self.naming.guid_bases), keys.values(), strict=False))
         self.asked: list[tuple[str, str]] = []
 
     @property
     def session(self) -> "Told":
         return self
 
-    def rows(self, base: str, wanted: LdapFilter, columns: Sequence[str]):
+    def rows(self, base: DN, wanted: LdapFilter, columns: Sequence[str]):
         assert columns == ["uSNCreated"]
-        self.asked.append((base, to_text(wanted)))
-        if base not in self.keys:
+        self.asked.append((str(base), to_text(wanted)))
+        if str(base) not in self.keys:
             raise ObjectNotFound("nothing is there")
-        return ((f"CN={key}", None if key is None else b"%d" % key) for key in self.keys[base])
+        return ((f"CN={key}", None if key is None else b"%d" % key) for key in self.keys[str(base)])
 
     def get(self, name: str, attributes: Sequence[str]) -> Entry:
         assert (name, attributes) == ("", ["dsServiceName"])
@@ -110,6 +114,8 @@ def test_only_what_is_wanted_is_counted() -> None:
 def test_a_place_that_is_not_there_has_no_keys() -> None:
     assert len(split(Told(None, domain=[1, 2]))) == 2
     assert split(Told(None)) == [Slice(Told.server_url, "uSNCreated")]
+    with pytest.raises(ObjectNotFound, match="the base of the search is not there"):  # somebody named it
+        split(Told(None), base="DC=a")
 
 
 @pytest.mark.parametrize("hidden", [[1, 2, None, 4], [None, 2, 3]])

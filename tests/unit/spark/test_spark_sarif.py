@@ -1,6 +1,7 @@
 """Findings as SARIF 2.1.0."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,8 +16,9 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FINDING = Finding("a-rule", "info", "queue", "CN=q,DC=x", "guid", "Label", 'wrong: \u2028 "x"', "[MS-X] 1")
 
 
-def made(*findings: Finding) -> dict:
-    rule = RuleResult("a-rule", "info", "row", "all is well", "[MS-X] 1", ("queue",), len(findings), ())
+def made(*findings: Finding, left_out: str = "") -> dict:
+    count = len(findings)
+    rule = RuleResult("a-rule", "info", "row", "all is well", "[MS-X] 1", ("queue",), count, (), left_out)
     summary = Summary(
         "a folder", NOW, NOW, {"queue": 3}, (rule,), (Skipped("b-rule", "no type"),), {"mqdssm": "1"}
     )
@@ -36,7 +38,23 @@ def test_a_finding() -> None:
     assert driver_rule["defaultConfiguration"] == {"level": "note"}
     (invocation,) = run["invocations"]
     assert invocation["startTimeUtc"] == "2026-01-02T03:04:05Z"
-    assert "b-rule was not applied" in invocation["toolConfigurationNotifications"][0]["message"]["text"]
+
+
+def test_rules_that_were_not_applied_to_all_are_named_with_the_reason() -> None:
+    (invocation,) = made(left_out="type site is not in the source")["runs"][0]["invocations"]
+    assert [
+        (one["associatedRule"]["id"], one["message"]["text"])
+        for one in invocation["toolConfigurationNotifications"]
+    ] == [
+        ("b-rule", "not applied: b-rule: no type"),
+        ("a-rule", "applied to queue alone: a-rule: type site is not in the source"),
+    ]
+
+
+def test_braces_are_no_placeholders() -> None:
+    """SARIF 3.11.5."""
+    (result,) = made(replace(FINDING, message="no object {0}"))["runs"][0]["results"]
+    assert result["message"]["text"] == "no object {{0}}"
 
 
 @pytest.mark.parametrize(
@@ -70,12 +88,13 @@ CLOSED = {
     "tool": "driver*",  # 3.18
     "toolComponent": "name* version rules",  # 3.19
     "invocation": "executionSuccessful* startTimeUtc endTimeUtc toolConfigurationNotifications",  # 3.20
-    "notification": "message* level",  # 3.58
+    "notification": "message* level associatedRule",  # 3.58
+    "reportingDescriptorReference": "id*",  # 3.52
     "reportingDescriptor": "id* shortDescription help defaultConfiguration properties",  # 3.49
     "multiformatMessageString": "text*",  # 3.12
     "reportingConfiguration": "level",  # 3.50
     "result": "message* ruleId ruleIndex level locations properties",  # 3.27
-    "message": "text",  # 3.11
+    "message": "text*",  # 3.11.8: or an id, which we do not write
     "location": "logicalLocations",  # 3.28
     "logicalLocation": "name fullyQualifiedName kind",  # 3.33
 }
@@ -88,6 +107,7 @@ INSIDE = {
     ("toolComponent", "rules"): "reportingDescriptor",
     ("invocation", "toolConfigurationNotifications"): "notification",
     ("notification", "message"): "message",
+    ("notification", "associatedRule"): "reportingDescriptorReference",
     ("reportingDescriptor", "shortDescription"): "multiformatMessageString",
     ("reportingDescriptor", "help"): "multiformatMessageString",
     ("reportingDescriptor", "defaultConfiguration"): "reportingConfiguration",
@@ -95,7 +115,27 @@ INSIDE = {
     ("result", "locations"): "location",
     ("location", "logicalLocations"): "logicalLocation",
 }
-LISTS = {"runs", "invocations", "results", "rules", "toolConfigurationNotifications", "locations"}
+LISTS = {
+    "runs",
+    "invocations",
+    "results",
+    "rules",
+    "toolConfigurationNotifications",
+    "locations",
+    "logicalLocations",
+}
+FORMS = {  # what the schema says of texts
+    "$schema": r"https://[!-~]+",
+    "version": "[!-~]+",
+    "level": "none|note|warning|error",
+    "columnKind": "utf16CodeUnits|unicodeCodePoints",
+    "startTimeUtc": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
+    "endTimeUtc": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
+    "id": ".+",
+    "ruleId": ".+",
+    "name": ".+",
+    "text": "(?s).+",
+}
 
 
 def check(kind: str, found: dict, seen: set[str]) -> None:
@@ -107,17 +147,24 @@ def check(kind: str, found: dict, seen: set[str]) -> None:
         inner = INSIDE.get((kind, name))
         if inner is None:
             continue
-        assert isinstance(value, list) == (name in LISTS | {"logicalLocations"})
+        assert isinstance(value, list) == (name in LISTS)
         for one in value if isinstance(value, list) else [value]:
             check(inner, one, seen)
-    if "level" in found:
-        assert found["level"] in {"none", "note", "warning", "error"}
+    for name in found.keys() & FORMS.keys():
+        assert re.fullmatch(FORMS[name], found[name]), (kind, name)
 
 
 def test_the_document_has_what_the_standard_knows_and_nothing_else() -> None:
     seen: set[str] = set()
     check("sarifLog", made(FINDING, FINDING), seen)
     assert seen == set(CLOSED)
+
+
+def test_results_point_at_their_rules() -> None:
+    (run,) = made(FINDING, FINDING)["runs"]
+    ids = [one["id"] for one in run["tool"]["driver"]["rules"]]
+    assert len(set(ids)) == len(ids)
+    assert [ids[one["ruleIndex"]] for one in run["results"]] == [one["ruleId"] for one in run["results"]]
 
 
 def test_a_name_with_a_comma_is_whole() -> None:
