@@ -86,19 +86,23 @@ class Judge:
         item = task.item
         if entry is None:
             return _outcome(item, Effect.MISSING, text="there is no such object (any more)")
-        if item.action is Action.MODIFY and not differing(task.attributes, entry.attributes, item.ldap_class):
+        if item.action is Action.MODIFY and not self._differing(task.attributes, entry, item.ldap_class):
             return _outcome(item, Effect.EQUAL, guid=guid_of(entry.attributes))
         changed = tuple(
             name
             for name, values in (item.before or {}).items()
             if not equal(name, values, entry.all(name))
-            and (item.action is Action.DELETE or differing({name: item.attributes[name]}, entry.attributes))
+            and (item.action is Action.DELETE or self._differing({name: item.attributes[name]}, entry))
         )
         if not changed:
             return None
         return _outcome(
             item, Effect.CONFLICT, text="it was changed since this was planned", attributes=changed
         )
+
+    def _differing(self, wanted: Values, entry: Entry, ldap_class: str | None = None) -> tuple[str, ...]:
+        hides_sacls = self._session.profile.hides_sacls
+        return differing(wanted, entry.attributes, ldap_class, hides_sacls=hides_sacls)
 
     # -- answers
 
@@ -216,7 +220,7 @@ class Judge:
     def _met(self, task: Task, entry: Entry) -> Outcome | None:
         item, guid = task.item, guid_of(entry.attributes)
         wanted = {name: raws for name, raws in task.attributes.items() if name.lower() != "objectclass"}
-        changes = differing(wanted, entry.attributes, item.ldap_class)
+        changes = self._differing(wanted, entry, item.ldap_class)
         classes = {raw.lower() for raw in entry.all("objectClass")}
         foreign = not {raw.lower() for raw in task.attributes.get("objectClass", ())} <= classes
         if not changes and not foreign:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mqdssm.directory.profiles import PROFILES
 from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
 from mqdssm.spark.diff import candidates
 from mqdssm.spark.diff.candidates import Pair
@@ -135,4 +136,5 @@ def ground(side: Side, guid_map: Path | None) -> Ground:
         ConfigError: the GUID map cannot be used.
     """
     root = "" if side.root is None else str(side.root)
-    return Ground(root, side.sort is Sort.MQIS, referred(side, guid_map))
+    hides_sacls = bool(side.profile) and PROFILES[side.profile].hides_sacls
+    return Ground(root, side.sort is Sort.MQIS, hides_sacls, referred(side, guid_map))
