@@ -1,8 +1,8 @@
 """Settings objects that a queue manager has no more use for, as Write Directory takes them away (M42).
 
 [MS-MQDSSM] 3.1.6.7.1.9: they are those that name the queue manager, in sites that it does not serve (any
-more), and those at its places in sites that it served, whose owner is nowhere. The server objects above them go
-with them where we made these, and they hold nothing else.
+more), and those at its places in sites that it served, whose owner is nowhere. The server objects above them
+go with them where we made these, and they hold nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
