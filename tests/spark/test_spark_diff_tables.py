@@ -100,6 +100,7 @@ def test_old_sids_are_those_of_the_new_domain(spark, samples, server, tmp_path):
     assert "only a directory tells which SIDs they have" in refused.stderr
 
 
+@pytest.mark.soak
 def test_other_names_and_code_pages(spark, samples, server, tmp_path):
     folder = tmp_path / "renamed"
     folder.mkdir()
@@ -135,7 +136,8 @@ def test_a_database_is_compared_as_its_files_are(samples, server, tmp_path):
     generate(SAMPLE, tmp_path / "mqis", SampleForm.MQIS)
     (tmp_path / "mapping.toml").write_text(
         f'[jdbc]\njars = ["{DRIVER}"]\nuser = "reader"\npassword_file = "database-password"\n'
-        '[tables.Queue]\ncolumns = { PROPID_Q_LABEL = { column = "propid_q_label", code_page = "gb18030" } }\n'
+        "[tables.Queue]\n"
+        'columns = { PROPID_Q_LABEL = { column = "propid_q_label", code_page = "gb18030" } }\n'
         + "".join(f"[tables.{name}]\n" for name in ("Enterprise", "Site", "RoutingLink", "Machine", "User"))
     )
     (tmp_path / "database-password").write_text(PASSWORD + "\n")
