@@ -13,6 +13,7 @@ import typer
 from mqdssm.cli.access import login_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.export import OBJECTS
+from mqdssm.cli.plan import Mapping, SidMapFile
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class DiffFormat(StrEnum):
 
 
 _SIDE: Final = (
-    "The folder of an export or of MQIS tables, an LDAP URL, or connection:NAME of the profile file."
+    "The folder of an export or of MQIS tables, a database of these (jdbc:…), an LDAP URL, or "
+    "connection:NAME of the profile file."
 )
 
 
@@ -78,6 +80,8 @@ def diff(
     ignored: Ignored = None,
     guid_map: GuidMap = None,
     recheck: Recheck = 1,
+    sid_map: SidMapFile = None,
+    mapping: Mapping = None,
 ) -> int:
     r"""Compare directories, exports or MQIS tables; exit code 1 if they differ.
 
@@ -86,7 +90,7 @@ def diff(
     profile file. Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.spark.diff.compared import check_ignored
-    from mqdssm.spark.diff.run import Asked, comparison
+    from mqdssm.spark.diff.run import Asked, check_tables, comparison
     from mqdssm.spark.session import check_spark
 
     check_spark()
@@ -99,7 +103,11 @@ def diff(
         guid_map,
         recheck,
         mending=run.given.output is DiffFormat.LDIF,
+        sid_map=sid_map,
+        mapping=mapping,
     )
+    with usage_problems():
+        check_tables(sides, asked)
     with run.output.progress("comparing", counted=False), comparison(*sides, asked, on=on) as found:
         _print(run, found)
         differs = found.differences.count > 0
@@ -113,16 +121,19 @@ def side_of(run: Run, named: str) -> "Given":
         UsageProblem: it is nothing that can be compared.
     """
     from mqdssm.spark.diff.sides import Given
+    from mqdssm.spark.sources.jdbc import is_jdbc
 
     if named.startswith(CONNECTION_PREFIX):
         return _directory(run.by(named.removeprefix(CONNECTION_PREFIX)), named)
+    if is_jdbc(named):
+        return Given(database=named)
     if "://" in named:
         return _directory(run.at(named.split()))
     folder = Path(named)
     if not folder.is_dir():
         raise UsageProblem(
-            f"{named!r} is nothing to compare: name a folder, an LDAP URL, or {CONNECTION_PREFIX}NAME for a "
-            "connection of the profile file"
+            f"{named!r} is nothing to compare: name a folder, a database (jdbc:…), an LDAP URL, or "
+            f"{CONNECTION_PREFIX}NAME for a connection of the profile file"
         )
     return Given(folder=folder)
 
@@ -236,7 +247,8 @@ add_command(
     formats=DiffFormat,
     examples=(
         "mqdssm diff export/2026-01-31 export/2026-02-28",
-        "mqdssm diff mqis/ ldap://ldap.example.com --guid-map plan/guid-map.csv",
+        "mqdssm diff mqis/ ldap://ldap.example.com --guid-map plan/guid-map.csv --sid-map sids.csv",
+        "mqdssm diff jdbc:postgresql://db/mqis connection:lab --mapping mqis.toml",
         "mqdssm diff connection:old connection:new --type queue -o json > differences.jsonl",
         "mqdssm diff export/2026-01-31 connection:lab -o ldif > repair.ldif",
     ),

@@ -164,6 +164,7 @@ class Profile(ABC):
         operational_attributes: needed by the mapping, and returned only when asked for by name.
         schema_hint: what to do when the schema is missing.
         translates_security: descriptors are not stored as the abstract model has them (decision M31).
+        hides_sacls: a SACL is shown to auditors alone: one that is not there may be (decision M81).
         computer_account: the attribute with the name of a computer's account, which counts more than its cn.
         original_guid: the attribute that keeps a GUID that could not become the objectGUID (decision M37).
         original_guid_classes: the classes that have it.
@@ -188,6 +189,7 @@ class Profile(ABC):
     operational_attributes: ClassVar[tuple[str, ...]]
     schema_hint: ClassVar[str]
     translates_security: ClassVar[bool] = False
+    hides_sacls: ClassVar[bool] = False
     computer_account: ClassVar[str | None] = None
     original_guid: ClassVar[str | None] = None
     original_guid_classes: ClassVar[frozenset[str]] = frozenset()

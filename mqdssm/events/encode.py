@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from mqdssm.directory.entries import Entry
 from mqdssm.directory.profile import Profile
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.events.context import Context
@@ -15,7 +16,7 @@ from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access, Computed, Holder, Row
-from mqdssm.tables.syntax import UINT32
+from mqdssm.tables.syntax import BOOLEAN, UINT32
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 log = logging.getLogger(__name__)
@@ -135,6 +136,31 @@ def service_type(
             written |= int(compute.SERVICE_BITS[name])  # the complement of a flag knows named bits alone
         value = (value & written) | (bits & ~written)
     return (UINT32.dump(value),)
+
+
+def service_type_of(obj: QueueManager, names: Collection[str], entry: Entry) -> tuple[bytes, ...]:
+    """The value of mSMQServiceType for a queue manager that is there ([MS-MQDSSM] 3.1.6.7.1.5).
+
+    Args:
+        obj: the queue manager.
+        names: which of its attributes are written.
+        entry: its mSMQConfiguration, read with all of `mqdssm.events.settings.CONFIGURATION_ATTRIBUTES`.
+    """
+    raw = entry.first("mSMQServiceType")
+    bits = None if raw is None else UINT32.load(raw)
+    stored = {
+        "RoutingServer": _flag(entry, "mSMQRoutingServices"),
+        "RemoteAccessServer": compute.remote_access_server(bits or 0),
+        "DirectoryServer": _flag(entry, "mSMQDsServices"),
+        # the bits, whatever the flag says: they come to count when DirectoryServer becomes TRUE
+        "DirectoryServerType": compute.directory_server_type(directory_server=True, service=bits or 0),
+    }
+    return service_type(obj, names, stored, bits)
+
+
+def _flag(entry: Entry, name: str) -> bool:
+    value = entry.first(name)
+    return value is not None and BOOLEAN.load(value)
 
 
 def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:

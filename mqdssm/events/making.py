@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 from uuid import UUID, uuid5
 
+from mqdssm.directory.entries import Entry
 from mqdssm.directory.profile import Profile
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.directory.session import Session
@@ -21,6 +22,7 @@ from mqdssm.events.encode import (
     DnsOf,
     Values,
     service_type,
+    service_type_of,
     translated,
     values_of,
 )
@@ -240,16 +242,22 @@ class Maker:
             self._put_descriptor(made, security.queue_descriptor(machine=sid, bound=self._target.bound))
         return made
 
-    def queue_manager(self, obj: QueueManager, computer: DN, sid: Sid | None = None) -> MadeEntry:
+    def queue_manager(
+        self, obj: QueueManager, computer: DN, sid: Sid | None = None, there: Entry | None = None
+    ) -> MadeEntry:
         """A queue manager; what of it belongs to the computer is `computer_keys`.
 
         Args:
             obj: the queue manager.
             computer: where its computer is.
             sid: of the computer, for a descriptor that we have to make.
+            there: the entry that there is, with its roles: those that `obj` does not say stay.
         """
         made = self._entry("queue-manager", obj, places.queue_manager_of(computer))
-        made.values |= service_values(obj, obj.populated)
+        if there is None:
+            made.values |= service_values(obj, obj.populated)
+        elif not obj.populated.isdisjoint(SERVICE_NAMES):
+            made.values["mSMQServiceType"] = service_type_of(obj, obj.populated, there)
         if self._complete and DESCRIPTOR not in made.values:
             image = security.machine_descriptor(
                 supplied=None, machine=sid, bound=self._target.bound, foreign=obj.foreign_system

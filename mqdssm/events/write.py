@@ -1,23 +1,21 @@
 """Write Directory ([MS-MQDSSM] 3.1.6.7)."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.events import settings
 from mqdssm.events.attributes import NO_ATTRIBUTES, element_table, left_by_write, names_to_write
 from mqdssm.events.context import Context
-from mqdssm.events.encode import SERVICE_NAMES, Values, for_server, service_type, stored_values
+from mqdssm.events.encode import SERVICE_NAMES, Values, for_server, service_type_of, stored_values
 from mqdssm.events.settings import Served
 from mqdssm.events.signing import keys_of, signing_values
 from mqdssm.events.targets import locate
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import QueueManager, User
-from mqdssm.tables import compute
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access
-from mqdssm.tables.syntax import BOOLEAN, UINT32
 
 _SETTINGS_NAMES: Final = frozenset((*SERVICE_NAMES, "SupportingServer", "SiteIdentifierList"))
 """What decides whether mSMQSettings objects exist, where, and what they hold ([MS-MQDSSM] 3.1.6.7.1.9)."""
@@ -58,7 +56,7 @@ def _write_queue_manager(
     before = Served.of(entry)
     values = stored_values(ctx, table, manager, names, Access.WRITE)
     if not names.isdisjoint(SERVICE_NAMES):
-        values["mSMQServiceType"] = service_type(manager, names, _stored_roles(entry), _service_bits(entry))
+        values["mSMQServiceType"] = service_type_of(manager, names, entry)
     keys = keys_of(manager, names)
     ctx.session.modify(entry.dn, for_server(ctx, table.ldap_class, values))
     ctx.session.modify(DN.parse(entry.dn).parent, keys)
@@ -66,29 +64,6 @@ def _write_queue_manager(
         after = Served.of(Entry(entry.dn, entry.attributes | _lower(values)))
         gone = [site for site in before.sites if site not in after.sites or not after.is_server]
         settings.reconcile(ctx, after, gone=gone)
-
-
-def _stored_roles(entry: Entry) -> dict[str, Any]:
-    """What the directory holds of the attributes that mSMQServiceType is computed from."""
-    bits = _service_bits(entry) or 0
-    serves = _flag(entry, "mSMQDsServices")
-    return {
-        "RoutingServer": _flag(entry, "mSMQRoutingServices"),
-        "RemoteAccessServer": compute.remote_access_server(bits),
-        "DirectoryServer": serves,
-        # the bits, whatever the flag says: they come to count when DirectoryServer becomes TRUE
-        "DirectoryServerType": compute.directory_server_type(directory_server=True, service=bits),
-    }
-
-
-def _service_bits(entry: Entry) -> int | None:
-    raw = entry.first("mSMQServiceType")
-    return None if raw is None else UINT32.load(raw)
-
-
-def _flag(entry: Entry, name: str) -> bool:
-    value = entry.first(name)
-    return value is not None and BOOLEAN.load(value)
 
 
 def _lower(values: Values) -> dict[str, list[bytes]]:

@@ -58,10 +58,18 @@ def equal(attribute: str, one: Collection[bytes], other: Collection[bytes]) -> b
     return keys_of(attribute, one) == keys_of(attribute, other)
 
 
-def holds(attribute: str, wanted: Collection[bytes], found: Collection[bytes]) -> bool:
+def holds(
+    attribute: str, wanted: Collection[bytes], found: Collection[bytes], *, hides_sacls: bool = False
+) -> bool:
     """Whether an object holds what it was given: as `equal`, but a server may complete a descriptor.
 
-    Active Directory fills in an owner and a group that were left out; a SACL is shown to auditors alone.
+    Active Directory fills in an owner and a group that were left out.
+
+    Args:
+        attribute: its LDAP name, in any case.
+        wanted: the values that the object was given.
+        found: those that were read.
+        hides_sacls: the server shows SACLs to auditors alone: one that is not shown may be there.
     """
     if equal(attribute, wanted, found):
         return True
@@ -76,11 +84,13 @@ def holds(attribute: str, wanted: Collection[bytes], found: Collection[bytes]) -
         given.owner in {None, there.owner}
         and given.group in {None, there.group}
         and (not given.control & Control.DACL_PRESENT or _dacl_key(given) == _dacl_key(there))
-        and (not there.control & Control.SACL_PRESENT or _sacl_key(given) in {None, _sacl_key(there)})
+        and (_sacl_key(given) in {None, _sacl_key(there)} or (hides_sacls and not _has_sacl(there)))
     )
 
 
-def differing(wanted: Values, found: Values, ldap_class: str | None = None) -> tuple[str, ...]:
+def differing(
+    wanted: Values, found: Values, ldap_class: str | None = None, *, hides_sacls: bool = False
+) -> tuple[str, ...]:
     """The attributes of which an object does not hold what it should.
 
     Args:
@@ -88,13 +98,14 @@ def differing(wanted: Values, found: Values, ldap_class: str | None = None) -> t
         found: attribute -> values, as read.
         ldap_class: of the object. What it lacks then counts as there where the default of the abstract
             model is wanted: both mean the same ([MS-MQDSSM] 3.1.6.11).
+        hides_sacls: as `holds` takes it.
     """
     there = {name.lower(): values for name, values in found.items()}
     defaults = DEFAULTS.get(ldap_class or "", {})
     return tuple(
         name
         for name, values in wanted.items()
-        if not holds(name, values, there.get(name.lower(), ()))
+        if not holds(name, values, there.get(name.lower(), ()), hides_sacls=hides_sacls)
         and not _both_default(defaults.get(name.lower()), name, values, there.get(name.lower(), ()))
     )
 
@@ -170,8 +181,12 @@ def _dacl_key(descriptor: SecurityDescriptor) -> Hashable:
     return protected, _acl_key(descriptor.dacl)
 
 
+def _has_sacl(descriptor: SecurityDescriptor) -> bool:
+    return bool(descriptor.control & Control.SACL_PRESENT)
+
+
 def _sacl_key(descriptor: SecurityDescriptor) -> Hashable:
-    if not descriptor.control & Control.SACL_PRESENT:
+    if not _has_sacl(descriptor):
         return None
     own = [] if descriptor.sacl is None else [ace for ace in descriptor.sacl.aces if not ace.inherited]
     return frozenset(own) or None

@@ -9,7 +9,7 @@ from sessions import container, options_for, scratch
 
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
 from mqdssm.directory.session import Session
-from mqdssm.errors import ConfigError, GenericDirectoryError
+from mqdssm.errors import ConfigError, GenericDirectoryError, ObjectNotFound
 from mqdssm.testing.openldap import OpenLdapServer
 
 rows = count(1)
@@ -183,3 +183,22 @@ def test_items_are_taken_as_they_are_sent(session, place):
 def test_numbers_out_of_range(options):
     with pytest.raises(ConfigError):
         LoadOptions(**options)
+
+
+@pytest.mark.parametrize("window", [1, 256])
+def test_what_has_to_be_looked_at_is_not_overtaken_by_deletions(session, place, window):
+    old = added(f"CN=parent,{place}", description=[b"old"])
+    load(session, old)
+    outcomes = load(
+        session,
+        added(f"CN=parent,{place}", UUID(bytes_le=old.attributes["objectGUID"][0]), description=[b"new"]),
+        added(f"CN=child,CN=parent,{place}"),
+        changed(f"CN=child,CN=parent,{place}", description=(b"changed",)),
+        deleted(f"CN=child,CN=parent,{place}"),
+        deleted(f"CN=parent,{place}"),
+        update=True,
+        window=window,
+    )
+    assert effects(outcomes) == [Effect.UPDATED, Effect.ADDED, Effect.UPDATED, Effect.DELETED, Effect.DELETED]
+    with pytest.raises(ObjectNotFound):
+        session.get(f"CN=parent,{place}", ())

@@ -1,11 +1,16 @@
 """Plans applied to a real slapd: everything is there, nothing twice, and undone nothing is left."""
 
 import shutil
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from applying import access_for, apply_here, connect, everything, operations_in, sample_plan, undo
+from bad_places import small_disk
 
 from mqdssm.errors import ConfigError
+from mqdssm.spark.migrate.apply_journal import Recorded
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
@@ -99,6 +104,64 @@ def test_tasks_that_are_done_three_times(fresh):
         do=lambda work, count: [[work(number), work(number), work(number)][-1] for number in range(count)],
     )
     assert report.is_fine
+
+
+def test_tasks_that_run_twice_at_the_same_time(fresh):
+    """As Spark's speculation does: another attempt at the same file begins while the first one is at it."""
+    server, folder = fresh
+
+    def twice(work, count):
+        with ThreadPoolExecutor(2) as pool:
+            for number in range(count):
+                attempts = [pool.submit(work, number) for _ in range(2)]
+                done = [attempt.result() for attempt in attempts]
+                yield done[1]  # Spark takes the one that ends first, whichever that is
+
+    report = apply_here(server, folder, do=lambda work, count: list(twice(work, count)))
+    assert report.is_fine
+    done = {name: count for name, count in report.operations.items() if not name.endswith(" equal")}
+    assert sum(done.values()) >= len(operations_in(folder))  # nothing is told as found there
+    assert twice_in_the_journal(folder) == []
+
+
+def test_a_full_disk_stops_it_and_it_goes_on(server, tmp_path):
+    """Wherever the room ends: at the undo file, in the journal, at the rejects or at the report."""
+    _, made = sample_plan(server, tmp_path, sites=2, machines=5, queues=20, users=1)
+    access, before = access_for(server, tmp_path), everything(server)
+    taken = next(one for one in operations_in(made) if one.type == "queue" and one.action == "add")
+    with small_disk(tmp_path / "small", "4m") as disk:
+        folder = Path(shutil.copytree(made, disk / "plan"))
+        filler, said, left = disk / "filler", [], []
+        for room in range(0, 10**6, 4096):
+            filler.write_bytes(bytes(max(shutil.disk_usage(disk).free - room, 0)))
+            try:
+                report = apply_here(server, folder, access)
+                break
+            except ConfigError as error:
+                said.append(str(error))
+                left.append({path.name for path in folder.rglob("*") if path.is_file()})
+            finally:
+                filler.unlink()
+        words = f"the plan in {folder} cannot be written: No space left on device; "
+        assert set(said) == {words + "when that is mended, apply it again: it goes on"}
+        assert any("undo.ldif" not in names for names in left), "before the first change"
+        assert any("undo.ldif" in names and "report.json" not in names for names in left), "and after it"
+        assert report.is_fine, report.model_dump_json(indent=1)
+        assert report.resumed
+        assert twice_in_the_journal(folder) == []
+        assert taken.dn.lower() in everything(server)
+        undo(server, folder)
+        assert everything(server) == before
+
+
+def twice_in_the_journal(folder: Path) -> list[tuple[str, int]]:
+    """Operations that were done again after they had been done."""
+    found = []
+    for path in (folder / "journal").glob("*.jsonl"):
+        lines = map(Recorded.parse, path.read_bytes().split(b"\n"))
+        rows = Counter(one.row for one in lines if one is not None)
+        found += [(path.name, row) for row, count in rows.items() if count > 1]
+    return found
 
 
 def test_applied_twice_nothing_is_left_to_do(fresh):

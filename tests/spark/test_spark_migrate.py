@@ -1,13 +1,17 @@
 """plan, apply and migrate through Spark: on the command line, and when Spark tries again."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from applying import everything, login_to, tables, undo
+from bad_places import small_disk
+from planning import plan_here
 from spark_cluster import spark_cluster
 from typer.testing import CliRunner
 
@@ -35,6 +39,69 @@ def test_migrate_and_undo(spark, server, tmp_path):
     assert re.fullmatch(r"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost", report.last_line)
     assert f"undoes {report.undo_records} changes" in result.stderr
     undo(server, to)
+    assert everything(server) == before
+
+
+@pytest.mark.soak
+def test_a_full_disk(spark, server, tmp_path):
+    login, source = login_to(server, tmp_path), tables(server, tmp_path, machines=5, queues=20)
+    plan_here(server, source, tmp_path / "made", create_computers=True)
+    with small_disk(tmp_path / "small", "4m") as disk:
+        folder = Path(shutil.copytree(tmp_path / "made", disk / "plan"))
+        (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free - 40_000))
+        refused = CliRunner().invoke(app, ["apply", str(folder)], env=login)
+        assert refused.exit_code == 6, refused.output
+        assert "cannot be written: No space left on device; when that is mended" in refused.stderr
+        assert "Traceback" not in refused.output
+        (disk / "filler").unlink()
+        result = CliRunner().invoke(app, ["apply", str(folder)], env=login)
+        assert result.exit_code == 0, result.output
+        assert "it was broken off 1 times, and went on" in result.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_slow_tasks_are_begun_twice(spark_cluster, server, tmp_path):
+    """Spark's own speculation: another attempt at a file waits for the first, and finds all of it done."""
+    login = login_to(server, tmp_path)
+    shared = spark_cluster.shared / "speculation"
+    shared.mkdir()
+    source, before, folder = (
+        tables(server, shared, machines=5, queues=400),
+        everything(server),
+        shared / "plan",
+    )
+    plan_here(server, source, folder, create_computers=True)
+    events = shared / "events"
+    events.mkdir()
+    settings = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.quantile": "0.1",
+        "spark.speculation.multiplier": "1.01",
+        "spark.speculation.minTaskRuntime": "100ms",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events.as_uri(),
+    }
+    chosen = [word for name, value in settings.items() for word in ("--spark-conf", f"{name}={value}")]
+    command = [sys.executable, "-m", "mqdssm.cli.main", "apply", str(folder), "--max-rate", "60"]
+    ran = subprocess.run(
+        [*command, *spark_cluster.options, *chosen],
+        env={**os.environ, **login, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    begun = [json.loads(line) for path in events.iterdir() for line in path.read_text().splitlines()]
+    assert any(one.get("Task Info", {}).get("Speculative") for one in begun), "no task was begun twice"
+    report = Report.load(folder)
+    assert re.fullmatch(r"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost", report.last_line)
+    assert not [name for name in report.operations if name.endswith(" equal")]  # nothing was sent twice
+    undo(server, folder)
     assert everything(server) == before
 
 

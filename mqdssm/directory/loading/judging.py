@@ -86,13 +86,13 @@ class Judge:
         item = task.item
         if entry is None:
             return _outcome(item, Effect.MISSING, text="there is no such object (any more)")
-        if item.action is Action.MODIFY and not differing(task.attributes, entry.attributes, item.ldap_class):
+        if item.action is Action.MODIFY and not self._differing(task.attributes, entry, item.ldap_class):
             return _outcome(item, Effect.EQUAL, guid=guid_of(entry.attributes))
         changed = tuple(
             name
             for name, values in (item.before or {}).items()
             if not equal(name, values, entry.all(name))
-            and (item.action is Action.DELETE or differing({name: item.attributes[name]}, entry.attributes))
+            and (item.action is Action.DELETE or self._differing({name: item.attributes[name]}, entry))
         )
         if not changed:
             return None
@@ -100,13 +100,22 @@ class Judge:
             item, Effect.CONFLICT, text="it was changed since this was planned", attributes=changed
         )
 
+    def _differing(self, wanted: Values, entry: Entry, ldap_class: str | None = None) -> tuple[str, ...]:
+        hides_sacls = self._session.profile.hides_sacls
+        return differing(wanted, entry.attributes, ldap_class, hides_sacls=hides_sacls)
+
     # -- answers
 
     def answer(self, task: Task, result: "LdapResult") -> Outcome | None:
         """What a server's answer to a task means; None: it is not decided yet.
 
-        The task is over as far as the queue is concerned; what must be sent again is queued.
+        What must be sent again is queued, in the place that it had; what met something stays in the queue's
+        way until it was looked at.
         """
+        if self._met_something(task, result):
+            self._queue.park(task)
+            self._to_look.append(task)
+            return None
         self._queue.done(task)
         if task.split is not None:
             return self._part_answer(task, result)
@@ -118,12 +127,16 @@ class Judge:
             return None
         return self._refusal(task, result)
 
+    def _met_something(self, task: Task, result: "LdapResult") -> bool:
+        return (
+            task.action is Action.ADD
+            and result.code not in {0, *BUSY_CODES}
+            and isinstance(self._error_of(result, task.action, task.item.dn), ObjectAlreadyExists)
+        )
+
     def _refusal(self, task: Task, result: "LdapResult") -> Outcome | None:
         error = self._error_of(result, task.action, task.item.dn)
         match task.action, error:
-            case Action.ADD, ObjectAlreadyExists():
-                self._to_look.append(task)
-                return None
             case Action.ADD, ObjectNotFound():
                 return _of_error(task, Effect.MISSING_PARENT, error)
             case Action.DELETE, ObjectNotFound() if task.suspect:
@@ -193,6 +206,7 @@ class Judge:
         owners = owners_of(self._session, guids)
         outcomes = []
         for task in tasks:
+            self._queue.done(task)
             entry = there.get(task.key)
             if entry is not None:
                 outcome = self._met(task, entry)
@@ -206,7 +220,7 @@ class Judge:
     def _met(self, task: Task, entry: Entry) -> Outcome | None:
         item, guid = task.item, guid_of(entry.attributes)
         wanted = {name: raws for name, raws in task.attributes.items() if name.lower() != "objectclass"}
-        changes = differing(wanted, entry.attributes, item.ldap_class)
+        changes = self._differing(wanted, entry, item.ldap_class)
         classes = {raw.lower() for raw in entry.all("objectClass")}
         foreign = not {raw.lower() for raw in task.attributes.get("objectClass", ())} <= classes
         if not changes and not foreign:
@@ -215,7 +229,7 @@ class Judge:
             text = "an object of another class has that name" if foreign else "other values are there"
             return _outcome(item, Effect.CONFLICT, text=text, attributes=changes, guid=guid)
         replacements = {name: wanted[name] for name in changes}
-        self._queue.put(Task(item, Action.MODIFY, replacements, task.key, task.parent))
+        self._queue.put(Task(item, Action.MODIFY, replacements, task.key, task.parent, order=task.order))
         return None
 
     def _not_met(self, task: Task, owner: str | None) -> Outcome | None:

@@ -157,11 +157,11 @@ class _Load:
                 yield from self._fill(channel)
             if self._under_way:
                 yield from self._answers(channel)
-            elif len(self._queue):
+            elif self._queue.is_ready:
                 self._pace.wait()
-            elif self._judge.curious:
+            elif self._judge.curious:  # what still waits may wait for that
                 yield from self._patiently(self._judge.look)
-            elif self._items is None:
+            elif self._items is None and not len(self._queue):
                 return
             if self._judge.full:
                 yield from self._patiently(self._judge.look)

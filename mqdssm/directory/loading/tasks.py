@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Final
+from typing import Final, TypeAlias
 
 from mqdssm.directory.loading.items import Action, Item, Values
 from mqdssm.directory.profile import Profile
@@ -26,6 +27,8 @@ RESULT_TAGS: Final = {
 }
 _BELOW: Final = "\0"
 """Before a name: its children; no normalised name begins so."""
+Order: TypeAlias = tuple[int, ...]
+"""A place among all tasks; those of the parts of a task are where that was."""
 
 
 @dataclass(slots=True)
@@ -57,7 +60,7 @@ class Task:
         attempts: how often it was sent.
         split: the modify that it is a part of.
         alone: it is not for a transaction (any more).
-        order: its place among all; given by the queue.
+        order: its place among all; given by the queue to what has none.
     """
 
     item: Item
@@ -69,7 +72,7 @@ class Task:
     attempts: int = 0
     split: Split | None = None
     alone: bool = False
-    order: int = 0
+    order: Order = ()
 
     @classmethod
     def of(cls, item: Item) -> "Task":
@@ -85,8 +88,16 @@ class Task:
         """The same, attribute by attribute."""
         split = Split(len(self.attributes))
         return [
-            Task(self.item, self.action, {name: values}, self.key, self.parent, split=split)
-            for name, values in self.attributes.items()
+            Task(
+                self.item,
+                self.action,
+                {name: values},
+                self.key,
+                self.parent,
+                split=split,
+                order=(*self.order, number),
+            )
+            for number, (name, values) in enumerate(self.attributes.items())
         ]
 
     def encode(self, number: int, profile: Profile, controls: tuple[Control, ...] = ()) -> bytes:
@@ -111,14 +122,15 @@ class Queue:
     """Tasks that wait, and those whose objects are being changed: no two may meet.
 
     Servers carry out the requests of one connection in any order: a child must not overtake its parent, a
-    parent's deletion those of its children, nor one change of an object another.
+    parent's deletion those of its children, nor one change of an object another. So a task waits for all that
+    came before it and are not over yet, whether these are on their way, wait themselves or are sent again.
     """
 
     def __init__(self) -> None:
         self._ready: deque[Task] = deque()
-        self._busy: set[str] = set()  # being changed
-        self._children: dict[str, set[int]] = {}  # below a name: being changed, or blocked
-        self._held: dict[str, set[int]] = {}  # blocked themselves: their places in the order
+        self._open: dict[str, set[Order]] = {}  # of an object: not over yet
+        self._below: dict[str, set[Order]] = {}  # of what is right below a name: likewise
+        self._parked: set[Order] = set()
         self._blocked: dict[str, list[Task]] = {}
         self._waiting = 0  # how many are blocked
         self._orders = count(1)
@@ -126,63 +138,73 @@ class Queue:
     def __len__(self) -> int:
         return len(self._ready) + self._waiting
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a task that may have nothing in its way."""
+        return bool(self._ready)
+
     def put(self, task: Task) -> None:
-        """One more, behind all that came before it."""
-        task.order = next(self._orders)
+        """One more, behind all that came before it; one that is sent again keeps its place."""
+        task.order = task.order or (next(self._orders),)
+        self._enter(task)
         self._ready.append(task)
 
     def put_first(self, tasks: Sequence[Task]) -> None:
         """What was sent in vain: before all others."""
+        for task in tasks:
+            self._enter(task)
         self._ready.extendleft(reversed(tasks))
 
     def take(self) -> Task | None:
-        """The next task that nothing is in the way of; its object is busy until `done`."""
+        """The next task that nothing is in the way of; others wait for it until `done`."""
         while self._ready:
             task = self._ready.popleft()
             blocker = self._blocker_of(task)
             if blocker is None:
-                self._busy.add(task.key)
-                self._children.setdefault(task.parent, set()).add(task.order)
                 return task
             self._waiting += 1
-            self._held.setdefault(task.key, set()).add(task.order)
-            self._children.setdefault(task.parent, set()).add(task.order)
             self._blocked.setdefault(blocker, []).append(task)
         return None
 
+    def park(self, task: Task) -> None:
+        """A task met an object that is there: what is below that may go on, all else still waits."""
+        self._parked.add(task.order)
+        self._release(task.key)
+
+    def done(self, task: Task) -> None:
+        """A task was answered: what waited for it may go on, unless it is put back at once."""
+        self._parked.discard(task.order)
+        _leave(self._open, task.key, task.order)
+        _leave(self._below, task.parent, task.order)
+        self._release(task.key)
+        self._release(_BELOW + task.parent)
+
+    def _enter(self, task: Task) -> None:
+        self._open.setdefault(task.key, set()).add(task.order)
+        self._below.setdefault(task.parent, set()).add(task.order)
+
     def _blocker_of(self, task: Task) -> str | None:
-        for key in (task.key, task.parent):
-            if key in self._busy or self._is_before(self._held.get(key), task):
-                return key
-        if task.action is Action.DELETE and self._is_before(self._children.get(task.key), task):
+        if _is_before(self._open[task.key], task):
+            return task.key
+        if _is_before(self._open.get(task.parent, set()) - self._parked, task):
+            return task.parent
+        if task.action is Action.DELETE and _is_before(self._below.get(task.key, set()), task):
             return _BELOW + task.key
         return None
 
-    @staticmethod
-    def _is_before(orders: set[int] | None, task: Task) -> bool:
-        """Whether one of some tasks came before this one."""
-        return orders is not None and any(order < task.order for order in orders)
-
-    def done(self, task: Task) -> None:
-        """A task was answered: what waited for it may go on."""
-        self._busy.discard(task.key)
-        self._release(task.key)
-        self._left(task)
-        self._release(_BELOW + task.parent)
-
-    def _left(self, task: Task) -> None:
-        """A task is no longer one of those below its parent."""
-        children = self._children[task.parent]
-        children.discard(task.order)
-        if not children:
-            del self._children[task.parent]
-
     def _release(self, blocker: str) -> None:
         tasks = self._blocked.pop(blocker, [])
-        for task in tasks:
-            self._waiting -= 1
-            self._left(task)
-            self._held[task.key].discard(task.order)
-            if not self._held[task.key]:
-                del self._held[task.key]
-        self.put_first(tasks)
+        self._waiting -= len(tasks)
+        self._ready.extendleft(reversed(tasks))
+
+
+def _is_before(orders: AbstractSet[Order], task: Task) -> bool:
+    """Whether one of some tasks came before this one."""
+    return any(order < task.order for order in orders)
+
+
+def _leave(names: dict[str, set[Order]], name: str, order: Order) -> None:
+    orders = names[name]
+    orders.discard(order)
+    if not orders:
+        del names[name]

@@ -53,6 +53,7 @@ class ActiveDirectory(Profile):
         "2000 or later, or by Samba's provisioning?"
     )
     translates_security: ClassVar[bool] = True
+    hides_sacls: ClassVar[bool] = True
     computer_account: ClassVar[str | None] = "sAMAccountName"
     original_guid: ClassVar[str | None] = "mSMQOwnerID"
     original_guid_classes: ClassVar[frozenset[str]] = frozenset(

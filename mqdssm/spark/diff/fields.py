@@ -56,11 +56,13 @@ class Ground:
     Attributes:
         root: where its tree begins; empty: it has none.
         is_mqis: it is made of MQIS tables, in which NULL may say nothing.
+        hides_sacls: it is a directory that shows SACLs to auditors alone, or was exported from one.
         names: what it calls objects that the other side calls otherwise: GUID -> common GUID.
     """
 
     root: str = ""
     is_mqis: bool = False
+    hides_sacls: bool = False
     names: Mapping[str, str] = dataclass_field(default_factory=dict)
 
 
@@ -89,8 +91,8 @@ def sameness(field: Field, a: Ground, b: Ground) -> Same:
             return True
         if not loose:
             return False
-        wanted, found = (x, y) if a.is_mqis else (y, x)
-        return equality.holds(_attribute(field), [wanted], [found])
+        wanted, found, there = (x, y, b) if a.is_mqis else (y, x, a)
+        return equality.holds(_attribute(field), [wanted], [found], hides_sacls=there.hides_sacls)
 
     return same
 

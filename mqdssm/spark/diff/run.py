@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mqdssm.directory.profiles import PROFILES
+from mqdssm.errors import ConfigError
 from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
 from mqdssm.spark.diff import candidates
 from mqdssm.spark.diff.candidates import Pair
@@ -14,9 +16,13 @@ from mqdssm.spark.diff.differences import Differences, compare
 from mqdssm.spark.diff.fields import Ground
 from mqdssm.spark.diff.identity import check_map, read_map, referred
 from mqdssm.spark.diff.recheck import rechecked
-from mqdssm.spark.diff.sides import Given, Side, Sort, opened
+from mqdssm.spark.diff.sides import Given, Reading, Side, Sort, opened
 from mqdssm.spark.export import TASK_ATTEMPTS
+from mqdssm.spark.migrate.gathering import resolved
+from mqdssm.spark.migrate.sids import SidMap, load_sid_map
 from mqdssm.spark.session import check_spark, spark_session
+from mqdssm.spark.sources.jdbc import spark_settings
+from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +38,8 @@ class Asked:
         guid_map: the GUID map of a migration; None: no GUID was changed.
         recheck: how often objects of directories that differ are read again.
         mending: LDIF shall be made of what differs.
+        sid_map: file of old and new SIDs; those of MQIS tables are replaced.
+        mapping: file with names of tables and columns of MQIS tables.
     """
 
     types: Collection[str] | None = None
@@ -39,6 +47,8 @@ class Asked:
     guid_map: Path | None = None
     recheck: int = 1
     mending: bool = False
+    sid_map: Path | None = None
+    mapping: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +102,66 @@ def comparison(a: Given, b: Given, asked: Asked, *, on: SparkOptions = HERE) -> 
     check_ignored(asked.ignored)
     if asked.guid_map is not None:
         check_map(asked.guid_map)
+    check_tables((a, b), asked)
+    reading = _reading((a, b), asked, on)
+    mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
     with contextlib.ExitStack() as stack:
-        conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
+        conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]", **spark_settings(mapping)}
         spark = stack.enter_context(spark_session("mqdssm diff", conf=conf, on=on))
-        first, second = _opened(stack, spark, (a, b), asked, on)
+        first, second = _opened(stack, spark, (a, b), asked, reading)
         folder = stack.enter_context(scratch(on, "mqdssm-diff-"))
         probe(spark, on, [Path(side.sets[one].paths[0]) for side in (first, second) for one in side.sets])
         yield _compared(spark, first, second, asked, folder)
 
 
+def check_tables(given: Sequence[Given], asked: Asked) -> None:
+    """Refuse what is for MQIS tables where there are none, and secrets in the URL of a database.
+
+    Raises:
+        ConfigError: such a thing.
+    """
+    for one in given:
+        if one.database:
+            refuse_secret(one.database)
+    if not any(one.is_mqis for one in given):
+        for name, file in (("--sid-map", asked.sid_map), ("--mapping", asked.mapping)):
+            if file is not None:
+                raise ConfigError(f"{name} is for MQIS tables: none of the sides is any")
+
+
+def _reading(given: Sequence[Given], asked: Asked, on: SparkOptions) -> Reading:
+    """How sources are read; names of accounts in the map of SIDs are those of the directory.
+
+    Raises:
+        ConfigError: the map cannot be used.
+    """
+    sids = SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map)
+    if sids.names:
+        directory = next((one for one in given if one.is_directory), None)
+        if directory is None:
+            raise ConfigError(
+                f"{asked.sid_map} names accounts ({min(sids.names.values())}): only a directory tells which "
+                "SIDs they have, and none of the sides is one"
+            )
+        with directory.connected() as connected:
+            sids = resolved(connected.session, sids)
+    return Reading(on, asked.mapping, sids)
+
+
 def _opened(
-    stack: contextlib.ExitStack, spark: "SparkSession", given: Sequence[Given], asked: Asked, on: SparkOptions
+    stack: contextlib.ExitStack,
+    spark: "SparkSession",
+    given: Sequence[Given],
+    asked: Asked,
+    reading: Reading,
 ) -> tuple[Side, Side]:
     """Open both sides; a directory is read only as far as the other side can be held against it."""
     found: dict[str, Side] = {}
     types = asked.types
     # folders first: what they hold is known without reading it
-    for letter, one in sorted(zip("AB", given, strict=True), key=lambda pair: pair[1].folder is None):
+    for letter, one in sorted(zip("AB", given, strict=True), key=lambda pair: pair[1].is_directory):
         wanted = needed(types, mending=asked.mending)
-        side = stack.enter_context(opened(spark, letter, one, wanted, on))
+        side = stack.enter_context(opened(spark, letter, one, wanted, reading))
         found[letter] = side
         if types is None and not side.is_directory:
             types = frozenset(side.sets)
@@ -135,4 +186,5 @@ def ground(side: Side, guid_map: Path | None) -> Ground:
         ConfigError: the GUID map cannot be used.
     """
     root = "" if side.root is None else str(side.root)
-    return Ground(root, side.sort is Sort.MQIS, referred(side, guid_map))
+    hides_sacls = bool(side.profile) and PROFILES[side.profile].hides_sacls
+    return Ground(root, side.sort is Sort.MQIS, hides_sacls, referred(side, guid_map))

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.spark.access import LogIn, access_to
-from mqdssm.spark.cluster import SparkOptions, scratch
+from mqdssm.spark.cluster import HERE, SparkOptions, scratch
 from mqdssm.spark.datasets import Dataset
+from mqdssm.spark.diff.tables import tables_of
 from mqdssm.spark.export import export
 from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
+from mqdssm.spark.migrate.sids import SidMap
 from mqdssm.spark.rules.vocabulary import FRAMES
-from mqdssm.spark.validate_sources import export_source, mqis_source
+from mqdssm.spark.sources.jdbc import shown_url
+from mqdssm.spark.validate_sources import export_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,15 +40,27 @@ class Given:
 
     Attributes:
         folder: of an export or of MQIS tables; or
+        database: the JDBC URL of MQIS tables; or
         urls: the servers of a directory, with
         login: how to log in. May hold a password: not shown.
         name: of the side for people; empty: its folder or server.
     """
 
     folder: Path | None = None
+    database: str = ""
     urls: tuple[str, ...] = ()
     login: LogIn = field(default_factory=LogIn, repr=False)
     name: str = ""
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory."""
+        return self.folder is None and not self.database
+
+    @property
+    def is_mqis(self) -> bool:
+        """Whether it is MQIS tables."""
+        return bool(self.database) or (self.folder is not None and not is_export(self.folder))
 
     @contextlib.contextmanager
     def connected(self) -> "Iterator[Directory]":
@@ -96,9 +111,28 @@ def is_export(folder: Path) -> bool:
     return (folder / MANIFEST_NAME).is_file()
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How sources are read.
+
+    Attributes:
+        on: where the session runs.
+        mapping: file with names of tables and columns of MQIS; None: they are called as in MQIS.
+        sids: what stands for old SIDs in MQIS tables, resolved.
+    """
+
+    on: SparkOptions = HERE
+    mapping: Path | None = None
+    sids: SidMap = field(default_factory=SidMap)
+
+
 @contextlib.contextmanager
 def opened(
-    spark: "SparkSession", letter: str, given: Given, types: Collection[str] | None, on: SparkOptions
+    spark: "SparkSession",
+    letter: str,
+    given: Given,
+    types: Collection[str] | None,
+    reading: Reading,
 ) -> Iterator[Side]:
     """Make files of a side, those of a directory or of MQIS tables for as long as the context lasts.
 
@@ -107,22 +141,24 @@ def opened(
         letter: A or B.
         given: the side as it was named.
         types: those that are needed; None: all.
-        on: where the session runs.
+        reading: how.
 
     Raises:
         ConfigError: there is no such source, or it is not whole.
         DirectoryError: a directory cannot be read.
     """
-    if given.folder is None:
-        with _directory(letter, given, types, on) as side:
+    if given.is_directory:
+        with _directory(letter, given, types, reading.on) as side:
             yield side
-    elif is_export(given.folder):
+    elif given.folder is not None and is_export(given.folder):
         yield _of_export(letter, Sort.EXPORT, given, given.folder)
     else:
-        if not given.folder.is_dir():
+        if given.folder is not None and not given.folder.is_dir():
             raise ConfigError(f"{given.folder} is no folder: name an export, MQIS tables or a directory")
-        with mqis_source(spark, given.folder, on) as source:
-            yield Side(letter, Sort.MQIS, given.name or source.name, source.sets, given=given)
+        source = given.database or str(given.folder)
+        with tables_of(spark, source, reading.mapping, reading.sids, reading.on) as sets:
+            name = given.name or (shown_url(given.database) if given.database else str(given.folder))
+            yield Side(letter, Sort.MQIS, name, sets, given=given)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -105,19 +106,31 @@ class ApplyTask:
         """
         journal = ApplyJournal(self.folder, self.parts[number], self.stage)
         lock = journal.path.with_suffix(".lock")
-        try:
-            with (
-                locked(lock, wait_s=LOCK_WAIT_S, taken=f"another program applies the plan in {self.folder}"),
-                self.access.connect(read_only=False) as directory,
-            ):
-                return _File(self, self.parts[number], journal, directory.session).apply()
-        except OSError as error:
-            if isinstance(error, MqdssmError):
-                raise
-            raise ConfigError(
-                f"the plan in {self.folder} cannot be written: {error.strerror or error}; "
-                "when that is mended, apply it again: it goes on"
-            ) from error
+        with (
+            disk_errors_told(self.folder),
+            locked(lock, wait_s=LOCK_WAIT_S, taken=f"another program applies the plan in {self.folder}"),
+            self.access.connect(read_only=False) as directory,
+        ):
+            return _File(self, self.parts[number], journal, directory.session).apply()
+
+
+@contextmanager
+def disk_errors_told(folder: Path) -> Iterator[None]:
+    """Say what the disk of a plan's folder refuses in our own words.
+
+    Raises:
+        ConfigError: it is full, or nothing may be written there; what was done is in the journal or is found
+            done, so that the plan can be applied again.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, MqdssmError):
+            raise
+        raise ConfigError(
+            f"the plan in {folder} cannot be written: {error.strerror or error}; "
+            "when that is mended, apply it again: it goes on"
+        ) from error
 
 
 class _File:

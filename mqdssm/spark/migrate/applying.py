@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from mqdssm.directory.loading.items import Effect, LoadOptions
-from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.spark.access import Access, LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, probe
@@ -26,7 +26,7 @@ from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
-from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone
+from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
 from mqdssm.spark.migrate.operations import read_operations
 from mqdssm.spark.migrate.places import Places, look_up, referred_to, there_alone, write_guid_map
 from mqdssm.spark.migrate.plan_file import PLAN_NAME, Level, MigrationPlan, PlanFile
@@ -146,7 +146,7 @@ def apply_plan(
     refuse(plan, chosen)
     check_spark()
     work = folder / APPLY_NAME
-    try:
+    with disk_errors_told(folder):
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
             check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
@@ -159,13 +159,6 @@ def apply_plan(
                     workers = spark.sparkContext.defaultParallelism
                     job = Job(plan, chosen, at.for_executors(on), folder, workers)
                     return Applying(job, session, partial(jobs.run, spark), watch).run()
-    except OSError as error:
-        if isinstance(error, MqdssmError):
-            raise
-        raise ConfigError(
-            f"the plan in {folder} cannot be written: {error.strerror or error}; "
-            "when that is mended, apply it again: it goes on"
-        ) from error
 
 
 def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
@@ -260,7 +253,16 @@ class Applying:
         self._stopped: str | None = None
 
     def run(self) -> Report:
-        """Apply, set references, read back, report."""
+        """Apply, set references, read back, report.
+
+        Raises:
+            ConfigError: the disk is full, say; apply it again to go on.
+            DirectoryError: the target is gone; likewise.
+        """
+        with disk_errors_told(self._folder):
+            return self._run()
+
+    def _run(self) -> Report:
         state = self._begin()
         places = Places()
         for level in sorted(self._plan.levels, key=lambda one: one.number):

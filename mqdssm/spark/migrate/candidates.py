@@ -1,13 +1,14 @@
 """Rows as the entries that they would become: the object itself, and what it needs beside it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
+from mqdssm.directory.entries import Entry
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
 from mqdssm.events.making import MadeEntry, Maker, Target
-from mqdssm.events.settings import is_server
+from mqdssm.events.settings import ATTRIBUTES, Served, is_server
 from mqdssm.events.signing import CERTIFICATES, DIGESTS
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -44,6 +45,8 @@ class Candidate:
         overwrites: what differs is written, whatever the policy: there is one enterprise.
         later: references that wait.
         dropped: attribute of the element -> what it refers to that is nowhere.
+        served: of a queue manager that is there: what its entry says of its settings objects.
+        settings: of a queue manager: where its settings objects belong.
     """
 
     made: MadeEntry
@@ -56,6 +59,8 @@ class Candidate:
     overwrites: bool = False
     later: Mapping[str, Sequence[str]] = field(default_factory=dict)
     dropped: Mapping[str, tuple[UUID, ...]] = field(default_factory=dict)
+    served: Served | None = None
+    settings: tuple[DN, ...] = ()
 
 
 class RefusedRow(MappingError):  # noqa: N818  what it is called for people
@@ -87,7 +92,9 @@ class Candidates:
         self._domain = domain
         self._there: dict[tuple[UUID, str], str | None] = {}
         self._managers: dict[str, bool] = {}
+        self._managers_there: dict[str, Entry] = {}
         self._users: dict[str, list[str]] = {}
+        self._sites_there = {site.guid: site for site in known.sites.values() if site.guid is not None}
         self.accepted = frozenset(known.machines.values())
         self.maker = Maker(target, self.dns_of)
 
@@ -149,6 +156,17 @@ class Candidates:
             dn = dns.get(name)
             self._managers[name] = dn is not None and DN.parse(dn).normalized in found
 
+    def learn_managers_there(self, elements: Iterable[DirectoryObject]) -> None:
+        """Look up at once what the queue managers among some elements are in the target."""
+        names = {(one.computer_name or "").lower() for one in elements if isinstance(one, QueueManager)}
+        found = (self._known.computers.get(name) for name in names)
+        there = [one for one in found if one is not None and one.exists]
+        dns = {one.name.lower(): places.queue_manager_of(DN.parse(one.dn)) for one in there}
+        entries = self._view.by_dn(map(str, dns.values()), MANAGER_CLASS, ATTRIBUTES) if dns else {}
+        self._managers_there = {
+            name: entries[dn.normalized] for name, dn in dns.items() if dn.normalized in entries
+        }
+
     # -- elements
 
     def _enterprise(self, element: Enterprise) -> Candidate:
@@ -200,25 +218,52 @@ class Candidates:
         computer = self._computer(name)
         dn, sid = DN.parse(computer.dn), None if computer.sid is None else Sid(computer.sid)
         element, gone = self._with_sites(element)
-        made = self.maker.queue_manager(self._with_sites_there(element), dn, sid)
+        there = self._managers_there.get(name.lower())
+        made = self.maker.queue_manager(self._with_sites_there(element), dn, sid, there)
         later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(made).items()}
         dropped = _by_attribute_of_element(made) | gone
-        yield Candidate(made, 2, OBJECT, "queue-manager", element.identifier, later=later, dropped=dropped)
+        served = None if there is None else Served.of(there)
+        # what the row does not say stays as it is: settings objects repeat that as well
+        kept = {} if served is None else {key: tuple(raws) for key, raws in served.values.items()}
+        whole = replace(made, values=kept | made.values)
+        sites = self._sites_of(element, served) if is_server(whole.values) else {}
+        yield Candidate(
+            made,
+            2,
+            OBJECT,
+            "queue-manager",
+            element.identifier,
+            later=later,
+            dropped=dropped,
+            served=served,
+            settings=tuple(self._settings_dn(dn.name, site) for site in sites.values()),
+        )
         keys = self.maker.computer_keys(element)
         if not computer.exists:
             account = self.maker.computer(name, self._domain, sid=sid)
             account.values |= keys
             yield Candidate(account, 1, COMPUTER, "queue-manager")
         elif keys:
-            there = MadeEntry("computer", dn, COMPUTER_CLASS, dict(keys))
-            yield Candidate(there, 2, KEYS, "queue-manager", is_there=True, merges=True)
-        if is_server(made.values) and element.identifier is not None:
-            yield from self._settings(element, made)
+            account = MadeEntry("computer", dn, COMPUTER_CLASS, dict(keys))
+            yield Candidate(account, 2, KEYS, "queue-manager", is_there=True, merges=True)
+        if element.identifier is not None:
+            yield from self._settings(element, whole, sites)
 
-    def _settings(self, element: QueueManager, made: MadeEntry) -> Iterator[Candidate]:
+    def _sites_of(self, element: QueueManager, served: Served | None) -> dict[UUID, str]:
+        """The sites that a queue manager serves, and their DNs; what a row does not say is as it is there."""
+        said = element.is_populated("SiteIdentifierList") or served is None
+        sites = site_list(element) if said else served.sites if served else ()
+        return self.dns_of(sites, SITE_CLASS) if sites else {}
+
+    def _settings_dn(self, computer: str, site_dn: str) -> DN:
+        return places.settings_dn(self._target.forest_root, DN.parse(site_dn).name, computer)
+
+    def _settings(
+        self, element: QueueManager, made: MadeEntry, sites: Mapping[UUID, str]
+    ) -> Iterator[Candidate]:
         computer = made.dn.parent.name
-        for guid in site_list(element):
-            site = self._known.sites.get(guid)
+        for guid in sites:
+            site = self._known.sites.get(guid) or self._sites_there.get(guid)
             if site is None or element.identifier is None:
                 continue
             if not site.in_source:

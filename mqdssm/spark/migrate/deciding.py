@@ -1,7 +1,7 @@
 """Deciding what becomes of rows: each is compared with what the target holds, many at a time."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -17,21 +17,28 @@ from mqdssm.spark.migrate.candidates import MANAGER_CLASS, Candidate, Candidates
 from mqdssm.spark.migrate.known import Known
 from mqdssm.spark.migrate.operations import (
     ADD,
+    CHILDREN,
     CONTAINER,
+    DELETE,
     EQUAL,
     MODIFY,
     OBJECT,
+    PARENTS,
     SETTINGS,
     Operation,
+    deletion,
 )
 from mqdssm.spark.migrate.outcome import Done, OutcomeWriter, shown
 from mqdssm.spark.migrate.plan_file import Policy
 from mqdssm.spark.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
 from mqdssm.spark.migrate.sids import SidRewriter
 from mqdssm.spark.migrate.staging import StagedPart, StagedRow, staged_rows
+from mqdssm.spark.migrate.superfluous import SERVER_CLASS, Superfluous
 from mqdssm.spark.migrate.target import GUID_ATTRIBUTE, TargetView
 from mqdssm.tables.equality import differing
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
+from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
+from mqdssm.tables.settings import RDN_VALUE
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -130,8 +137,10 @@ class Decider:
                 continue
             made.append(one)
         there = _There(self._view, [candidate for one in made for candidate in one.candidates])
+        update = self._wanted.on_conflict == "update"
+        superfluous = Superfluous(self._view, [one.candidates[0] for one in made] if update else [])
         for one in made:
-            self._judge(table, one, there, writer)
+            self._judge(table, one, there, superfluous, writer)
 
     def _read(
         self, table: MqisTable, rows: Sequence[StagedRow], rewriter: SidRewriter, writer: OutcomeWriter
@@ -190,22 +199,35 @@ class Decider:
             elif isinstance(one, QueueManager) and not self._target.keeps_guids:
                 names.add((one.computer_name or "").lower())
         self._makers.learn_managers(sorted(names - self._makers.accepted))
+        self._makers.learn_managers_there(elements)
 
     # -- judging
 
-    def _judge(self, table: MqisTable, one: _Prepared, there: "_There", writer: OutcomeWriter) -> None:
-        """What becomes of a row: of its own entry first, then of what that needs beside it."""
+    def _judge(
+        self,
+        table: MqisTable,
+        one: _Prepared,
+        there: "_There",
+        superfluous: Superfluous,
+        writer: OutcomeWriter,
+    ) -> None:
+        """What becomes of a row: of its own entry first, then of what that needs, or not, beside it."""
         found = [there.of(candidate) for candidate in one.candidates]
         own = found[0]
         if own.problem is not None:
             self._other(one, own.problem, own.entry, writer)
             return
         _point_settings_at(one.candidates, own.entry)
-        verdicts = [_verdict(candidate, at) for candidate, at in zip(one.candidates, found, strict=True)]
+        hides = self._target.profile.hides_sacls
+        verdicts = [
+            _verdict(candidate, at, hides_sacls=hides)
+            for candidate, at in zip(one.candidates, found, strict=True)
+        ]
         against = [verdict for verdict in verdicts if verdict.conflict]
         for verdict in against:
             self._tell(one, verdict, writer)
-        writer.done.counts["conflicts"] += bool(against)
+        gone = list(self._gone(one, superfluous, writer)) if own.entry is not None else []
+        writer.done.counts["conflicts"] += bool(against or gone)
         if against and self._wanted.on_conflict != "update":
             writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
             if verdicts[0].action == ADD and one.guid is not None:
@@ -213,10 +235,33 @@ class Decider:
             return
         for verdict in verdicts:
             writer.operation(verdict.candidate.level, self._operation(table, one, verdict))
-        actions = {verdict.action for verdict in verdicts}
+        for level, operation in gone:
+            writer.operation(level, replace(operation, table=table.name, source_row=one.row.number))
+        actions = {verdict.action for verdict in verdicts} | ({DELETE} if gone else set())
         first = verdicts[0].action
         writer.done.counts[ADD if first == ADD else EQUAL if actions == {EQUAL} else MODIFY] += 1
         writer.lost(one.row, one.guid, one.read.lost | self._dropped(table, one))
+
+    def _gone(
+        self, one: _Prepared, superfluous: Superfluous, writer: OutcomeWriter
+    ) -> Iterator[tuple[int, Operation]]:
+        """The settings objects of a queue manager that go with an update, as those of Write Directory."""
+        manager = one.candidates[0]
+        for entry in superfluous.of(manager):
+            ldap_class, role, level = SETTINGS_CLASS, SETTINGS, CHILDREN
+            if DN.parse(entry.dn).name != RDN_VALUE:
+                ldap_class, role, level = SERVER_CLASS, CONTAINER, PARENTS
+            else:
+                writer.conflict(
+                    one.row,
+                    type=manager.type,
+                    guid=one.guid,
+                    dn=entry.dn,
+                    policy=self._wanted.on_conflict,
+                    differs={},
+                    reason="settings of a site that the queue manager does not serve: they are deleted",
+                )
+            yield level, deletion(manager.type, entry, ldap_class, role)
 
     def _other(self, one: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter) -> None:
         """A row whose place or GUID another object has: nothing that is written would put that right."""
@@ -348,7 +393,7 @@ class _Verdict:
     conflict: bool = False
 
 
-def _verdict(candidate: Candidate, at: _At) -> _Verdict:
+def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     made, entry = candidate.made, at.entry
     if entry is None:
         return _Verdict(candidate, None, ADD)
@@ -358,7 +403,8 @@ def _verdict(candidate: Candidate, at: _At) -> _Verdict:
     if candidate.role != OBJECT:  # it has an identity of its own
         wanted = {name: raws for name, raws in wanted.items() if name != GUID_ATTRIBUTE}
         candidate.made.values = wanted
-    differs = differing(wanted, entry.attributes, made.ldap_class) + tuple(candidate.later)
+    differs = differing(wanted, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
+    differs += tuple(candidate.later)
     if not differs:
         return _Verdict(candidate, entry, EQUAL)
     # a reference that waits is written later, by an earlier migration as well

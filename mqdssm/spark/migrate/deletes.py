@@ -1,7 +1,7 @@
 """What the target has and the source has not: planned for deletion only where that was allowed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -13,7 +13,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.names import PathName
 from mqdssm.spark.migrate.known import KnownSite
-from mqdssm.spark.migrate.operations import DELETE, OBJECT, SETTINGS, Operation
+from mqdssm.spark.migrate.operations import CHILDREN, OBJECT, PARENTS, SETTINGS, Operation, deletion
 from mqdssm.spark.migrate.outcome import Done, OutcomeWriter
 from mqdssm.spark.migrate.plan_file import PlanFile
 from mqdssm.spark.migrate.rows import link_ends, link_key
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 FILE_NUMBER: Final = 2**20 - 1
 """Number of the file of deletions: no staged file has it."""
 _DESCRIPTOR: Final = ("nTSecurityDescriptor",)
-CHILDREN: Final = 5
-PARENTS: Final = 6
 GUID_DIGITS: Final = 32
 
 
@@ -124,12 +122,12 @@ def _superfluous(
         if own & guids or _name(table, entry) in names or normalize(entry.dn) in made:
             continue
         level = PARENTS if table is MACHINE else CHILDREN
-        yield level, _deletion(table, entry, ldap_class, OBJECT)
+        yield level, _of(table, entry, ldap_class, OBJECT)
         if table is MACHINE:
             computer = DN.parse(entry.dn).parent.name
             for one in settings:
                 if DN.parse(one.dn).parent.name.lower() == computer.lower():
-                    yield CHILDREN, _deletion(table, one, SETTINGS_CLASS, SETTINGS)
+                    yield CHILDREN, _of(table, one, SETTINGS_CLASS, SETTINGS)
 
 
 def _all(session: "Session", ldap_class: str) -> Iterator[Entry]:
@@ -167,15 +165,6 @@ def _link_key(name: str) -> str | None:
         return None  # made by hand
 
 
-def _deletion(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> Operation:
-    raw = entry.first("objectGUID")
-    return Operation(
-        type=MQIS_TABLES[table.name].type_name or "",
-        role=role,
-        guid=None if raw is None or len(raw) != 16 else UUID(bytes_le=raw),
-        dn=entry.dn,
-        action=DELETE,
-        ldap_class=ldap_class,
-        before={name: tuple(values) for name, values in entry.attributes.items()},
-        table=table.name,
-    )
+def _of(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> Operation:
+    type_name = MQIS_TABLES[table.name].type_name or ""
+    return replace(deletion(type_name, entry, ldap_class, role), table=table.name)

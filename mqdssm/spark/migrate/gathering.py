@@ -52,7 +52,7 @@ def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: 
         create_computers: computers of machines that the target lacks will be made.
     """
     machines = machines_in(folder)
-    duplicates = duplicates_in(folder)
+    duplicates = duplicates_in(folder, sids)
     gone = _of_machines(folder, {number for table, number in duplicates if table == MACHINE.name})
     return Known(
         machines={guid: name.lower() for guid, name in machines.items() if guid not in gone},

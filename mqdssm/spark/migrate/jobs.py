@@ -83,10 +83,10 @@ class SparkRunner:
 
     Args:
         spark: the session.
-        access: how workers get into the target.
+        access: how workers get into the target; None: there is none, and nothing can be decided.
     """
 
-    def __init__(self, spark: "SparkSession", access: Access) -> None:
+    def __init__(self, spark: "SparkSession", access: Access | None = None) -> None:
         self._spark = spark
         self._access = access
 
@@ -101,10 +101,12 @@ class SparkRunner:
 
     def decide(self, known: Known, wanted: Wanted, parts: Sequence[tuple[int, StagedPart]]) -> list[Done]:
         """See `Runner`."""
+        access = self._access
+        if access is None:
+            raise ValueError("nothing can be decided without a target")
         if not parts:
             return []
         shipped = self._spark.sparkContext.broadcast(known)
-        access = self._access
 
         @contextlib.contextmanager
         def ready() -> Iterator[Work]:

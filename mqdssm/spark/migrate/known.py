@@ -1,6 +1,6 @@
 """What all workers have to know before they decide: made once of the source's keys and the target."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,6 +13,7 @@ from mqdssm.spark.migrate.rows import sites_served
 from mqdssm.spark.migrate.sids import SidMap
 from mqdssm.spark.migrate.staging import keys_in, staged_parts, staged_rows
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE
+from mqdssm.wire.sid import Sid
 
 NAMED_MAX: Final = 5
 """Rows that the reason of a duplicate names."""
@@ -90,24 +91,45 @@ class Known:
         )
 
 
-def duplicates_in(folder: Path) -> dict[RowId, str]:
+def duplicates_in(folder: Path, sids: SidMap | None = None) -> dict[RowId, str]:
     """The rows that share a GUID, or a name within their table, with others: none of them is chosen.
 
     Args:
         folder: of the plan, with the staged source.
+        sids: the map of SIDs, resolved: users whose new SIDs are the same share it.
     """
     tables = [table for table in MQIS_TABLES.values() if table.element is not None]
     keys = keys_in(folder, tables, ["guid", "name"])
     found: dict[RowId, str] = {}
     for by in (["guid"], ["name", "table"]):
         for rows in _groups(keys, by):
-            words = "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name")
-            for row in rows:
-                others = [f"{table} row {number}" for table, number in rows if (table, number) != row]
-                more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
-                said = f"the same {words} as {', '.join(others[:NAMED_MAX])}{more}"
-                found[row] = f"{found[row]}; {said}" if row in found else said
+            _told(found, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
+    if sids is not None and (sids.sids or sids.domains):
+        for rows in _of_one_new_sid(folder, sids):
+            if not all(row in found for row in rows):  # else they had the same one before
+                _told(found, "new SID (--sid-map)", rows)
     return found
+
+
+def _told(found: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
+    """Write down of each of some rows that it shares something with the others."""
+    for row in rows:
+        others = [f"{table} row {number}" for table, number in rows if (table, number) != row]
+        more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+        said = f"the same {words} as {', '.join(others[:NAMED_MAX])}{more}"
+        found[row] = f"{found[row]}; {said}" if row in found else said
+
+
+def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
+    """The rows of User for which the map has one SID, be it that a row had it before."""
+    table = MQIS_TABLES["User"]
+    keys = keys_in(folder, [table], ["name"])
+    rows: dict[str, list[RowId]] = {}
+    for text, number in zip(keys.column("name").to_pylist(), keys.column("number").to_pylist(), strict=True):
+        if text is not None:
+            new = sids.new(Sid.parse(text))
+            rows.setdefault(text if new is None else new.text, []).append((table.name, number))
+    yield from (some for some in rows.values() if len(some) > 1)
 
 
 def _groups(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:

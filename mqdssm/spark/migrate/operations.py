@@ -9,6 +9,8 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mqdssm.directory.entries import Entry
+
 Values = Mapping[str, Sequence[bytes]]
 """LDAP attribute -> values."""
 
@@ -41,6 +43,9 @@ LEVELS: Final = {
     6: "6-deletes",
 }
 """Number -> folder: what is in one needs nothing of the same or a later one."""
+CHILDREN: Final = 5
+PARENTS: Final = 6
+"""The levels of deletions: what is below something goes before that."""
 
 ADD: Final = "add"
 MODIFY: Final = "modify"
@@ -180,6 +185,20 @@ class OperationsFile:
         rows, self._waiting = self._waiting, []
         if rows:
             self._writer.write_table(pa.Table.from_pylist(rows, schema=OPERATIONS))
+
+
+def deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> Operation:
+    """The deletion of an entry that was read with all its attributes."""
+    raw = entry.first("objectGUID")
+    return Operation(
+        type=type_name,
+        role=role,
+        guid=None if raw is None or len(raw) != 16 else UUID(bytes_le=raw),
+        dn=entry.dn,
+        action=DELETE,
+        ldap_class=ldap_class,
+        before={name: tuple(values) for name, values in entry.attributes.items()},
+    )
 
 
 def row_id(level: int, file: int, row: int) -> int:

@@ -32,7 +32,7 @@ from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.spark.migrate.summary import Summary, write_sids
 from mqdssm.spark.migrate.target import domain_sid, sids_there
 from mqdssm.spark.session import check_spark, spark_session
-from mqdssm.spark.sources.folder import find_files, source_table
+from mqdssm.spark.sources.folder import SourceTable, find_files, source_table
 from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, spark_settings
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
@@ -106,20 +106,21 @@ class Source:
             return cls(asked, mapping, None)
         return cls(asked, mapping, find_files(Path(asked.source), mapping))
 
-    def stage(self, runner: jobs.Runner, folder: Path) -> None:
-        """Read it into the folder of the plan."""
+    def stage(self, runner: jobs.Runner, folder: Path) -> tuple[SourceTable, ...]:
+        """Read it into the folder of the plan; gives the tables that it has."""
         begin(folder)
         copy = folder / WORK_NAME / DATABASE_NAME
         files = self.files
         if files is None:
             files = runner.copy(self.asked.source, self.mapping, copy)
-        tables = [source_table(one, self.mapping) for one in files.values()]
+        tables = tuple(source_table(one, self.mapping) for one in files.values())
         for table in tables:
             (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
         runner.stage(
             jobs.StageTask(folder, tuple(file for table in tables for file in table.files), self.mapping)
         )
         shutil.rmtree(copy, ignore_errors=True)
+        return tables
 
 
 def plan_migration(

@@ -145,11 +145,12 @@ def _untold(
 
 def _verify(session: "Session", expected: Sequence[_Expected], done: Verified) -> None:
     names = {name for one in expected for name in one.values}
+    hides_sacls = session.profile.hides_sacls
     there = entries_at(session, [one.dn for one in expected], names)
     for one in expected:
         entry = there.get(normalize(one.dn))
         operation = one.operation
-        lost = _lost(one, entry)
+        lost = _lost(one, entry, hides_sacls=hides_sacls)
         if lost is not None:
             done.lost.append(lost)
             continue
@@ -160,7 +161,7 @@ def _verify(session: "Session", expected: Sequence[_Expected], done: Verified) -
             done.guids.append(MapRow(operation.type, old, guid, one.dn))
 
 
-def _lost(one: _Expected, entry: Entry | None) -> Lost | None:
+def _lost(one: _Expected, entry: Entry | None, *, hides_sacls: bool) -> Lost | None:
     """What is wrong with an object; None: nothing."""
     operation = one.operation
     differs: dict[str, dict[str, list[str]]] = {}
@@ -169,7 +170,7 @@ def _lost(one: _Expected, entry: Entry | None) -> Lost | None:
     elif entry is None:
         reason = "it is not there, or this user may not read it"
     else:
-        for name in differing(one.values, entry.attributes, operation.ldap_class):
+        for name in differing(one.values, entry.attributes, operation.ldap_class, hides_sacls=hides_sacls):
             differs[name] = {
                 "wanted": shown(name, tuple(one.values[name])),
                 "found": shown(name, entry.all(name)),

@@ -138,6 +138,7 @@ class RowMaker:
             ]
         )
         makers.learn_managers([name for _, one in elements if (name := _computer_name(one))])
+        makers.learn_managers_there(element for _, element in elements)
         candidates: list[tuple[int, DirectoryObject, list[Candidate]]] = []
         for number, element in elements:
             try:
@@ -228,7 +229,8 @@ class RowMaker:
         if there is None:
             return Refused(number, Effect.MISSING, dn, guid, "there is no such object")
         kept = {name: raws for name, raws in values.items() if name != "objectGUID"}
-        differs = differing(kept, there.attributes, own.made.ldap_class)
+        hides_sacls = self._session.profile.hides_sacls
+        differs = differing(kept, there.attributes, own.made.ldap_class, hides_sacls=hides_sacls)
         against = tuple(name for name in differs if there.all(name))
         if not differs:
             return Refused(number, Effect.EQUAL, dn, guid)

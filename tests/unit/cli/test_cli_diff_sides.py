@@ -59,7 +59,8 @@ def test_a_folder(run, tmp_path):
 
 def test_what_is_nothing(run, tmp_path):
     with pytest.raises(
-        UsageProblem, match="is nothing to compare: name a folder, an LDAP URL, or connection:"
+        UsageProblem,
+        match=r"is nothing to compare: name a folder, a database \(jdbc:…\), an LDAP URL, or connection:",
     ):
         side_of(run, str(tmp_path / "absent"))
     with pytest.raises(UsageProblem, match="has no connection 'gone'; it has lab, new"):

@@ -90,11 +90,20 @@ def test_a_server_may_complete_a_descriptor():
     assert not holds("nTSecurityDescriptor", (given,), ())
 
 
-def test_a_sacl_counts_where_it_is_shown():
-    audit = SecurityDescriptor.from_sddl("O:BAD:(A;;0xf003f;;;BA)S:(AU;SA;0x1;;;WD)")
-    assert holds("nTSecurityDescriptor", (bytes(audit),), (image(FULL),))
-    assert holds("nTSecurityDescriptor", (bytes(audit),), (bytes(audit),))
-    assert not equal("nTSecurityDescriptor", (bytes(audit),), (image(FULL),))
+@pytest.mark.parametrize("hides_sacls", [True, False])
+def test_a_sacl_that_is_absent_is_there_only_where_sacls_are_hidden(hides_sacls):
+    audit, other = (
+        bytes(SecurityDescriptor.from_sddl(f"O:BAD:(A;;0xf003f;;;BA)S:(AU;{flags};0x1;;;WD)"))
+        for flags in ("SA", "FA")
+    )
+    name, plain = "nTSecurityDescriptor", image(FULL)
+    assert holds(name, (audit,), (plain,), hides_sacls=hides_sacls) is hides_sacls
+    wanted = {name: (audit,)}
+    assert differing(wanted, {name: (plain,)}, hides_sacls=hides_sacls) == (() if hides_sacls else (name,))
+    assert holds(name, (audit,), (audit,), hides_sacls=hides_sacls)
+    assert not holds(name, (audit,), (other,), hides_sacls=hides_sacls)  # another one is shown
+    assert holds(name, (plain,), (audit,), hides_sacls=hides_sacls)  # nothing was said of it
+    assert not equal(name, (audit,), (plain,))
 
 
 def test_what_an_object_does_not_hold():
