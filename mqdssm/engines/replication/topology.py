@@ -111,6 +111,9 @@ def _remove(server: Server, kept: dict[str, Neighbor], key: str) -> Job[None]:
 
 
 def _start_timer(server: Server, neighbor: Neighbor) -> None:
+    if neighbor.is_timed:
+        return
+    neighbor.is_timed = True
     settings = server.settings
     wait_s = settings.intrasite_s if neighbor.record.is_bsc else settings.intersite_s
     server.start_timer(neighbor.timer, wait_s)
