@@ -12,7 +12,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks import codec, creating, exporting, importing, listing, loading, reading, report, samba, validating
+from benchmarks import (
+    codec,
+    creating,
+    exporting,
+    importing,
+    listing,
+    loading,
+    reading,
+    report,
+    samba,
+    validating,
+)
 from benchmarks.harness import DOCUMENT, Goal, Outcome, Skipped, write_results
 from benchmarks.world import Size, World, filled
 

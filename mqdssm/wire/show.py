@@ -43,7 +43,7 @@ Tree: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What could be read.
+    """What could be read of a structure, [MC-MQDSRP] 2.2.6 and any other.
 
     Attributes:
         fields: the structure's fields, groups and inner structures within.
@@ -151,7 +151,7 @@ class _Tracer(Reader):
 
 
 def show(layout: Layout[Any], data: bytes) -> Shown:
-    """Read bytes that hold one structure, as far as they can be read."""
+    """Read bytes that hold one structure, as far as they can be read ([MC-MQDSRP] 2.2.6 and any other)."""
     data = bytes(data)
     tracer = _Tracer(layout, data, 0, len(data))
     try:
@@ -163,7 +163,7 @@ def show(layout: Layout[Any], data: bytes) -> Shown:
 
 
 def plain(name: str, value: Any) -> Any:
-    """A field as JSON has it: GUIDs as text, other bytes as base64, sequence numbers and the rest as numbers.
+    """A field as JSON has it: GUIDs as text ([MS-DTYP] 2.3.4.3), other bytes as base64, the rest as numbers.
 
     Args:
         name: of the field: properties that hold a sequence number are shown as such.
@@ -184,7 +184,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def sequence_number(name: str, value: bytes) -> SequenceNumber | None:
-    """The sequence number that a property's bytes are, by the property's name; None: they are none."""
+    """The sequence number that a property's bytes are ([MC-MQDSRP] 2.2.2), by its name; None: no such."""
     is_one = name.startswith(PREFIX) and name.endswith(SEQUENCE_SUFFIX)
     if not is_one or len(value) != SEQUENCE_NUMBER_BYTES:
         return None

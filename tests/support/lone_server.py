@@ -1,6 +1,7 @@
 """One directory server without a network: what it is given, and what it does."""
 
 from dataclasses import replace
+from typing import Any
 
 from replication_net import guid_of
 
@@ -43,7 +44,7 @@ AWAY = guid_of("site Away")
 def numbered(number: int, previous: int | None = None, **given) -> DirectoryChange:
     """A connected network as a change: an object that nobody depends on."""
     name = given.pop("name", f"cn{number}")
-    fields = {
+    fields: dict[str, Any] = {
         "command": Command.SYNC,
         "guid_identifier": guid_of(name),
         "partition_id": PEC_PARTITION_ID,
@@ -122,7 +123,7 @@ class Lone:
 
     def answered(self, *changes: DirectoryChange, sender: str = "PEC", **given) -> list[Action]:
         """What it does about a synchronization reply."""
-        fields = {
+        fields: dict[str, Any] = {
             "site_id": AWAY,
             "partition_id": PEC_PARTITION_ID,
             "from_seq_number": self.partition().last,
@@ -143,7 +144,7 @@ class Lone:
     def change(self, command: Command, kind: ObjectType, partition_id: Guid, **given) -> list[Action]:
         """What it does about a client's change."""
         self._request += 1
-        fields = {"path_name": None, "identifier": None, "properties": ()}
+        fields: dict[str, Any] = {"path_name": None, "identifier": None, "properties": ()}
         event = ChangeObject(
             request=self._request,
             command=command,
@@ -160,12 +161,14 @@ class Lone:
 
     def state(self) -> State:
         """All that is persisted."""
-        return self.store.perform(LoadState())
+        state: State = self.store.perform(LoadState())
+        return state
 
     def has(self, name: str) -> Properties | None:
         """The properties of a connected network, or None where it is not there."""
         operation = ReadObject(object_type=ObjectType.CN, identifier=guid_of(name))
-        return self.store.perform(operation).properties
+        properties: Properties | None = self.store.perform(operation).properties
+        return properties
 
 
 def sends(actions: list[Action]) -> list[Send]:

@@ -6,6 +6,7 @@ Nothing is lost, doubled or late here; what goes wrong is the matter of `mqdssm.
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID, uuid5
 
 from mqdssm.engines.replication.actions import (
@@ -51,7 +52,7 @@ class Host:
     settings: Settings
     store: MemoryStore
     engine: ReplicationEngine
-    timers: dict[str, int] = field(default_factory=dict)
+    timers: dict[str, float] = field(default_factory=dict)
     replies: dict[int, Reply] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
@@ -215,7 +216,7 @@ class Net:
         """The partitions that a server knows."""
         return {one.partition_id for one in self.hosts[name].store.perform(LoadState()).partitions}
 
-    def content(self, name: str, partition_id: Guid) -> dict:
+    def content(self, name: str, partition_id: Guid) -> dict[Guid, Any]:
         """Everything of a partition that a server has."""
         found = self.hosts[name].store.perform(
             LookupChanges(

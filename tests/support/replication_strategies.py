@@ -34,7 +34,7 @@ VECTORS: list[dict[str, Any]] = json.loads(
 
 GUIDS = st.binary(min_size=16, max_size=16).map(Guid)
 NUMBERS = st.integers(0, 2**64 - 1).map(SequenceNumber)
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 NAMES = TEXT
 U32 = st.integers(0, 2**32 - 1)
 

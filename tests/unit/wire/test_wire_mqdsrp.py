@@ -1,5 +1,6 @@
 """Replication messages: hand-made vectors both ways, and what is refused, with field and offset."""
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -27,7 +28,7 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import Propid
 from mqdssm.model.seqnum import MAX, SequenceNumber
 from mqdssm.wire import mqdsrp
-from mqdssm.wire.mqdsrp import LAYOUTS, MESSAGE_BYTES_MAX, change_bytes, decode, encode
+from mqdssm.wire.mqdsrp import LAYOUTS, MESSAGE_BYTES_MAX, change_bytes, decode, encode, show_message
 from mqdssm.wire.propvalue import PROPERTY_CODECS
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
@@ -38,6 +39,7 @@ TYPE = Guid.parse("01234567-89ab-cdef-0123-456789abcdef")
 MANAGER = Guid.parse("deadbeef-0001-0002-0003-000400050006")
 N = SequenceNumber
 HEADER_BYTES = 18
+MEMORY_TIMES_MAX = 40  # measured: 22, for messages of one-byte values
 
 CREATION = DirectoryChange(
     command=Command.CREATE,
@@ -355,6 +357,22 @@ def test_what_cannot_be_read_back_is_not_sent(wrong, problem):
 def test_what_is_no_message_is_not_sent():
     with pytest.raises(TypeError, match="is no replication message"):
         encode(CREATION)
+
+
+def test_memory_grows_with_the_message_alone():
+    """The smallest changes that there are, a thousand of them, the last one cut."""
+    small = bytes([3, 0]) + bytes(2 + 16 + 24) + b"\1" + (104).to_bytes(4, "little") + b"\1"
+    head = bytes(17) + b"\3" + bytes(40) + (1_000).to_bytes(4, "little") + bytes(4)
+    image = (head + small * 1_000)[:-1]
+    tracemalloc.start()
+    try:
+        assert show_message(image).error.offset == len(image)
+        with pytest.raises(DecodeError, match="PROPID_Q_JOURNAL"):
+            decode(image)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < MEMORY_TIMES_MAX * len(image)
 
 
 def test_counts_that_promise_too_much_cost_nothing():
