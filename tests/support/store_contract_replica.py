@@ -348,7 +348,7 @@ class SyncZeroContract:
 def _moved(change: DirectoryChange, site: Guid) -> DirectoryChange:
     """The same change in another partition, of another object of another name."""
     given = [
-        (propid, f"x{value}" if propid in {Propid.QM_PATHNAME, Propid.Q_PATHNAME} else value)
+        (propid, f"x{value!s}" if propid in {Propid.QM_PATHNAME, Propid.Q_PATHNAME} else value)
         for propid, value in change.properties
     ]
     return DirectoryChange(
