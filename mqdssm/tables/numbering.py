@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID
 
 from mqdssm.errors import MappingError
+from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.seqnum import SequenceNumber
 
 PARTITION: Final = "mqisPartitionID"
 NUMBER: Final = "mqisSeqNumber"
@@ -32,7 +33,6 @@ ENUMERATED_NUMBERS_MAX: Final = 1_000_000
 CEILING_STEP: Final = 1024
 """How far a partition's ceiling is raised ahead of its numbers: one write more for 1,024 changes."""
 
-_PARTITION_BYTES: Final = 16
 _DECIMAL: Final = re.compile(rb"0|[1-9][0-9]{0,19}")
 
 
@@ -42,20 +42,16 @@ class Numbering:
 
     Attributes:
         partition: the directory partition.
-        number: the sequence number, 0 to 2^64 - 1.
+        number: the sequence number.
     """
 
-    partition: UUID
-    number: int
+    partition: Guid
+    number: SequenceNumber
 
     def values(self) -> dict[str, tuple[bytes, ...]]:
-        """The three attributes of the entry.
-
-        Raises:
-            ValueError: the number is out of range.
-        """
+        """The three attributes of the entry."""
         return {
-            PARTITION: (self.partition.bytes_le,),
+            PARTITION: (bytes(self.partition),),
             NUMBER: (number_value(self.number),),
             BUCKET: (bucket_of(self.partition, self.number),),
         }
@@ -70,9 +66,9 @@ def numbering_of(entry: Mapping[str, Sequence[bytes]]) -> Numbering | None:
     partition, number = entry.get(PARTITION, ()), entry.get(NUMBER, ())
     if not partition and not number:
         return None
-    if len(partition) != 1 or len(partition[0]) != _PARTITION_BYTES or len(number) != 1:
+    if len(partition) != 1 or len(partition[0]) != GUID_BYTES or len(number) != 1:
         raise MappingError(f"{PARTITION} and {NUMBER} are no numbering: {partition!r}, {number!r}")
-    return Numbering(UUID(bytes_le=partition[0]), number_of(number[0]))
+    return Numbering(Guid(partition[0]), number_of(number[0]))
 
 
 def number_value(number: int) -> bytes:
@@ -86,7 +82,7 @@ def number_value(number: int) -> bytes:
     return b"%d" % number
 
 
-def number_of(value: bytes) -> int:
+def number_of(value: bytes) -> SequenceNumber:
     """A sequence number as the directory keeps it.
 
     Raises:
@@ -95,12 +91,12 @@ def number_of(value: bytes) -> int:
     number = int(value) if _DECIMAL.fullmatch(value) else NUMBER_MAX + 1
     if number > NUMBER_MAX:
         raise MappingError(f"{NUMBER} is no sequence number: {value!r}")
-    return number
+    return SequenceNumber(number)
 
 
-def bucket_of(partition: UUID, number: int) -> bytes:
+def bucket_of(partition: Guid, number: int) -> bytes:
     """The bucket of one number: the partition, and the number without its lowest 8 bits, high byte first."""
-    return partition.bytes_le + (number >> BUCKET_BITS).to_bytes(8, "big")
+    return partition + (number >> BUCKET_BITS).to_bytes(8, "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +119,7 @@ def is_enumerable(first: int, last: int) -> bool:
     return last - first < ENUMERATED_NUMBERS_MAX
 
 
-def slices(partition: UUID, first: int, last: int) -> Iterator[Slice]:
+def slices(partition: Guid, first: int, last: int) -> Iterator[Slice]:
     """A range of numbers in searches of `SLICE_BUCKETS` buckets, ascending.
 
     Args:

@@ -5,8 +5,8 @@ the object's structural class, so that an object and its sequence number change 
 (decision R15); the state of the protocol has structural classes. All OIDs are below `OWN_ARC`: attributes at
 ``3``, classes at ``4``. They are for OpenLDAP: on Active Directory they would be an extension of the schema.
 
-No attribute that holds a number is indexed: inequalities on an indexed integer take seconds. Objects are found
-by ``mqisBucket``, whose values `mqdssm.tables.numbering` makes (decision R26).
+No attribute that holds a number is indexed: inequalities on an indexed integer take seconds. Objects are
+found by ``mqisBucket``, whose values `mqdssm.tables.numbering` makes (decision R26).
 """
 
 from typing import Final
@@ -53,7 +53,7 @@ ATTRIBUTES: Final = (
     _attribute(1,  "mqisPartitionID",  OCTETS, "index", GUID_BYTES),
     _attribute(2,  "mqisSeqNumber",    NUMBER),  # 0 to 2^64-1, never indexed
     _attribute(3,  "mqisBucket",       OCTETS, "index", BUCKET_BYTES),
-    _attribute(4,  "mqisExact",        OCTETS, "multi"),  # PROPID and value, where no other attribute keeps it
+    _attribute(4,  "mqisExact",        OCTETS, "multi"),  # values that no other attribute keeps
     _attribute(5,  "mqisPathName",     TEXT,   "index"),
     # of several types of object
     _attribute(6,  "mqisModifyTime",   NUMBER),  # seconds since 1970 UTC
