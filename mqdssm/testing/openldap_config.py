@@ -58,6 +58,7 @@ class OpenLdapOptions:
         deref: resolve references within a search.
         syncprov: let clients watch changes (RFC 4533).
         accesslog: keep a log of changes below ``cn=log``, so that watching survives restarts.
+        replication: load the schema of the replication store, and index what it looks up.
         idle_timeout_s: seconds until a silent client is cut off; 0 is never.
         size_limit: entries that one unpaged search may return; None is unlimited.
         database_bytes_max: the largest the database may grow.
@@ -71,6 +72,7 @@ class OpenLdapOptions:
     deref: bool = True
     syncprov: bool = True
     accesslog: bool = False
+    replication: bool = False
     idle_timeout_s: int = 0
     size_limit: int | None = None
     database_bytes_max: int = DATABASE_BYTES_MAX
@@ -146,13 +148,16 @@ class ServerFolder:
         Raises:
             ConfigError: the folder cannot be used.
         """
-        from mqdssm.tables.ldif import base_tree_ldif, openldap_schema_text
+        from mqdssm.tables.ldif import REPLICATION, base_tree_ldif, openldap_schema_text
 
         try:
             for folder in (self.path, self.path / "share", self.path / "tls", self.socket_folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_private(self.socket_folder)
-            (self.path / "share" / "msmq.schema").write_text(openldap_schema_text(), encoding="utf-8")
+            schema = openldap_schema_text()
+            if options.replication:
+                schema += openldap_schema_text(REPLICATION)
+            (self.path / "share" / "msmq.schema").write_text(schema, encoding="utf-8")
             tree = self.path / "share" / "base-tree.ldif"
             if not tree.exists():
                 tree.write_text(base_tree_ldif(options.base_dn), encoding="utf-8")

@@ -167,7 +167,9 @@ index     objectClass,entryUUID,entryCSN,cn eq
 index     objectGUID,objectSid,mSMQQueueType,mSMQLabelEx,mSMQOwnerID,mSMQQMID,mSMQDigests eq
 END
     # sequence numbers of the replication store are looked up by bucket, once the schema has them
-    if grep -qi mqisBucket "$SHARE/msmq.schema"; then echo 'index     mqisBucket eq'; fi
+    if grep -qi mqisBucket "$SHARE/msmq.schema"; then
+        echo 'index     mqisBucket,mqisPartitionID,mqisPathName,mqisDeletedID,mqisUserID eq'
+    fi
     [ "$DURABLE" = yes ] || echo "envflags  nosync"
     write_overlays
 }
