@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue
-from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.propids import PROPIDS, ObjectType, Propid
 from mqdssm.tables import mqis, numbering, schema, schema_mqis
 from mqdssm.tables.numbering import Numbering
 from mqdssm.tables.property_facts import ALSO, CHANGED, CLASSES, IDENTITIES, NAMES, OWN, REFERENCES, RESERVED
@@ -146,7 +146,7 @@ def _table(source: mqis.MqisTable) -> PropertyTable:
     changed = CHANGED.get(object_type, ())
     taken = {one.ldap for one in REFERENCES if one.propid.object_type is object_type}
     rows: dict[Propid, PropertyRow] = {}
-    for column in sorted(source.columns, key=lambda one: Propid(one.propid) not in changed):
+    for column in sorted(source.columns, key=lambda one: PROPIDS[one.propid] not in changed):
         row = _row(column, taken, is_identity=column.name == source.key)
         taken.update(filter(None, (row.ldap, *(also.ldap for also in row.also))))
         rows[row.propid] = row
@@ -154,12 +154,12 @@ def _table(source: mqis.MqisTable) -> PropertyTable:
         object_type=object_type,
         classes=CLASSES[object_type],
         identity=next(row.propid for row in rows.values() if row.role is Role.IDENTITY),
-        rows=tuple(rows[Propid(column.propid)] for column in source.columns),
+        rows=tuple(rows[PROPIDS[column.propid]] for column in source.columns),
     )
 
 
 def _row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) -> PropertyRow:
-    propid = Propid(column.propid)
+    propid = PROPIDS[column.propid]
     role, ldap, carrier = Role.VALUE, "", None
     if is_identity:
         role, ldap, carrier = Role.IDENTITY, IDENTITIES.get(propid, OBJECT_GUID), GUID
@@ -344,9 +344,8 @@ def _exact_values(exact: Mapping[Propid, bytes]) -> Raws:
 def _exact_of(entry: Entry) -> dict[Propid, bytes]:
     found: dict[Propid, bytes] = {}
     for raw in entry.get(EXACT, ()):
-        try:
-            propid = Propid(int.from_bytes(raw[:_KEY_BYTES], "big"))
-        except ValueError:
-            raise MappingError(f"{EXACT} holds a value of no property: {raw[:_KEY_BYTES]!r}") from None
+        propid = PROPIDS.get(int.from_bytes(raw[:_KEY_BYTES], "big"))
+        if propid is None:
+            raise MappingError(f"{EXACT} holds a value of no property: {raw[:_KEY_BYTES]!r}")
         found[propid] = raw[_KEY_BYTES:]
     return found

@@ -144,13 +144,14 @@ def _of_number(row: Row) -> Carrier:
 
 def _of_flags(row: Row, codes: Mapping[int, Any]) -> Carrier:
     """Booleans: a number that stands for nothing is False ([MS-MQDS] 3.1.4.21.8)."""
-    numbers = {bool(flag): number for number, flag in reversed(codes.items())}
+    numbers = {bool(flag): number for number, flag in sorted(codes.items(), reverse=True)}
 
     def dump(value: int) -> Raws:
         return (row.syntax.dump(codes.get(value, False)),)
 
     def load(raws: Sequence[bytes]) -> int:
-        return numbers[row.syntax.load(_one(raws))]
+        flag: bool = row.syntax.load(_one(raws))
+        return numbers[flag]
 
     return Carrier(dump, load, f"{row.syntax.name}: {numbers[True]} is true")
 

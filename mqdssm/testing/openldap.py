@@ -73,7 +73,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
             deref: references resolved within a search.
             syncprov: clients can watch changes.
             accesslog: a log of changes below ``cn=log``.
-            replication: the schema and the indexes of the replication store.
+            replication: the schema of the replication store too.
             idle_timeout_s: seconds until a silent client is cut off; 0 is never.
             size_limit: entries that one unpaged search may return.
             database_bytes_max: the largest the database may grow.
