@@ -12,7 +12,8 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.tables import numbering
 from mqdssm.tables.numbering import Numbering, numbering_of
-from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES, identity_of
+from mqdssm.store.rules import name_key
+from mqdssm.tables.properties import NAME, OBJECT_GUID, PROPERTY_TABLES, identity_of
 from mqdssm.tables.property_facts import IDENTITIES
 
 OBJECT_CLASS: Final = "objectClass"
@@ -79,6 +80,12 @@ class Held:
     def is_object(self) -> bool:
         """Whether it is an object of replication: one with a number."""
         return self.numbers is not None and not self.is_tombstone
+
+    @property
+    def path_key(self) -> str | None:
+        """Its path name, for comparison."""
+        raws = self.entry.get(NAME, ())
+        return name_key(raws[0].decode(errors="replace")) if raws else None
 
     def number_in(self, partition: Guid) -> SequenceNumber | None:
         """Its number, if it is of that partition."""

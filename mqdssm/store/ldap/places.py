@@ -19,6 +19,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.store.rules import name_key
 from mqdssm.tables import compute, places
 from mqdssm.tables.property_facts import queue_rdn
 from mqdssm.tables.schema_attributes import OWN_UUID
@@ -74,7 +75,7 @@ class Places:
     def neighbor(self, machine_name: str, *, is_bsc: bool) -> DN:
         """A neighbour; names of machines are compared without case."""
         kind = "bsc" if is_bsc else "psc"
-        return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, machine_name.casefold())}")
+        return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, name_key(machine_name))}")
 
     def stand_in(self, identifier: Guid) -> DN:
         """What names an object that is not there yet (M40)."""

@@ -61,11 +61,16 @@ class Reader:
         for base in self.places.bases:
             yield from self.session.find(base, wanted, attributes)
 
-    def any_of(self, terms: Iterable[LdapFilter], within: LdapFilter | None = None) -> Iterator[Entry]:
+    def any_of(
+        self,
+        terms: Iterable[LdapFilter],
+        within: LdapFilter | None = None,
+        attributes: Sequence[str] = ("*",),
+    ) -> Iterator[Entry]:
         """Every entry that matches one of many conditions, and another one besides."""
         for batch in batches(dict.fromkeys(terms), TERMS_MAX):
             either = any_of(*batch)
-            yield from self.find(either if within is None else And((within, either)))
+            yield from self.find(either if within is None else And((within, either)), attributes)
 
     def holding(self, identifiers: Iterable[Guid]) -> Iterator[Held]:
         """The entries of objects and of deleted objects with some GUIDs."""
@@ -77,23 +82,20 @@ class Reader:
                 seen.add(entry.dn)
                 yield held_of(entry)
 
-    def named(self, object_type: ObjectType, path_name: str) -> Held | None:
-        """The object of a path name; placeholders are none."""
-        if not path_name:
-            return None
+    def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
+        """The objects of a path name: replicas may have several for a while; placeholders are none."""
         table = PROPERTY_TABLES[object_type]
-        of_class = Equal("objectClass", table.classes[0].encode())
         try:
-            wanted = And((of_class, Equal(NAME, path_name.encode())))
+            value = path_name.encode()
         except UnicodeEncodeError:
-            return None
+            return []  # half of a surrogate pair: no directory holds it
+        if not value:
+            return []
         key = name_key(path_name)
-        for entry in self.find(wanted):
-            held = held_of(entry)
-            # the server takes runs of blanks for one
-            if held.is_object and name_key(entry.first(NAME.lower() or b"").decode()) == key:
-                return held
-        return None
+        of_type = Equal("objectClass", table.classes[object_type is not ObjectType.CN].encode())
+        found = map(held_of, self.find(And((of_type, Equal(NAME, value)))))
+        # the server takes runs of blanks for one
+        return [held for held in found if held.is_object and held.path_key == key]
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -152,14 +154,14 @@ class View:
         if held.identifier is not None and index.get(held.identifier) == held:
             del index[held.identifier]
 
-    def named(self, object_type: ObjectType, path_name: str) -> Held | None:
-        """The object of a path name, of those that were read."""
+    def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
+        """The objects of a path name, of those that were read."""
         key = name_key(path_name)
-        for held in self.objects.values():
-            raws = held.entry.get(NAME, ())
-            if held.is_object and held.type is object_type and raws and name_key(raws[0].decode()) == key:
-                return held
-        return None
+        return [
+            held
+            for held in self.objects.values()
+            if held.is_object and held.type is object_type and held.path_key == key
+        ]
 
 
 class Viewing:
@@ -190,9 +192,9 @@ class Viewing:
         """Objects that are named by their path names alone."""
         for one in concerns:
             if one.identifier is None and one.path_name is not None:
-                held = self._reader.named(one.type, one.path_name)
-                if held is not None and held.identifier not in view.objects:
-                    view.put(held)
+                for held in self._reader.named(one.type, one.path_name):
+                    if held.identifier not in view.objects:
+                        view.put(held)
 
     def _accounts(self, view: View, concerns: Sequence[Concern]) -> None:
         sids = {
@@ -235,10 +237,6 @@ class Viewing:
                 continue
             dns = [place.dn, place.dn.parent] if place.computer else [place.dn]
             wanted |= {dn.normalized: str(dn) for dn in dns if dn.normalized not in view.at}
-            if path is not None and place.dn.name == str(one.identifier) and one.type is not ObjectType.USER:
-                held = self._reader.named(one.type, path)
-                if held is not None and held.identifier not in view.objects:
-                    view.put(held)
         dn_filter = self._reader.session.profile.dn_filter
         for entry in self._reader.any_of(map(dn_filter, wanted.values())):
             view.put(held_of(entry))

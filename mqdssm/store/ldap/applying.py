@@ -1,0 +1,223 @@
+"""Changes on their way into the directory: planned in their order, sent together (decision R15)."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from mqdssm.directory.loading.items import Action, Item
+from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.responses import LdapResult
+from mqdssm.directory.session import Session
+from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.events.making import Maker, Target
+from mqdssm.model.dn import DN, normalize
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType
+from mqdssm.store.ldap.held import held_of
+from mqdssm.store.ldap.planning import Plan, Planner, Renaming, Wanted, domain_of, placeholder
+from mqdssm.store.ldap.references import complete
+from mqdssm.store.ldap.view import Reader, View, Viewing
+from mqdssm.tables.properties import references_of
+
+log = logging.getLogger(__name__)
+
+CHANGES_AT_ONCE: Final = 256
+"""Changes that are looked up and sent together."""
+ATTEMPTS_MAX: Final = 4
+"""How often a change is planned again because the directory was not as it was read."""
+
+SUCCESS, NO_SUCH_OBJECT, NOT_LEAF, EXISTS, FAILED_ASSERTION = 0, 32, 66, 68, 122
+_BUSY: Final = frozenset({51, 52})
+_STALE: Final = frozenset({NO_SUCH_OBJECT, EXISTS, FAILED_ASSERTION})
+_FULL: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a change was not made.
+
+    Attributes:
+        status: HRESULT.
+        stale: the directory was not as it was read: it may be planned again.
+    """
+
+    status: int
+    stale: bool = False
+
+
+@dataclass(slots=True)
+class _Run:
+    """Plans that may be carried out together."""
+
+    plans: list[tuple[Wanted, Plan]] = field(default_factory=list)
+    deleted: set[str] = field(default_factory=set)  # normalised DNs
+    alone: bool = False
+
+    def admits(self, plan: Plan) -> bool:
+        """Whether a plan may be carried out at the same time: nothing it touches is being deleted."""
+        if not self.plans:
+            return True
+        if self.alone or plan.before or plan.behind:
+            return False
+        dns = [DN.parse(one.item.dn) for one in (*plan.first, *plan.last)]
+        touched = {name for dn in dns for name in (dn.normalized, dn.parent.normalized)}
+        return not (touched & self.deleted)
+
+    def add(self, wanted: Wanted, plan: Plan) -> None:
+        """Take it in."""
+        self.plans.append((wanted, plan))
+        self.deleted |= {normalize(one.item.dn) for one in plan.last}
+        self.alone = bool(plan.before or plan.behind)
+
+
+class Applier:
+    """Carries changes of one partition out."""
+
+    def __init__(self, session: Session, reader: Reader) -> None:
+        self._session = session
+        self._reader = reader
+        self._viewing = Viewing(reader)
+        self._maker = Maker(Target.of(session), lambda _guids, _class: {})
+        self._domain = domain_of(reader.places.root)
+
+    def apply(self, changes: Sequence[Wanted]) -> tuple[int, int, list[Guid | None]]:
+        """Make changes, in their order as far as one depends on another.
+
+        Returns:
+            How many from the beginning are durable, the status of the next one (or MQ_OK), and the GUIDs of
+            their objects.
+
+        Raises:
+            DirectoryError: the directory cannot be reached.
+        """
+        identifiers: list[Guid | None] = []
+        attempts = 0
+        while len(identifiers) < len(changes):
+            some = changes[len(identifiers) : len(identifiers) + CHANGES_AT_ONCE]
+            made, failure = self._some(some)
+            identifiers += made
+            attempts = 1 if made else attempts + 1
+            if failure is not None and not (failure.stale and attempts < ATTEMPTS_MAX):
+                return len(identifiers), failure.status, identifiers
+        return len(identifiers), Hresult.MQ_OK, identifiers
+
+    def view(self, changes: Sequence[Wanted]) -> View:
+        """What is there of what some changes concern."""
+        refers = [
+            guid
+            for one in changes
+            if one.command is not Command.DELETE
+            for _, guids in references_of(one.concern.type, one.concern.properties.items())
+            for guid in guids
+        ]
+        return self._viewing.view(changes[0].numbers.partition, [one.concern for one in changes], refers)
+
+    def _some(self, changes: Sequence[Wanted]) -> tuple[list[Guid | None], Failure | None]:
+        """Make some changes; those from the beginning that are durable, and why the next one is not."""
+        planner = Planner(self.view(changes), self._maker, self._domain)
+        failures: dict[int, Failure] = {}
+        identifiers: list[Guid | None] = []
+        run, first_row = _Run(), changes[0].row
+        for wanted in changes:
+            plan = planner.plan(wanted)
+            if plan.status != Hresult.MQ_OK:
+                failures[wanted.row] = Failure(plan.status)
+                break
+            identifiers.append(plan.identifier)
+            if not run.admits(plan):
+                self._carry_out(run, failures)
+                run = _Run()
+                if failures:
+                    break
+            run.add(wanted, plan)
+        self._carry_out(run, failures)
+        self._complete(changes)
+        if not failures:
+            return identifiers, None
+        row = min(failures)
+        return identifiers[: row - first_row], failures[row]
+
+    def _complete(self, changes: Sequence[Wanted]) -> None:
+        """Let those that refer to new objects know where these are."""
+        kinds = {ObjectType.SITE, ObjectType.MACHINE}
+        whole = [one for one in changes if one.concern.type in kinds and one.command is not Command.DELETE]
+        complete(self._session, self._reader, [one.concern.identifier for one in whole])
+
+    # -- one run
+
+    def _carry_out(self, run: _Run, failures: dict[int, Failure]) -> None:
+        plans = run.plans
+        self._rename(one for _, plan in plans for one in plan.before)
+        self._send([one for _, plan in plans for one in plan.first], failures)
+        last = [one for wanted, plan in plans if wanted.row not in failures for one in plan.last]
+        left = self._send(last, failures)
+        if left:
+            self._leave_placeholders(left, failures)
+        self._rename(one for wanted, plan in plans if wanted.row not in failures for one in plan.behind)
+
+    def _send(self, requests: list[Request], failures: dict[int, Failure]) -> list[Request]:
+        """Send requests; those that could not be made because there are others below are given back."""
+        left = []
+        if not requests:
+            return left
+        for request, result in self._session.loader.send(requests):
+            if result.code == SUCCESS or (
+                result.code == NO_SUCH_OBJECT and request.item.action is Action.DELETE
+            ):
+                continue
+            if result.code == NOT_LEAF and request.item.action is Action.DELETE:
+                left.append(request)
+                continue
+            failure = self._failure(request, result)
+            row = request.item.row
+            # a stale request of a change may be the consequence of another one
+            if row not in failures or failures[row].stale:
+                failures[row] = failure
+        return left
+
+    def _failure(self, request: Request, result: LdapResult) -> Failure:
+        if result.code in _BUSY:
+            raise GenericDirectoryError(
+                "the server is too busy", dn=request.item.dn, ldap_code=result.code, server_text=result.text
+            )
+        if result.code in _STALE:
+            return Failure(Hresult.MQ_ERROR_DS_ERROR, stale=True)
+        error = self._session.profile.explain(result, request.item.action, request.item.dn)
+        if isinstance(error, ObjectAlreadyExists):
+            return Failure(Hresult.MQ_ERROR_DS_ERROR, stale=True)
+        log.error(
+            "%s of %s: LDAP result %d %s", request.item.action, request.item.dn, result.code, result.text
+        )
+        full = result.code == _FULL and result.text == "txn_commit failed"
+        return Failure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
+
+    def _leave_placeholders(self, requests: Iterable[Request], failures: dict[int, Failure]) -> None:
+        """Objects that are deleted while others are below them: the entry stays, and is none (decision R53)."""
+        replaced = []
+        for request in requests:
+            dn = request.item.dn
+            entry = next(iter(self._reader.any_of([self._session.profile.dn_filter(dn)])), None)
+            if entry is None:
+                continue
+            held = held_of(entry)
+            item = Item(
+                row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(held)
+            )
+            replaced.append(Request(item=item, condition=request.condition))
+        self._send(replaced, failures)
+
+    def _rename(self, renamings: Iterable[Renaming]) -> None:
+        """Give entries other names; one that cannot have it keeps the old one, which no property shows."""
+        for one in renamings:
+            try:
+                self._session.rename(one.old, _rdn(one.new), one.new.parent)
+            except (ObjectAlreadyExists, ObjectNotFound) as error:
+                log.warning("%s keeps its name: %s", one.old, error)
+
+
+def _rdn(dn: DN) -> str:
+    return str(DN((dn.rdns[0],)))
+
