@@ -24,7 +24,7 @@ from mqdssm.directory.loading.there import AT_ONCE
 from mqdssm.directory.loading.transactions import Transactions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.responses import LdapResult
-from mqdssm.errors import DecodeError, DirectoryNotConnected
+from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -72,7 +72,6 @@ class Loader:
         judge = Judge(self._session, chosen, queue, self._knowledge.error_of)
         yield from _Load(self._session, self._pool, chosen, queue, judge).run(iter(items))
 
-
     def send(self, requests: Iterable[Request]) -> Iterator[tuple[Request, LdapResult]]:
         """Make changes whose results the caller judges; nothing is compared, and nothing sent twice.
 
@@ -87,6 +86,10 @@ class Loader:
         self._changing.refuse_if_read_only("change", "")
         self._session.connect()
         yield from Sender(self._session, self._pool).send(requests)
+
+    def error_of(self, result: LdapResult, operation: str, dn: str | None) -> DirectoryError:
+        """The error for a result of `send` that is not success."""
+        return self._knowledge.error_of(result, operation, dn)
 
 
 class _Load:

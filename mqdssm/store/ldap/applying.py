@@ -1,10 +1,11 @@
 """Changes on their way into the directory: planned in their order, sent together (decision R15)."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqdssm.directory.filters import Equal
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.responses import LdapResult
@@ -12,15 +13,25 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.events.making import Maker, Target
 from mqdssm.model.dn import DN, normalize
-from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import Hresult
+from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.held import held_of
-from mqdssm.store.ldap.planning import Plan, Planner, Renaming, Wanted, domain_of, placeholder
+from mqdssm.store.ldap.held import Held, held_of
+from mqdssm.store.ldap.planning import (
+    Plan,
+    Planner,
+    Renaming,
+    Wanted,
+    domain_of,
+    path_of,
+    placeholder,
+    reduced,
+)
 from mqdssm.store.ldap.references import complete
-from mqdssm.store.ldap.view import Reader, View, Viewing
-from mqdssm.tables.properties import references_of
+from mqdssm.store.ldap.view import Concern, Reader, View, Viewing, batches
+from mqdssm.tables.properties import NAME as PATH_NAME
+from mqdssm.tables.properties import properties_of, references_of
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +157,60 @@ class Applier:
         whole = [one for one in changes if one.concern.type in kinds and one.command is not Command.DELETE]
         complete(self._session, self._reader, [one.concern.identifier for one in whole])
 
+    def settle(self, partition: Guid, gone: Iterable[tuple[ObjectType, str]]) -> None:
+        """Give objects that had to stand aside the names of those that are gone (decision R53).
+
+        Args:
+            partition: the partition.
+            gone: type and path name of removed objects.
+        """
+        terms = (Equal(PATH_NAME, path.encode()) for _, path in dict.fromkeys(gone))
+        aside = [
+            held
+            for entry in self._reader.any_of(terms)
+            if (held := held_of(entry)).is_object and DN.parse(held.dn).name == str(held.identifier)
+        ]
+        concerns = [
+            Concern(held.type, held.identifier, None, properties_of(held.type, held.entry))
+            for held in aside
+            if held.type is not None and held.identifier is not None
+        ]
+        if not concerns:
+            return
+        view = self._viewing.view(partition, concerns)
+        for held, concern in zip(aside, concerns, strict=True):
+            place = view.place(concern, concern.identifier or NULL_GUID, path_of(concern))
+            if place is not None and view.at.get(place.dn.normalized) is None:
+                self._rename([Renaming(DN.parse(held.dn), place.dn)])
+
+    def remove(self, partition: Guid, entries: Iterable[Held]) -> None:
+        """Remove objects and tombstones that have no other ones below them any more.
+
+        Raises:
+            DirectoryError: the directory cannot be reached, or refuses it.
+        """
+        for some in batches(entries, CHANGES_AT_ONCE):
+            failures: dict[int, Failure] = {}
+            requests = [
+                Request(
+                    item=Item(
+                        row=row,
+                        action=Action.DELETE if left is None else Action.MODIFY,
+                        dn=held.dn,
+                        attributes=left or {},
+                    ),
+                    condition=held.unchanged,
+                )
+                for row, held in enumerate(some)
+                for left in (reduced(held),)
+            ]
+            kept = self._send(requests, failures)
+            self._leave_placeholders(kept, failures)
+            self.settle(partition, gone_names(some))
+            refused = next((one for one in failures.values() if not one.stale), None)
+            if refused is not None:
+                raise GenericDirectoryError(f"objects could not be removed: {name_of(refused.status)}")
+
     # -- one run
 
     def _carry_out(self, run: _Run, failures: dict[int, Failure]) -> None:
@@ -157,6 +222,8 @@ class Applier:
         if left:
             self._leave_placeholders(left, failures)
         self._rename(one for wanted, plan in plans if wanted.row not in failures for one in plan.behind)
+        if last:
+            self.settle(plans[0][0].numbers.partition, (one for _, plan in plans for one in plan.gone))
 
     def _send(self, requests: list[Request], failures: dict[int, Failure]) -> list[Request]:
         """Send requests; those that could not be made because there are others below are given back."""
@@ -203,9 +270,7 @@ class Applier:
             if entry is None:
                 continue
             held = held_of(entry)
-            item = Item(
-                row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(held)
-            )
+            item = Item(row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(held))
             replaced.append(Request(item=item, condition=request.condition))
         self._send(replaced, failures)
 
@@ -218,6 +283,13 @@ class Applier:
                 log.warning("%s keeps its name: %s", one.old, error)
 
 
+def gone_names(entries: Iterable[Held]) -> Iterator[tuple[ObjectType, str]]:
+    """Type and path name of objects."""
+    for held in entries:
+        raws = held.entry.get(PATH_NAME, ())
+        if raws and held.type is not None and held.is_object:
+            yield held.type, raws[0].decode()
+
+
 def _rdn(dn: DN) -> str:
     return str(DN((dn.rdns[0],)))
-

@@ -103,9 +103,7 @@ class Held:
         if self.numbers is None:
             return Not(Present(numbering.NUMBER))
         values = self.numbers.values()
-        return And(
-            tuple(Equal(name, values[name][0]) for name in (numbering.PARTITION, numbering.NUMBER))
-        )
+        return And(tuple(Equal(name, values[name][0]) for name in (numbering.PARTITION, numbering.NUMBER)))
 
     def after(self, changes: Mapping[str, Sequence[bytes]]) -> "Held":
         """The same entry after some attributes were replaced."""
@@ -123,7 +121,5 @@ def held_of(entry: Entry) -> Held:
     Raises:
         MappingError: what should be numbers or GUIDs is none.
     """
-    spelt = {
-        _SPELT[name]: tuple(raws) for name, raws in entry.attributes.items() if name in _SPELT
-    }
+    spelt = {_SPELT[name]: tuple(raws) for name, raws in entry.attributes.items() if name in _SPELT}
     return Held(entry.dn, spelt)

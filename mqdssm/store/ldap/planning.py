@@ -81,6 +81,7 @@ class Plan:
         first: the numbered entry, and what it needs; tombstones.
         last: what is sent when all of these are done: deletions.
         behind: the entry gets the name that its object has now.
+        gone: type and path name of what is deleted.
         status: HRESULT, unless the server refuses something.
         identifier: GUID of the object.
     """
@@ -89,6 +90,7 @@ class Plan:
     first: list[Request] = field(default_factory=list)
     last: list[Request] = field(default_factory=list)
     behind: list[Renaming] = field(default_factory=list)
+    gone: list[tuple[ObjectType, str]] = field(default_factory=list)
     status: int = _OK
     identifier: Guid | None = None
 
@@ -145,6 +147,8 @@ class Planner:
         held, grave = self._view.objects.get(guid), self._view.tombstones.get(guid)
         if is_known(held, numbers) or is_known(grave, numbers):
             self._finish(wanted, held, grave, plan)
+            if held is not None and grave is None:  # a crash may have come between number and name
+                self._move(held, self._place(concern, guid, held).dn, plan)
             return
         place = self._place(concern, guid, held)
         target = self._target(concern, guid, numbers)
@@ -284,7 +288,7 @@ class Planner:
 
     def _move(self, held: Held, dn: DN, plan: Plan) -> None:
         """Rename an entry whose object has another name now; its number is written before."""
-        if dn.normalized != held.key and self._view.at.get(dn.normalized) is None:
+        if dn.normalized != held.key and self._view.at.get(dn.normalized) is None and held.type not in _STAY:
             plan.behind.append(Renaming(DN.parse(held.dn), dn))
 
     # -- parts of objects
@@ -345,6 +349,9 @@ class Planner:
 
     def _remove(self, wanted: Wanted, held: Held, plan: Plan) -> None:
         """Delete an entry, or what of it is replication's, if it was there before or has to stay."""
+        raws = held.entry.get(PATH_NAME, ())
+        if raws and held.type is not None:
+            plan.gone.append((held.type, raws[0].decode()))
         stays = reduced(held)
         if stays is None:
             plan.last.append(request(wanted, Action.DELETE, held.dn, {}, held))
