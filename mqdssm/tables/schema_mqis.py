@@ -59,6 +59,7 @@ ATTRIBUTES: Final = (
     _attribute(6,  "mqisModifyTime",   NUMBER),  # seconds since 1970 UTC
     _attribute(7,  "mqisHashKey",      NUMBER),
     _attribute(8,  "mqisScope",        NUMBER),  # 0 site, 1 enterprise
+    _attribute(9, "mqisObjectID", OCTETS, "index", GUID_BYTES),  # where another entry has the objectGUID
     # of queues
     _attribute(20, "mqisQueueManagerID", OCTETS, "", GUID_BYTES),
     _attribute(21, "mqisLabelHashKey", NUMBER),
@@ -147,7 +148,7 @@ CLASSES: Final = (
         superior="top",
         kind="AUXILIARY",
         must=(),
-        may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName"),
+        may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName mqisObjectID"),
         own=True,
     ),
     _beside(

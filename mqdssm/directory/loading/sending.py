@@ -1,7 +1,7 @@
-"""Changes in flight together whose results are the caller's to judge: nothing is compared, nothing sent twice.
+"""Changes in flight together whose results the caller judges: nothing is compared, nothing sent twice.
 
-The loader's own order holds: a parent before its children, one change of an object after the other. When the
-connection is lost, nobody knows what became of the changes that had no answer; who sends them can repeat them.
+The loader's own order holds: a parent before its children, one change of an object after the other. When
+the connection is lost, nobody knows what became of the changes that had no answer: repeat them.
 """
 
 import time
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 QUEUED_MAX: Final = 4 * WINDOW
-"""Changes that are taken from the caller ahead of being sent: those that others have to wait for may be many."""
+"""Changes that are taken from the caller ahead of being sent: many may have to wait for others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Request:
 
     Attributes:
         item: what is to be done; its `before` does not count.
-        condition: what the entry must match ([RFC4528]), else the result is 122 and nothing is done; None: nothing.
+        condition: what the entry must match ([RFC4528]), else the result is 122; None: nothing.
     """
 
     item: Item
@@ -53,7 +53,7 @@ class Sender:
         Raises:
             DirectoryNotConnected: no server can be reached, or the connection was lost: what was not yielded
                 may have been done, or not.
-            ValueError: a name that is none, or a change that cannot be encoded; the others may have been sent.
+            ValueError: a change that cannot be encoded; others may have been sent.
         """
         rest = iter(requests)
         with self._pool.lease(time.monotonic() + self._limit_s) as channel:

@@ -1,11 +1,11 @@
 """Changes on their way into the directory: planned in their order, sent together (decision R15)."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mqdssm.directory.filters import Equal
+from mqdssm.directory.filters import Equal, LdapFilter
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.responses import LdapResult
@@ -13,17 +13,18 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.events.making import Maker, Target
 from mqdssm.model.dn import DN, normalize
-from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.held import Held, held_of
+from mqdssm.store.ldap.held import TWIN, Held, held_of
 from mqdssm.store.ldap.planning import (
     Plan,
     Planner,
     Renaming,
     Wanted,
     domain_of,
+    is_aside,
     path_of,
     placeholder,
     reduced,
@@ -31,7 +32,7 @@ from mqdssm.store.ldap.planning import (
 from mqdssm.store.ldap.references import complete
 from mqdssm.store.ldap.view import Concern, Reader, View, Viewing, batches
 from mqdssm.tables.properties import NAME as PATH_NAME
-from mqdssm.tables.properties import properties_of, references_of
+from mqdssm.tables.properties import OBJECT_GUID, properties_of, references_of
 
 log = logging.getLogger(__name__)
 
@@ -157,33 +158,33 @@ class Applier:
         whole = [one for one in changes if one.concern.type in kinds and one.command is not Command.DELETE]
         complete(self._session, self._reader, [one.concern.identifier for one in whole])
 
-    def settle(self, partition: Guid, gone: Iterable[tuple[ObjectType, str]]) -> None:
-        """Give objects that had to stand aside the names of those that are gone (decision R53).
+    def settle(self, gone: Iterable[Held]) -> None:
+        """Give objects that had to stand aside the GUIDs and names of those that are gone (decision R53)."""
+        terms: list[LdapFilter] = []
+        for held in gone:
+            if held.identifier is not None:
+                terms.append(Equal(TWIN, bytes(held.identifier)))
+            terms += (Equal(PATH_NAME, raw) for raw in held.entry.get(PATH_NAME, ()))
+        for entry in list(self._reader.any_of(terms)):
+            held = held_of(entry)
+            if held.is_object and (is_aside(held.dn) or TWIN in held.entry):
+                self._settle(held)
 
-        Args:
-            partition: the partition.
-            gone: type and path name of removed objects.
-        """
-        terms = (Equal(PATH_NAME, path.encode()) for _, path in dict.fromkeys(gone))
-        aside = [
-            held
-            for entry in self._reader.any_of(terms)
-            if (held := held_of(entry)).is_object and DN.parse(held.dn).name == str(held.identifier)
-        ]
-        concerns = [
-            Concern(held.type, held.identifier, None, properties_of(held.type, held.entry))
-            for held in aside
-            if held.type is not None and held.identifier is not None
-        ]
-        if not concerns:
+    def _settle(self, held: Held) -> None:
+        if held.type is None or held.identifier is None or held.numbers is None:
             return
-        view = self._viewing.view(partition, concerns)
-        for held, concern in zip(aside, concerns, strict=True):
-            place = view.place(concern, concern.identifier or NULL_GUID, path_of(concern))
-            if place is not None and view.at.get(place.dn.normalized) is None:
-                self._rename([Renaming(DN.parse(held.dn), place.dn)])
+        concern = Concern(held.type, held.identifier, None, properties_of(held.type, held.entry))
+        view = self._viewing.view(held.numbers.partition, [concern])
+        there = view.elsewhere.get(held.identifier)
+        if TWIN in held.entry and (there is None or TWIN in there.entry):
+            changes = {OBJECT_GUID: (bytes(held.identifier),), TWIN: ()}
+            item = Item(row=0, action=Action.MODIFY, dn=held.dn, attributes=changes)
+            self._send([Request(item=item, condition=held.unchanged)], {})
+        place = view.place(concern, held.identifier, path_of(concern))
+        if is_aside(held.dn) and place is not None and view.at.get(place.dn.normalized) is None:
+            self._rename([Renaming(DN.parse(held.dn), place.dn)])
 
-    def remove(self, partition: Guid, entries: Iterable[Held]) -> None:
+    def remove(self, entries: Iterable[Held]) -> None:
         """Remove objects and tombstones that have no other ones below them any more.
 
         Raises:
@@ -206,7 +207,7 @@ class Applier:
             ]
             kept = self._send(requests, failures)
             self._leave_placeholders(kept, failures)
-            self.settle(partition, gone_names(some))
+            self.settle(some)
             refused = next((one for one in failures.values() if not one.stale), None)
             if refused is not None:
                 raise GenericDirectoryError(f"objects could not be removed: {name_of(refused.status)}")
@@ -223,11 +224,11 @@ class Applier:
             self._leave_placeholders(left, failures)
         self._rename(one for wanted, plan in plans if wanted.row not in failures for one in plan.behind)
         if last:
-            self.settle(plans[0][0].numbers.partition, (one for _, plan in plans for one in plan.gone))
+            self.settle(one for _, plan in plans for one in plan.gone)
 
     def _send(self, requests: list[Request], failures: dict[int, Failure]) -> list[Request]:
         """Send requests; those that could not be made because there are others below are given back."""
-        left = []
+        left: list[Request] = []
         if not requests:
             return left
         for request, result in self._session.loader.send(requests):
@@ -262,7 +263,7 @@ class Applier:
         return Failure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
 
     def _leave_placeholders(self, requests: Iterable[Request], failures: dict[int, Failure]) -> None:
-        """Objects that are deleted while others are below them: the entry stays, and is none (decision R53)."""
+        """Objects that are deleted while others are below them: the entry stays (decision R53)."""
         replaced = []
         for request in requests:
             dn = request.item.dn
@@ -281,14 +282,6 @@ class Applier:
                 self._session.rename(one.old, _rdn(one.new), one.new.parent)
             except (ObjectAlreadyExists, ObjectNotFound) as error:
                 log.warning("%s keeps its name: %s", one.old, error)
-
-
-def gone_names(entries: Iterable[Held]) -> Iterator[tuple[ObjectType, str]]:
-    """Type and path name of objects."""
-    for held in entries:
-        raws = held.entry.get(PATH_NAME, ())
-        if raws and held.type is not None and held.is_object:
-            yield held.type, raws[0].decode()
 
 
 def _rdn(dn: DN) -> str:

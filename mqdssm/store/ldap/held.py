@@ -10,16 +10,18 @@ from mqdssm.model.dn import normalize
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import SequenceNumber
+from mqdssm.store.rules import name_key
 from mqdssm.tables import numbering
 from mqdssm.tables.numbering import Numbering, numbering_of
-from mqdssm.store.rules import name_key
 from mqdssm.tables.properties import NAME, OBJECT_GUID, PROPERTY_TABLES, identity_of
 from mqdssm.tables.property_facts import IDENTITIES
 
 OBJECT_CLASS: Final = "objectClass"
 TYPES: Final = tuple(one for one in PROPERTY_TABLES if one is not ObjectType.DELETED_OBJECT)
 """The types of objects; tombstones are none."""
-IDENTITY_ATTRIBUTES: Final = (OBJECT_GUID, *IDENTITIES.values())
+TWIN: Final = "mqisObjectID"
+"""GUID of an object whose objectGUID another entry has: one of another partition (decision R53)."""
+IDENTITY_ATTRIBUTES: Final = (OBJECT_GUID, TWIN, *IDENTITIES.values())
 """Where the GUID of an object, or of a deleted one, may stand."""
 
 _SPELT: Final = {
@@ -61,6 +63,9 @@ class Held:
         set_field(self, "identifier", self._identity())
 
     def _identity(self) -> Guid | None:
+        twin = self.entry.get(TWIN, ())
+        if twin:
+            return Guid(twin[0])
         if self.type is not None and (found := identity_of(self.type, self.entry)) is not None:
             return found
         raws = self.entry.get(OBJECT_GUID, ())

@@ -49,7 +49,7 @@ class Authority:
         """Whether another object has the identifier or the path name."""
         concern = wanted.concern
         path = path_of(concern)
-        if held is not None and held.is_object:
+        if (held is not None and held.is_object) or concern.identifier in view.elsewhere:
             return rules.EXISTS[concern.type]
         if path is not None and self._reader.named(concern.type, path):
             return rules.EXISTS[concern.type]

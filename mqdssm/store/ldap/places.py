@@ -1,11 +1,11 @@
-"""Where the store keeps things in the directory: objects where [MS-MQDSSM] 2.2.1 says, the rest in a container.
+"""Where the store keeps things in the directory: objects where [MS-MQDSSM] 2.2.1 says, the rest apart.
 
 The rest is below ``CN=MQIS,CN=MsmqServices,CN=Services,CN=Configuration``::
 
     CN=Partitions   CN=<partition>      state of a partition; below it its tombstones, CN=<object's GUID>
     CN=Neighbors    CN=<psc|bsc>-<hash of the name>
     CN=Networks     CN=<name>           connected networks, which [MS-MQDSSM] has no place for (decision M44)
-    CN=Missing                          empty: stand-ins below it name objects that others refer to (decision R54)
+    CN=Missing                          empty; names below it stand in for objects to come (decision R54)
 """
 
 from collections.abc import Mapping
@@ -102,10 +102,7 @@ class Places:
             case ObjectType.QUEUE:
                 return self._queue(identifier, path_name, computers)
             case ObjectType.MACHINE:
-                name = self._name(path_name)
-                if not name:
-                    return None
-                return Place(places.queue_manager_of(self.computer(name, computers)), name)
+                return self._machine(path_name, computers)
             case ObjectType.SITE:
                 return self._below(places.sites_dn(self.forest_root), path_name or None, identifier)
             case ObjectType.CN:
@@ -115,11 +112,18 @@ class Places:
             case ObjectType.USER:
                 return Place(places.user_dn(self.root, str(identifier)))
             case ObjectType.ROUTING_LINK:
-                sites = [properties.get(one) for one in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
-                guids = [Guid(one).uuid for one in sites if isinstance(one, bytes) and len(one) == GUID_BYTES]
-                name = compute.link_name(*guids) if len(guids) == len(sites) else str(identifier)
-                return Place(places.link_dn(self.forest_root, name))
+                return self._link(identifier, properties)
         return None
+
+    def _machine(self, path_name: str | None, computers: Mapping[str, DN]) -> Place | None:
+        name = self._name(path_name)
+        return Place(places.queue_manager_of(self.computer(name, computers)), name) if name else None
+
+    def _link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> Place:
+        sites = [properties.get(one) for one in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
+        guids = [Guid(one).uuid for one in sites if isinstance(one, bytes) and len(one) == GUID_BYTES]
+        name = compute.link_name(*guids) if len(guids) == len(sites) else str(identifier)
+        return Place(places.link_dn(self.forest_root, name))
 
     def computer(self, name: str, computers: Mapping[str, DN]) -> DN:
         """Where a computer is."""

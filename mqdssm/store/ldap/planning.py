@@ -17,7 +17,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, PropertyValue, Scope
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.store.ldap.held import OBJECT_CLASS, Held
+from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held
 from mqdssm.store.ldap.places import Place
 from mqdssm.store.ldap.view import Concern, View
 from mqdssm.store.rules import EXISTS, NAME
@@ -81,7 +81,7 @@ class Plan:
         first: the numbered entry, and what it needs; tombstones.
         last: what is sent when all of these are done: deletions.
         behind: the entry gets the name that its object has now.
-        gone: type and path name of what is deleted.
+        gone: what is deleted.
         status: HRESULT, unless the server refuses something.
         identifier: GUID of the object.
     """
@@ -90,7 +90,7 @@ class Plan:
     first: list[Request] = field(default_factory=list)
     last: list[Request] = field(default_factory=list)
     behind: list[Renaming] = field(default_factory=list)
-    gone: list[tuple[ObjectType, str]] = field(default_factory=list)
+    gone: list[Held] = field(default_factory=list)
     status: int = _OK
     identifier: Guid | None = None
 
@@ -189,13 +189,13 @@ class Planner:
         number = occupant.number_in(wanted.numbers.partition)
         older = number is not None and number < wanted.numbers.number
         if older and concern.type not in _STAY:
-            aside = place.dn.parent.child("CN", str(occupant.identifier))
+            aside = aside_of(place.dn, occupant.identifier, wanted.numbers.partition)
             plan.before.append(Renaming(DN.parse(occupant.dn), aside))
             self._view.remove(occupant)
             self._view.put(Held(str(aside), occupant.entry))
             self._add(wanted, place.dn, target, plan)
         else:
-            self._add(wanted, place.dn.parent.child("CN", str(guid)), target, plan)
+            self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
 
     def _occupant(self, concern: Concern, place: Place) -> Held | None:
         """What is where a new object belongs."""
@@ -220,7 +220,7 @@ class Planner:
     def _target(self, concern: Concern, guid: Guid, numbers: Numbering) -> Values:
         """All attributes that an object shall have."""
         table = PROPERTY_TABLES[concern.type]
-        made = entry_of(concern.type, {**concern.properties, table.identity: guid}, numbers)
+        made = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
         return {**made, **self._references(concern.type, concern.properties)}
 
     def _references(self, object_type: ObjectType, properties: Properties) -> Values:
@@ -232,7 +232,7 @@ class Planner:
         return values
 
     def _dn_of(self, guid: Guid) -> str:
-        held = self._view.objects.get(guid)
+        held = self._view.objects.get(guid) or self._view.elsewhere.get(guid)
         return str(self._places.stand_in(guid)) if held is None or held.numbers is None else held.dn
 
     def _parents(self, wanted: Wanted, place: Place, plan: Plan) -> None:
@@ -256,15 +256,17 @@ class Planner:
     def _add(self, wanted: Wanted, dn: DN, target: Values, plan: Plan) -> None:
         table = PROPERTY_TABLES[wanted.concern.type]
         values = {OBJECT_CLASS: table.class_values[1:], **target}
-        if OBJECT_GUID not in values and wanted.concern.identifier is not None:
-            values[OBJECT_GUID] = (bytes(wanted.concern.identifier),)
+        guid = wanted.concern.identifier
+        if guid is not None:
+            values.pop(OBJECT_GUID, None)
+            values[TWIN if guid in self._view.elsewhere else OBJECT_GUID] = (bytes(guid),)
         plan.first.append(request(wanted, Action.ADD, str(dn), values))
         self._view.put(Held(str(dn), values))
 
     def _overwrite(
         self, wanted: Wanted, held: Held, target: Values, plan: Plan, *, takes: bool = False
     ) -> None:
-        """Give an entry all that the object shall have, and nothing else; with another GUID if it takes it."""
+        """Give an entry all that the object shall have, and nothing else; a placeholder its GUID, too."""
         table = PROPERTY_TABLES[wanted.concern.type]
         names = [*table.attributes, *target]
         if not takes:
@@ -282,8 +284,7 @@ class Planner:
 
     def _modify(self, wanted: Wanted, held: Held, changes: Values, plan: Plan) -> None:
         plan.first.append(request(wanted, Action.MODIFY, held.dn, changes, held))
-        if held.identifier is not None:
-            self._view.objects.pop(held.identifier, None)
+        self._view.remove(held)
         self._view.put(held.after(changes))
 
     def _move(self, held: Held, dn: DN, plan: Plan) -> None:
@@ -331,11 +332,11 @@ class Planner:
     def _bury(
         self, wanted: Wanted, guid: Guid, object_type: ObjectType, grave: Held | None, plan: Plan
     ) -> None:
-        properties: dict[Propid, PropertyValue] = {
-            Propid.D_IDENTIFIER: guid,
-            Propid.D_SCOPE: int(wanted.scope),
-            Propid.D_OBJTYPE: int(object_type),
-        }
+        properties: list[tuple[Propid, PropertyValue]] = [
+            (Propid.D_IDENTIFIER, guid),
+            (Propid.D_SCOPE, int(wanted.scope)),
+            (Propid.D_OBJTYPE, int(object_type)),
+        ]
         target = entry_of(ObjectType.DELETED_OBJECT, properties, wanted.numbers)
         if grave is not None:
             plan.first.append(request(wanted, Action.MODIFY, grave.dn, target, grave))
@@ -349,9 +350,7 @@ class Planner:
 
     def _remove(self, wanted: Wanted, held: Held, plan: Plan) -> None:
         """Delete an entry, or what of it is replication's, if it was there before or has to stay."""
-        raws = held.entry.get(PATH_NAME, ())
-        if raws and held.type is not None:
-            plan.gone.append((held.type, raws[0].decode()))
+        plan.gone.append(held)
         stays = reduced(held)
         if stays is None:
             plan.last.append(request(wanted, Action.DELETE, held.dn, {}, held))
@@ -372,6 +371,16 @@ def request(
     """A request of a change, on the condition that an entry is as it was read."""
     item = Item(row=wanted.row, action=action, dn=dn, attributes=attributes)
     return Request(item=item, condition=None if held is None else held.unchanged)
+
+
+def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
+    """Where an object is as long as another one has its name (decision R53)."""
+    return dn.parent.child("CN", f"{identifier}{_ASIDE}{partition}")
+
+
+def is_aside(dn: str) -> bool:
+    """Whether an object had to stand aside."""
+    return _ASIDE in DN.parse(dn).name
 
 
 def is_known(held: Held | None, numbers: Numbering) -> bool:
@@ -406,6 +415,7 @@ def located(view: View, wanted: Wanted) -> Held | None:
     return max(older or named, key=lambda one: one[0], default=(0, None))[1]
 
 
+_ASIDE: Final = "@"
 _STAY: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER, ObjectType.ROUTING_LINK})
 """Types whose entries are never renamed."""
 
@@ -425,7 +435,7 @@ def reduced(held: Held) -> Values | None:
 def placeholder(held: Held, keep: Iterable[str] = ()) -> Values:
     """What makes an entry one of no object: for those that have others below them."""
     table = PROPERTY_TABLES[held.type or ObjectType.MACHINE]
-    gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID} - set(keep)
+    gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID, TWIN} - set(keep)
     return {name: () for name in sorted(gone) if name in held.entry}
 
 

@@ -194,12 +194,13 @@ def change_of(held: Held, purged: SequenceNumber) -> tuple[DirectoryChange, int]
         size = rules.bytes_at_most(properties)
         return rules.object_change(partition, identifier, number, purged, properties), size
     known = properties_of(kind, held.entry, (Propid.D_SCOPE, Propid.D_OBJTYPE))
+    said = known.get(Propid.D_OBJTYPE)
     grave = DeletedObject(
         identifier=identifier,
         partition_id=partition,
         seq_number=number,
-        object_type=ObjectType(known.get(Propid.D_OBJTYPE, ObjectType.DELETED_OBJECT)),
-        scope=ChangeScope(known.get(Propid.D_SCOPE, ChangeScope.ENTERPRISE)),
+        object_type=ObjectType(said) if isinstance(said, int) else ObjectType.DELETED_OBJECT,
+        scope=ChangeScope.SITE if known.get(Propid.D_SCOPE) == ChangeScope.SITE else ChangeScope.ENTERPRISE,
     )
     return rules.deletion_change(grave, purged), _TOMBSTONE_BYTES
 

@@ -1,8 +1,8 @@
 """References to objects that were not there when they were written (decision R54).
 
 The adapter wants distinguished names. Until the object comes, a stand-in takes its place, a name below
-``CN=Missing`` that nothing has; then all that refer to it are written again. What a property says is its GUIDs,
-which never wait.
+``CN=Missing`` that nothing has; then all that refer to it are written again. The GUIDs of the property never
+wait.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,7 @@
 """What a server keeps of partitions and neighbours ([MC-MQDSRP] 3.1.1.2.3, 3.1.1.2.4)."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from mqdssm.directory.entries import Entry
@@ -168,10 +169,8 @@ class StateKeeper:
 
     def remove_neighbor(self, machine_name: str, *, is_bsc: bool) -> None:
         """Forget a neighbour."""
-        try:
+        with suppress(ObjectNotFound):
             self._session.delete(self._places.neighbor(machine_name, is_bsc=is_bsc))
-        except ObjectNotFound:
-            pass
 
 
 def delete_all(session: Session, dns: Iterator[str]) -> None:
@@ -183,6 +182,7 @@ def delete_all(session: Session, dns: Iterator[str]) -> None:
 
 
 _NO_SUCH_OBJECT: Final = 32
+_YES: Final = BOOLEAN.dump(True)
 
 
 def _text(entry: Entry, name: str) -> str:
@@ -206,7 +206,7 @@ def _partition(entry: Entry) -> DirectoryPartition:
         return DirectoryPartition(
             partition_id=_guid(entry, _ID),
             authority_name=_text(entry, "mqisAuthorityName"),
-            owned=entry.first("mqisOwned") == BOOLEAN.dump(value=True),
+            owned=entry.first("mqisOwned") == _YES,
             last=_number(entry, "mqisLastSeqNumber"),
             purged=_number(entry, "mqisPurgedSeqNumber"),
             allowed_purge=_number(entry, "mqisAllowedPurgeSeqNumber"),

@@ -1,8 +1,8 @@
 """The store: each operation of the engine, on one LDAP directory.
 
-One directory belongs to one replicating server: nobody else numbers objects in it. The directory is read with a
-few searches for all changes that come together, and written with their requests in flight at the same time; a
-result is given when the server has answered all of them. Every operation may be repeated.
+One directory belongs to one replicating server: nobody else numbers objects in it. The directory is read
+with a few searches for all changes that come together, and written with their requests in flight at the same
+time; a result is given when the server has answered all of them. Every operation may be repeated.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -303,7 +303,7 @@ class LdapStore:
         marked = (Equal(BUCKET, bucket_of(partition, MIN)), Equal(NUMBER, number_value(MIN)))
         above = Equal("objectClass", MANAGER_CLASS.encode())
         for wanted in (And((*marked, Not(above))), And(marked)):  # queues before their machines
-            self._applier.remove(partition, map(held_of, self._reader.find(wanted)))
+            self._applier.remove(map(held_of, self._reader.find(wanted)))
         return _DONE
 
 
@@ -321,8 +321,8 @@ def _check(session: Session) -> None:
     session.check_msmq()
     entry = session.get(subschema_dn(session), ["objectClasses", "attributeTypes"])
     text = b"\n".join((*entry.all("objectClasses"), *entry.all("attributeTypes"))).decode(errors="replace")
-    known = {*schema_mqis.CLASSES, *schema_mqis.ATTRIBUTES}
-    missing = sorted(one.name for one in known if f"'{one.name}'" not in text)
+    known = {one.name for one in schema_mqis.CLASSES} | {one.name for one in schema_mqis.ATTRIBUTES}
+    missing = sorted(name for name in known if f"'{name}'" not in text)
     if missing:
         raise ConfigError(
             f"this server cannot hold the replication store: its schema lacks {', '.join(missing[:3])}"

@@ -1,9 +1,9 @@
 """What the directory holds of the objects that some changes concern, read with few searches.
 
-A view is kept up to date with what its changes do, so that the next of them can be planned without reading again.
+A view is kept up to date with what its changes do, so that the next one is planned without reading again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeVar
@@ -111,8 +111,9 @@ class View:
 
     Attributes:
         places: of the directory.
-        partition: whose tombstones count.
-        objects: GUID -> the entry of the object.
+        partition: whose objects and tombstones count.
+        objects: GUID -> the entry of the object, of the partition or of none.
+        elsewhere: GUID -> an entry of an object in another partition.
         tombstones: GUID -> the tombstone of the partition.
         at: normalised DN -> the entry there; None: nothing is there.
         computers: lower-case name -> where the computer is; None: nowhere.
@@ -122,6 +123,7 @@ class View:
     places: Places
     partition: Guid
     objects: dict[Guid, Held] = field(default_factory=dict)
+    elsewhere: dict[Guid, Held] = field(default_factory=dict)
     tombstones: dict[Guid, Held] = field(default_factory=dict)
     at: dict[str, Held | None] = field(default_factory=dict)
     computers: dict[str, DN | None] = field(default_factory=dict)
@@ -142,17 +144,21 @@ class View:
         self.at[held.key] = held
         if held.identifier is None:
             return
-        if not held.is_tombstone:
+        mine = held.number_in(self.partition) is not None
+        if held.is_tombstone:
+            if mine:
+                self.tombstones[held.identifier] = held
+        elif mine or (held.numbers is None and held.identifier not in self.objects):
             self.objects[held.identifier] = held
-        elif self.partition == (held.numbers.partition if held.numbers else None):
-            self.tombstones[held.identifier] = held
+        elif held.numbers is not None:
+            self.elsewhere[held.identifier] = held
 
     def remove(self, held: Held) -> None:
         """An entry is not there any more."""
         self.at[held.key] = None
-        index = self.tombstones if held.is_tombstone else self.objects
-        if held.identifier is not None and index.get(held.identifier) == held:
-            del index[held.identifier]
+        for index in (self.tombstones, self.objects, self.elsewhere):
+            if held.identifier is not None and index.get(held.identifier) is held:
+                del index[held.identifier]
 
     def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
         """The objects of a path name, of those that were read."""

@@ -172,7 +172,7 @@ index     objectGUID,objectSid,mSMQQueueType,mSMQLabelEx,mSMQOwnerID,mSMQQMID,mS
 END
     # sequence numbers are looked up by bucket; an index of the numbers themselves would take seconds
     if [ "$REPLICATION" = yes ]; then
-        echo 'index     mqisPartitionID,mqisBucket,mqisPathName,mqisUserID,mqisDeletedID eq'
+        echo 'index     mqisPartitionID,mqisBucket,mqisPathName,mqisObjectID,mqisUserID,mqisDeletedID eq'
         # what refers to an object that was not there is looked up when it comes
         echo 'index     mSMQSite1,mSMQSite2,mSMQSiteGates,mSMQOutRoutingServers,mSMQInRoutingServers eq'
     fi
