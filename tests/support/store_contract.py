@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from store_contract_authority import AuthorityContract, ReadingContract, StateContract
+from store_contract_lookup import LookupContract
 from store_contract_replica import NamesContract, ReplicaContract, SyncZeroContract
 from store_world import NOT_FOUND, OK, Harness, World, brief, everywhere_crashing, guid, number
 
@@ -146,5 +147,6 @@ class StoreContract(
     NamesContract,
     SyncZeroContract,
     CrashContract,
+    LookupContract,
 ):
     """Everything."""

@@ -1,4 +1,4 @@
-"""A world of its own for each test of the contract of stores: a partition, names, the engine's calls in short."""
+"""A world of its own for each test of the contract of stores: a partition, names, the calls in short."""
 
 from collections.abc import Callable, Iterable
 from itertools import count

@@ -1,7 +1,9 @@
 """The store in memory keeps the contract of all stores."""
 
 import pytest
+from hypothesis import given
 from store_contract import StoreContract
+from store_model import CRASHES, PLANS, SPLITS, STEPS, check_propagation, check_replica, numbered_drafts
 
 from mqdssm.store.memory import Crash, MemoryStore, Moment
 
@@ -38,4 +40,12 @@ def harness() -> MemoryHarness:
 @pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
 @pytest.mark.spec("MC-MQDSRP 3.2.7.8")
 class TestMemoryStore(StoreContract):
-    pass
+    """What is the same for every store."""
+
+    @given(numbered_drafts(), STEPS)
+    def test_a_replica_is_what_the_model_is(self, harness, drafts, steps) -> None:
+        check_replica(harness, drafts, steps)
+
+    @given(PLANS, SPLITS, CRASHES)
+    def test_propagation_in_any_batches_with_crashes(self, harness, plan, splits, points) -> None:
+        check_propagation(harness, plan, splits, points)
