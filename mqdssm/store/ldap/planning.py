@@ -255,7 +255,9 @@ class Planner:
 
     def _add(self, wanted: Wanted, dn: DN, target: Values, plan: Plan) -> None:
         table = PROPERTY_TABLES[wanted.concern.type]
-        values = {OBJECT_CLASS: table.class_values[1:]} | {name: raws for name, raws in target.items() if raws}
+        values = {OBJECT_CLASS: table.class_values[1:]} | {
+            name: raws for name, raws in target.items() if raws
+        }
         guid = wanted.concern.identifier
         if guid is not None:
             values.pop(OBJECT_GUID, None)

@@ -24,6 +24,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.ldap.applying import Applier
+from mqdssm.store.ldap.finding import Finder
 from mqdssm.store.ldap.held import Held, held_of
 from mqdssm.store.ldap.local import Authority
 from mqdssm.store.ldap.places import Places
@@ -31,6 +32,7 @@ from mqdssm.store.ldap.planning import MANAGER_CLASS, Wanted
 from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
 from mqdssm.store.ldap.view import Concern, Reader, batches
+from mqdssm.store.lookup import Restriction, View
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.numbering import (
@@ -83,6 +85,7 @@ class LdapStore:
         self._state.prepare()
         self._applier = Applier(session, self._reader)
         self._authority = Authority(self._reader, self._applier, self._ranges)
+        self._finder = Finder(self._reader, self._ranges)
         self._performers: Mapping[type[ops.Operation], Callable[[Any], ops.Result]] = MappingProxyType(
             {
                 ops.LoadState: lambda _: self._state.load(),
@@ -141,10 +144,22 @@ class LdapStore:
             DirectoryError: the directory cannot be reached; the operation may be repeated.
             MappingError: the directory holds something that is none of ours where only ours belongs.
         """
-        if self._is_closed:
-            raise DirectoryNotConnected("this store is closed", hint="open it again")
+        self._check_open()
         with self._session.one_server():
             return self._performers[type(operation)](operation)
+
+    def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
+        """The objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
+
+        Raises:
+            DirectoryError: the store is closed, or the directory cannot be reached.
+        """
+        self._check_open()
+        return self._finder.views(object_type, restrictions)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise DirectoryNotConnected("this store is closed", hint="open it again")
 
     # -- state of the protocol
 
@@ -364,24 +379,25 @@ def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[Wanted], Hresu
 
 def _wanted(row: int, change: DirectoryChange) -> Wanted | Hresult:
     numbers = Numbering(change.partition_id, change.seq_number)
-    if change.command is Command.DELETE:
+    command = Command(change.command)
+    if command is Command.DELETE:
         kind = rules.type_deleted(change)
         concern = Concern(kind, change.guid_identifier, change.path_name, {})
         scope = Scope.SITE if change.get(Propid.D_SCOPE) == Scope.SITE else Scope.ENTERPRISE
-        return Wanted(row=row, command=change.command, concern=concern, numbers=numbers, scope=scope)
+        return Wanted(row=row, command=command, concern=concern, numbers=numbers, scope=scope)
     object_type = change.object_type
     if object_type is None or object_type not in DEFAULTS:
         return Hresult.MQDS_WRONG_OBJ_TYPE
-    if change.command is Command.UPDATE:
+    if command is Command.UPDATE:
         properties = rules.kept(object_type, change.properties)
         concern = Concern(object_type, change.guid_identifier, change.path_name, properties)
-        return Wanted(row=row, command=change.command, concern=concern, numbers=numbers)
+        return Wanted(row=row, command=command, concern=concern, numbers=numbers)
     identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
     if identifier is None:
         return Hresult.MQ_ERROR_PROPERTY
     whole = rules.whole(object_type, change.path_name, change.properties)
     concern = Concern(object_type, identifier, None, whole)
-    return Wanted(row=row, command=change.command, concern=concern, numbers=numbers)
+    return Wanted(row=row, command=command, concern=concern, numbers=numbers)
 
 
 def _deletion(row: int, grave: Held) -> Wanted | None:
