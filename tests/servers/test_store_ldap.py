@@ -26,7 +26,9 @@ def cutter() -> Iterator[Cutter]:
 
 @pytest.fixture(scope="module")
 def harness(server: OpenLdapServer, cutter: Cutter) -> Iterator[LdapHarness]:
-    harness = LdapHarness(options_for(server, server.ldapi_url, user=None, password=None, ca_file=None), cutter)
+    harness = LdapHarness(
+        options_for(server, server.ldapi_url, user=None, password=None, ca_file=None), cutter
+    )
     yield harness
     harness.store.close()
 

@@ -29,7 +29,7 @@ from mqdssm.store.ldap.planning import (
     placeholder,
     reduced,
 )
-from mqdssm.store.ldap.references import complete
+from mqdssm.store.ldap.references import complete, follow
 from mqdssm.store.ldap.view import Concern, Reader, View, Viewing, batches
 from mqdssm.tables.properties import NAME as PATH_NAME
 from mqdssm.tables.properties import OBJECT_GUID, properties_of, references_of
@@ -179,7 +179,8 @@ class Applier:
         if TWIN in held.entry and (there is None or TWIN in there.entry):
             changes = {OBJECT_GUID: (bytes(held.identifier),), TWIN: ()}
             item = Item(row=0, action=Action.MODIFY, dn=held.dn, attributes=changes)
-            self._send([Request(item=item, condition=held.unchanged)], {})
+            # no condition: slapd's overlay unique applies it to its own search, too, and fails
+            self._send([Request(item=item)], {})
         place = view.place(concern, held.identifier, path_of(concern))
         if is_aside(held.dn) and place is not None and view.at.get(place.dn.normalized) is None:
             self._rename([Renaming(DN.parse(held.dn), place.dn)])
@@ -276,12 +277,17 @@ class Applier:
         self._send(replaced, failures)
 
     def _rename(self, renamings: Iterable[Renaming]) -> None:
-        """Give entries other names; one that cannot have it keeps the old one, which no property shows."""
+        """Give entries other names; one that cannot have it keeps the old one, which no property shows.
+
+        What refers to an entry is told before, so that a crash in between is found by the next attempt.
+        """
         for one in renamings:
+            follow(self._session, self._reader, str(one.old), str(one.new))
             try:
                 self._session.rename(one.old, _rdn(one.new), one.new.parent)
             except (ObjectAlreadyExists, ObjectNotFound) as error:
                 log.warning("%s keeps its name: %s", one.old, error)
+                follow(self._session, self._reader, str(one.new), str(one.old))
 
 
 def _rdn(dn: DN) -> str:

@@ -5,9 +5,10 @@ The adapter wants distinguished names. Until the object comes, a stand-in takes 
 wait.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
@@ -27,37 +28,46 @@ def complete(session: Session, reader: Reader, identifiers: Iterable[Guid | None
     Raises:
         DirectoryError: the directory cannot be reached.
     """
-    stand_ins = {
-        normalize(dn): (guid, dn)
-        for guid in identifiers
-        if guid is not None and (dn := str(reader.places.stand_in(guid)))
-    }
-    if not stand_ins:
-        return
-    terms = (Equal(name, dn.encode()) for _, dn in stand_ins.values() for name in ATTRIBUTES)
-    waiting = {entry.dn: entry for entry in reader.any_of(terms, attributes=ATTRIBUTES)}
-    if not waiting:
-        return
-    there = {
-        held.identifier: held.dn.encode()
-        for held in reader.holding(guid for guid, _ in stand_ins.values())
-        if held.is_object
-    }
+    stand_ins = {guid: str(reader.places.stand_in(guid)) for guid in identifiers if guid is not None}
+    waiting = _referring(reader, stand_ins.values())
+    if waiting:
+        there = {held.identifier: held.dn for held in reader.holding(stand_ins) if held.is_object}
+        names = {normalize(dn): there[guid] for guid, dn in stand_ins.items() if guid in there}
+        _rewrite(session, waiting, names)
 
-    def settled(raw: bytes) -> bytes:
-        found = stand_ins.get(normalize(raw.decode()))
-        return raw if found is None else there.get(found[0], raw)
+
+def follow(session: Session, reader: Reader, old: str, new: str) -> None:
+    """Put the new name of an object where its old one is.
+
+    Raises:
+        DirectoryError: the directory cannot be reached.
+    """
+    _rewrite(session, _referring(reader, [old]), {normalize(old): new})
+
+
+def _referring(reader: Reader, dns: Iterable[str]) -> list[Entry]:
+    """The entries that name one of some objects."""
+    terms = (Equal(name, dn.encode()) for dn in dns for name in ATTRIBUTES)
+    return list({entry.dn: entry for entry in reader.any_of(terms, attributes=ATTRIBUTES)}.values())
+
+
+def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str]) -> None:
+    """Replace names: normalised old ones -> new ones."""
+
+    def renamed(raw: bytes) -> bytes:
+        found = names.get(normalize(raw.decode()))
+        return raw if found is None else found.encode()
 
     requests = []
-    for entry in waiting.values():
+    for entry in entries:
         changes = {}
         for name in ATTRIBUTES:
             before = entry.all(name)
-            after = tuple(dict.fromkeys(map(settled, before)))
+            after = tuple(dict.fromkeys(map(renamed, before)))
             if set(after) != set(before):
                 changes[name] = after
         if changes:
             item = Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=changes)
             requests.append(Request(item=item))
     for _ in session.loader.send(requests):
-        pass  # one that was deleted meanwhile needs none
+        pass  # what was deleted meanwhile needs no names
