@@ -222,13 +222,17 @@ class MemoryStore:
         if problem is not None:
             return ops.Outcome(status=problem)
         made = _updated(found, number, operation.properties)
-        path_name = made.path_name
-        if path_name is not None and any(
-            other is not found for other in self._kept.named(made.object_type, path_name)
-        ):
+        if self._name_taken(found, made.path_name):
             return ops.Outcome(status=rules.EXISTS[made.object_type])
         self._write(self._kept.put, made)
         return ops.Outcome(status=Hresult.MQ_OK, identifier=made.identifier)
+
+    def _name_taken(self, found: StoredObject, path_name: str | None) -> bool:
+        """Whether an object cannot be renamed so; that it is called so already is no reason."""
+        if path_name is None or path_name == found.path_name:
+            return False
+        named = self._kept.named(found.object_type, path_name)
+        return bool(named) and found not in named
 
     def _delete(self, operation: ops.DeleteObject) -> ops.Outcome:
         shelf = self._kept.shelf(operation.partition_id)
@@ -360,9 +364,7 @@ class MemoryStore:
         identifier = change.guid_identifier if found is None else found.identifier
         if identifier is None:
             return Hresult.MQ_OK  # nothing of that name: nothing to delete, and no GUID for a tombstone
-        known = shelf.graves.get(identifier)
-        number = max(change.seq_number, MIN if known is None else known.seq_number)
-        if found is not None and found.seq_number >= number:
+        if found is not None and found.seq_number >= change.seq_number:
             return Hresult.MQ_OK
         grave = rules.deletion_of(change, identifier, said if found is None else found.object_type)
         self._delete_as(shelf, found, grave)

@@ -46,7 +46,9 @@ class CrashContract:
             assert brief(world.changes()) == [(Command.SYNC, 3, machine)]
             assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 1
 
-        assert everywhere_crashing(harness, run) >= 4, "the object, then the tombstone that it takes away"
+        assert everywhere_crashing(harness, run, whole=True) >= 4, (
+            "the object, then the tombstone that it takes away"
+        )
 
     @pytest.mark.parametrize("by_name", [False, True])
     def test_deletion(self, harness: Harness, by_name: bool) -> None:
@@ -65,7 +67,7 @@ class CrashContract:
             assert brief(world.changes()) == [(Command.DELETE, 2, machine)]
             assert world.read(machine, ObjectType.MACHINE).status == NOT_FOUND
 
-        assert everywhere_crashing(harness, run) >= 4, "the tombstone, then the object"
+        assert everywhere_crashing(harness, run, whole=True) >= 4, "the tombstone, then the object"
 
     def test_update(self, harness: Harness) -> None:
         def run(world: World, perform: Callable[[ops.Operation], Any]) -> None:
@@ -85,7 +87,7 @@ class CrashContract:
             assert (values[Propid.QM_PATHNAME], values[Propid.QM_OS]) == (world.name("new"), 5)
             assert world.read(world.name("web"), ObjectType.MACHINE).status == NOT_FOUND
 
-        assert everywhere_crashing(harness, run) >= 2
+        assert everywhere_crashing(harness, run, whole=True) >= 2
 
     def test_batch(self, harness: Harness) -> None:
         def run(world: World, perform: Callable[[ops.Operation], Any]) -> None:

@@ -423,6 +423,15 @@ class ReadingContract:
         (grave,) = world.changes()
         assert grave.purged_seq_number == 3
 
+    def test_changes_carry_the_purged_number_of_now(self, harness: Harness) -> None:
+        world = World(harness)
+        world.create(world.machine(guid()))
+        for purged in (0, 5, 9):
+            state = DirectoryPartition(partition_id=world.site, authority_name="P", purged=number(purged))
+            world.perform(ops.SavePartition(partition=state))
+            (change,) = world.changes()
+            assert change.purged_seq_number == purged
+
     @pytest.mark.parametrize("limit", [{"count_max": 1}, {"count_max": 3}, {"bytes_max": 1}])
     def test_lookup_in_pieces(self, harness: Harness, limit: dict[str, int]) -> None:
         world = World(harness)

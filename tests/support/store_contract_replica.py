@@ -163,7 +163,9 @@ class ReplicaContract:
         old = world.sync(machine, 4, world.machine(machine, OS=4))
         deleted = world.deletion(machine, 3, ObjectType.MACHINE)
         assert world.apply(new).status == OK
-        assert world.apply(deleted, old, new) == ops.Applied(count=3, status=OK)
+        assert world.apply(deleted, old) == ops.Applied(count=2, status=OK)
+        assert world.apply(new).status == OK
+        assert brief(world.changes()) == [(Command.SYNC, 5, machine)]
         assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 5
         world.apply(world.deletion(machine, 6, ObjectType.MACHINE))
         assert world.apply(old, new).status == OK
@@ -262,6 +264,24 @@ class NamesContract:
         assert (by_name.identifier, by_name.partition_id) == (machine, other.site)
         assert world.read(queue).partition_id == other.site
         assert other.values(machine, ObjectType.MACHINE)[Propid.QM_SITE_ID] == other.site
+
+    def test_a_name_is_one_of_the_partition(self, harness: Harness) -> None:
+        """Changes by name, of the authority and of a replica, mean the partition's own object."""
+        world, other = World(harness), World(harness)
+        other.prefix = world.prefix
+        mine, theirs = guid(), guid()
+        world.apply(world.sync(mine, 1, world.machine(mine)))
+        other.apply(other.sync(theirs, 99, other.machine(theirs)))
+        name, kind = world.name("web"), ObjectType.MACHINE
+        world.apply(world.change(Command.UPDATE, name, 2, ((Propid.QM_OS, 2),)))
+        assert world.values(mine, kind)[Propid.QM_OS] == 2
+        assert world.update(name, ((Propid.QM_OS, 3),), at=3).identifier == mine
+        assert world.values(mine, kind)[Propid.QM_OS] == 3
+        assert world.delete(name, kind, at=4).identifier == mine
+        assert world.apply(world.deletion(name, 5, kind)).status == OK
+        assert world.delete(name, kind, at=6).status == NOT_FOUND
+        assert brief(world.changes()) == [(Command.DELETE, 4, mine)]
+        assert brief(other.changes()) == [(Command.SYNC, 99, theirs)]
 
 
 class SyncZeroContract:

@@ -18,7 +18,7 @@ from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.tables.creation import DEFAULTS
 
-OBJECTS: Final = 4
+OBJECTS: Final = 3
 NAMES: Final = (r"web\a", r"WEB\b", r"web\c")
 CHANGES_MAX: Final = 10
 
@@ -109,17 +109,20 @@ DRAFTS: Final = st.lists(
         st.tuples(st.just(Command.UPDATE), _WHICH | _NAMES, _LABELS, st.none() | _NAMES),
         st.tuples(st.just(Command.DELETE), _WHICH | _NAMES, st.just(""), st.none()),
     ),
-    min_size=1,
+    min_size=4,
     max_size=CHANGES_MAX,
 )
+_APPLY: Final = st.tuples(st.just("apply"), st.lists(st.integers(0, CHANGES_MAX - 1), min_size=1, max_size=5))
 STEPS: Final = st.lists(
     st.one_of(
-        st.tuples(st.just("apply"), st.lists(st.integers(0, CHANGES_MAX - 1), max_size=CHANGES_MAX)),
+        _APPLY,
+        _APPLY,
+        _APPLY,
         st.tuples(st.just("purge"), st.integers(0, CHANGES_MAX)),
         st.tuples(st.sampled_from(["mark", "sweep", "reopen"]), st.just(0)),
     ),
-    min_size=1,
-    max_size=8,
+    min_size=3,
+    max_size=10,
 )
 CRASHES: Final = st.lists(st.integers(0, 4 * CHANGES_MAX), max_size=6)
 

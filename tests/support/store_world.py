@@ -216,22 +216,27 @@ def brief(changes: Iterable[DirectoryChange]) -> list[tuple[Command, int, Guid |
 
 
 def everywhere_crashing(
-    harness: Harness, run: Callable[[World, Callable[[ops.Operation], Any]], None]
+    harness: Harness,
+    run: Callable[[World, Callable[[ops.Operation], Any]], None],
+    *,
+    whole: bool = False,
 ) -> int:
-    """Run a scenario with a crash at each point of each write of one operation; how many there were.
+    """Run a scenario with a crash at each point of each write of one operation; how many points there are.
 
     Args:
         harness: of the store.
         run: prepares a world, calls its second argument with the operation, and says what has to be true.
             The operation is cut short, the store opened again, recovered, and the operation repeated.
+        whole: once recovered, the operation has had all of its effect or none.
     """
     for point in count():
         world = World(harness)
-        crashed = []
+        crashed: list[int] = []
 
         def perform(
             operation: ops.Operation, world: World = world, point: int = point, crashed: list[int] = crashed
         ) -> Any:
+            before = world.changes()
             harness.arm(point)
             try:
                 result = harness.store.perform(operation)
@@ -240,7 +245,9 @@ def everywhere_crashing(
                 harness.disarm()
                 harness.reopen()
                 world.recover()
-                return harness.store.perform(operation)
+                recovered = world.changes()
+                result = harness.store.perform(operation)
+                assert not whole or recovered in {before, world.changes()}
             harness.disarm()
             return result
 
