@@ -1,7 +1,7 @@
 """The store on a real slapd, with connections that are cut between any two writes."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -68,17 +68,17 @@ class Cutter:
         def send(channel: Channel, request: bytes, deadline: float) -> None:
             self._send(original, channel, request, deadline)
 
-        Channel.send = send  # type: ignore[method-assign]
+        Channel.send = send  # type: ignore[method-assign,assignment]
         try:
             yield self
         finally:
             Channel.send = original  # type: ignore[method-assign]
 
-    def _send(self, original, channel: Channel, request: bytes, deadline: float) -> None:
+    def _send(self, original: Callable[..., None], channel: Channel, request: bytes, deadline: float) -> None:
         if self._down:
             channel.broken = True
             raise ConnectionBroken("cut by the test", request_left=False)
-        passed = []
+        passed: list[bytes] = []
         for tag, message in messages(request):
             self.searches += tag == 0x63
             if tag in WRITES and self._point is not None:
@@ -93,7 +93,9 @@ class Cutter:
                 passed.append(message)
         original(channel, b"".join(passed), deadline)
 
-    def _cut(self, original, channel: Channel, passed: list[bytes], deadline: float) -> None:
+    def _cut(
+        self, original: Callable[..., None], channel: Channel, passed: list[bytes], deadline: float
+    ) -> None:
         """Let what has passed be carried out, and lose the answers and the connection."""
         self._down = True
         channel.broken = True

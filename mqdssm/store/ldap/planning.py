@@ -130,10 +130,10 @@ class Planner:
             else:
                 self._whole(wanted, plan)
         except Refused as refused:
-            log.warning("change %s of %s: %s", wanted.numbers.number, wanted.concern, refused)
+            log.info("change %s of %s: %s", wanted.numbers.number, wanted.concern.name, refused)
             return Plan(status=refused.status)
         except ValueError as error:
-            log.warning("change %s of %s: %s", wanted.numbers.number, wanted.concern, error)
+            log.warning("change %s of %s: %s", wanted.numbers.number, wanted.concern.name, error)
             return Plan(status=Hresult.MQ_ERROR_PROPERTY)
         return plan
 

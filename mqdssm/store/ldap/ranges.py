@@ -154,8 +154,8 @@ class Ranges:
         return ChangesFound(changes=tuple(changes), reached=wanted.up_to)
 
 
-def _number(held: Held) -> int:
-    return 0 if held.numbers is None else held.numbers.number
+def _number(held: Held) -> tuple[int, bytes]:
+    return 0 if held.numbers is None else held.numbers.number, bytes(held.identifier or b"")
 
 
 def properties_in(held: Held) -> Properties:

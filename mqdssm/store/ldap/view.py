@@ -44,6 +44,11 @@ class Concern:
     path_name: str | None
     properties: Mapping[Propid, PropertyValue]
 
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"{self.type.spec_name} {self.identifier or repr(self.path_name)}"
+
 
 class Reader:
     """Searches of the store: everywhere, unpaged where the answer is known to be small."""
