@@ -191,6 +191,48 @@ class TestWhatTheAdapterSees:
         assert brief(world.changes(other)) == [(Command.SYNC, 7, machine)]
         assert not entry(harness.session, Equal("objectGUID", bytes(machine))).all("mqisObjectID")
 
+    def test_a_crash_before_a_name_was_given_back(
+        self, world: World, harness: LdapHarness, directory: mqdssm.Directory, cutter: Cutter
+    ) -> None:
+        machine, other = guid(), guid()
+        web = mqdssm.Filter("ComputerName", "==", world.name("web"))
+        for point in range(9):
+            world.apply(world.sync(machine, 3 * point + 1, world.machine(machine)))
+            world.apply(world.sync(machine, 3 * point + 1, world.machine(machine), other))
+            deletion = world.deletion(machine, 3 * point + 2, ObjectType.MACHINE)
+            harness.arm(point)
+            try:
+                world.apply(deletion)
+            except DirectoryError:
+                harness.disarm()
+                harness.reopen()
+                world.recover()
+                world.apply(deletion)
+            harness.disarm()
+            assert directory.read(mqdssm.QueueManager, web).identifier == machine.uuid
+            assert brief(world.changes(other)) == [(Command.SYNC, 3 * point + 1, machine)]
+            world.apply(world.deletion(machine, 3 * point + 2, ObjectType.MACHINE, other))
+
+    def test_names_that_the_directory_cannot_hold(self, world: World) -> None:
+        names = ["m" * 300, " web ", "a  b", "\ud800", "", r"\q", "x" * 300 + r"\q", "\U0001f4a9" * 64]
+        machines = {guid(): name for name in names}
+        changes = [
+            world.sync(one, n, (*world.machine(one)[2:], (Propid.QM_PATHNAME, name)))
+            for n, (one, name) in enumerate(machines.items(), 1)
+        ]
+        assert world.apply(*changes) == ops.Applied(count=len(changes), status=OK)
+        queues = {guid(): name for name in (*names, *(rf"web\{name}" for name in names))}
+        changes = [
+            world.sync(one, n, ((Propid.Q_PATHNAME, name),))
+            for n, (one, name) in enumerate(queues.items(), 50)
+        ]
+        assert world.apply(*changes) == ops.Applied(count=len(changes), status=OK)
+        for one, name in machines.items():
+            assert world.values(one, ObjectType.MACHINE)[Propid.QM_PATHNAME] == name
+        for one, name in queues.items():
+            assert world.values(one)[Propid.Q_PATHNAME] == name
+        assert len(world.changes()) == len(machines) + len(queues)
+
     @pytest.mark.spec("MC-MQDSRP 3.1.7.2.8")
     def test_references_to_what_comes_later(
         self, world: World, harness: LdapHarness, directory: mqdssm.Directory

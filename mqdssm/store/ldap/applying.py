@@ -167,10 +167,12 @@ class Applier:
             terms += (Equal(PATH_NAME, raw) for raw in held.entry.get(PATH_NAME, ()))
         for entry in list(self._reader.any_of(terms)):
             held = held_of(entry)
-            if held.is_object and (is_aside(held.dn) or TWIN in held.entry):
-                self._settle(held)
+            self.settle_one(held)
 
-    def _settle(self, held: Held) -> None:
+    def settle_one(self, held: Held) -> None:
+        """Let an object that stands aside have its GUID and name, if nobody else has them."""
+        if not held.is_object or not (is_aside(held.dn) or TWIN in held.entry):
+            return
         if held.type is None or held.identifier is None or held.numbers is None:
             return
         concern = Concern(held.type, held.identifier, None, properties_of(held.type, held.entry))
@@ -224,8 +226,9 @@ class Applier:
         if left:
             self._leave_placeholders(left, failures)
         self._rename(one for wanted, plan in plans if wanted.row not in failures for one in plan.behind)
-        if last:
-            self.settle(one for _, plan in plans for one in plan.gone)
+        gone = [one for wanted, plan in plans if wanted.row not in failures for one in plan.gone]
+        if gone:
+            self.settle(gone)
 
     def _send(self, requests: list[Request], failures: dict[int, Failure]) -> list[Request]:
         """Send requests; those that could not be made because there are others below are given back."""

@@ -5,6 +5,7 @@ The rest is below ``CN=MQIS,CN=MsmqServices,CN=Services,CN=Configuration``::
     CN=Partitions   CN=<partition>      state of a partition; below it its tombstones, CN=<object's GUID>
     CN=Neighbors    CN=<psc|bsc>-<hash of the name>
     CN=Networks     CN=<name>           connected networks, which [MS-MQDSSM] has no place for (decision M44)
+    CN=Others       CN=<GUID>           queues and machines on no computer that the directory could hold
     CN=Missing                          empty; names below it stand in for objects to come (decision R54)
 """
 
@@ -25,10 +26,12 @@ from mqdssm.tables.property_facts import queue_rdn
 from mqdssm.tables.schema_attributes import OWN_UUID
 
 _ROOT: Final = "MQIS"
-CONTAINERS: Final = ("Partitions", "Neighbors", "Networks", "Missing")
+CONTAINERS: Final = ("Partitions", "Neighbors", "Networks", "Missing", "Others")
 _NAMES: Final = UUID(OWN_UUID)
 NAME_CHARS_MAX: Final = 64
-"""Longest name of a computer or site that becomes a name in the directory; others are named by their GUID."""
+"""Longest name that becomes one in the directory; what has a longer one is named by its GUID."""
+NAME_BYTES_MAX: Final = 192
+"""The same in UTF-8: slapd takes 242."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Places:
         self.bases = naming.guid_bases
         self.enterprise = places.enterprise_dn(self.forest_root)
         self.state = self.enterprise.child("CN", _ROOT)
-        self.partitions, self.neighbors, self.networks, self.missing = (
+        self.partitions, self.neighbors, self.networks, self.missing, self.others = (
             self.state.child("CN", name) for name in CONTAINERS
         )
 
@@ -102,7 +105,7 @@ class Places:
             case ObjectType.QUEUE:
                 return self._queue(identifier, path_name, computers)
             case ObjectType.MACHINE:
-                return self._machine(path_name, computers)
+                return self._machine(identifier, path_name, computers)
             case ObjectType.SITE:
                 return self._below(places.sites_dn(self.forest_root), path_name or None, identifier)
             case ObjectType.CN:
@@ -115,9 +118,11 @@ class Places:
                 return self._link(identifier, properties)
         return None
 
-    def _machine(self, path_name: str | None, computers: Mapping[str, DN]) -> Place | None:
+    def _machine(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN]) -> Place:
         name = self._name(path_name)
-        return Place(places.queue_manager_of(self.computer(name, computers)), name) if name else None
+        if not name:
+            return Place(self.others.child("CN", str(identifier)))
+        return Place(places.queue_manager_of(self.computer(name, computers)), name)
 
     def _link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> Place:
         sites = [properties.get(one) for one in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
@@ -135,10 +140,10 @@ class Places:
             return self._name((path_name or "").partition("\\")[0])
         return self._name(path_name) if object_type is ObjectType.MACHINE else ""
 
-    def _queue(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN]) -> Place | None:
+    def _queue(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN]) -> Place:
         computer = self.computer_name(ObjectType.QUEUE, path_name)
         if not computer or path_name is None:
-            return None
+            return Place(self.others.child("CN", str(identifier)))
         rdn = queue_rdn(path_name)
         parent = places.queue_manager_of(self.computer(computer, computers))
         name = None if rdn is None else rdn.cn
@@ -152,7 +157,9 @@ class Places:
         if not name or len(name) > NAME_CHARS_MAX or name != name.strip():
             return ""
         try:
+            if len(name.encode()) > NAME_BYTES_MAX:
+                return ""
             self._profile.check_name(str(self.root.child("CN", name)))
-        except ValueError:
+        except ValueError:  # half of a surrogate pair, among others
             return ""
         return name

@@ -5,6 +5,7 @@ where it is not, and then the change is planned again.
 """
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -165,6 +166,8 @@ class Planner:
 
     def _finish(self, wanted: Wanted, held: Held | None, grave: Held | None, plan: Plan) -> None:
         """Both an object and its tombstone are there: a crash came between, and the newer counts (R15)."""
+        if grave is not None and wanted.command is Command.DELETE:
+            plan.gone.append(grave)  # a crash may have come before others got its name
         if held is None or grave is None or grave.numbers is None:
             return
         number = held.number_in(grave.numbers.partition)
@@ -327,19 +330,28 @@ class Planner:
             self._finish(wanted, held, grave, plan)
             return
         kind = concern.type if held is None or held.type is None else held.type
-        self._bury(wanted, guid, kind, grave, plan)
+        self._bury(wanted, guid, kind, (held, grave), plan)
         if held is not None:
             self._remove(wanted, held, plan)
 
     def _bury(
-        self, wanted: Wanted, guid: Guid, object_type: ObjectType, grave: Held | None, plan: Plan
+        self,
+        wanted: Wanted,
+        guid: Guid,
+        object_type: ObjectType,
+        there: tuple[Held | None, Held | None],
+        plan: Plan,
     ) -> None:
+        """Write a tombstone; it keeps the path name, for those who wait for it (decision R53)."""
+        held, grave = there
         properties: list[tuple[Propid, PropertyValue]] = [
             (Propid.D_IDENTIFIER, guid),
             (Propid.D_SCOPE, int(wanted.scope)),
             (Propid.D_OBJTYPE, int(object_type)),
         ]
         target = entry_of(ObjectType.DELETED_OBJECT, properties, wanted.numbers)
+        if held is not None and PATH_NAME in held.entry:
+            target[PATH_NAME] = tuple(held.entry[PATH_NAME])
         if grave is not None:
             plan.first.append(request(wanted, Action.MODIFY, grave.dn, target, grave))
             self._view.put(grave.after(target))
@@ -382,7 +394,7 @@ def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
 
 def is_aside(dn: str) -> bool:
     """Whether an object had to stand aside."""
-    return _ASIDE in DN.parse(dn).name
+    return _STANDS_ASIDE.fullmatch(DN.parse(dn).name) is not None
 
 
 def is_known(held: Held | None, numbers: Numbering) -> bool:
@@ -418,6 +430,7 @@ def located(view: View, wanted: Wanted) -> Held | None:
 
 
 _ASIDE: Final = "@"
+_STANDS_ASIDE: Final = re.compile(r"[0-9a-f-]{36}@[0-9a-f-]{36}")
 _STAY: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER, ObjectType.ROUTING_LINK})
 """Types whose entries are never renamed."""
 

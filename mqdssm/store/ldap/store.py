@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
-from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Not
+from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Not, Substrings
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.options import ConnectionOptions
@@ -319,6 +319,9 @@ class LdapStore:
         above = Equal("objectClass", MANAGER_CLASS.encode())
         for wanted in (And((*marked, Not(above))), And(marked)):  # queues before their machines
             self._applier.remove(map(held_of, self._reader.find(wanted)))
+        aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
+        for entry in list(self._reader.find(aside)):
+            self._applier.settle_one(held_of(entry))
         return _DONE
 
 
