@@ -92,13 +92,11 @@ class Signer:
     Args:
         queue_manager: QueueManager.Identifier, the SenderIdentifier.
         key: its private key.
-        policy: how to sign.
     """
 
-    def __init__(self, queue_manager: Guid, key: PrivateKey, policy: SignaturePolicy = AS_SPECIFIED) -> None:
+    def __init__(self, queue_manager: Guid, key: PrivateKey) -> None:
         self._queue_manager = queue_manager
         self._key = key
-        self._policy = policy
 
     def sign(self, message: Message) -> Message:
         """Sign a message that is complete but for its signature, with its own level and hash algorithm.
@@ -116,11 +114,6 @@ class Signer:
         )
         data = signed_bytes(dated, message.authentication_level)
         return replace(dated, signature=self._key.sign(data, message.hash_algorithm))
-
-    @property
-    def policy(self) -> SignaturePolicy:
-        """How messages are to be signed."""
-        return self._policy
 
 
 class Verifier:

@@ -4,7 +4,7 @@ Attributes have the specification's names in Python's spelling, and its defaults
 ours sets or reads (transactions, tracing, encryption, dead-letter queues) are not there.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Final
 
@@ -257,8 +257,3 @@ def replication_queue(machine_name: str) -> DirectFormatName:
 def own_replication_queue(queue_manager: Guid) -> PrivateFormatName:
     r"""REPLICATION_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\1`` ([MC-MQDSRP] 1.9)."""
     return PrivateFormatName(queue_manager.uuid, REPLICATION_QUEUE_NUMBER)
-
-
-def verified(message: Message, level: AuthenticationLevel) -> Message:
-    """The same message, as it is once its signature was looked at ([MS-MQQB] 3.1.5.8.3)."""
-    return replace(message, authentication_level=level)

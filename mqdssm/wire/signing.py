@@ -1,8 +1,8 @@
 """The bytes that a message's signature covers ([MS-MQMQ] 2.5, which 2.2.20.6 means).
 
 The specification lists fields, not how each lies in the bytes that are hashed. Here each is as in its
-packet, numbers little-endian, without padding; what is absent is no bytes; queues have one form each, although
-packets abbreviate them; the prefix of a private queue is in small letters, as [MC-MQDSRP] 1.9 writes it
+packet, numbers little-endian, without padding; what is absent is no bytes; each queue has one form, although
+packets abbreviate some; the prefix of a private queue is in small letters, as [MC-MQDSRP] 1.9 writes it
 (decision R57).
 """
 
