@@ -29,7 +29,7 @@ class Receiver:
         outstanding: the messages of ours that may be acknowledged.
         counts: where dropped messages are counted.
         clock: seconds since 1970.
-        put: takes an event for the engine; `taken` is to be called when the engine has had it.
+        put: takes an event for the engine, or a defect; `taken` is to be called when the engine has had it.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Receiver:
         outstanding: Outstanding,
         counts: Counts,
         clock: Callable[[], float],
-        put: Callable[[EngineEvent], None],
+        put: Callable[[EngineEvent | Exception], None],
     ) -> None:
         self._outstanding, self._counts, self._clock, self._put = outstanding, counts, clock, put
         self._room: Final = BoundedSemaphore(ARRIVED_MAX)
@@ -66,22 +66,26 @@ class Receiver:
             return self._received(arrival)
         if is_nack(arrival.message.message_class):
             return self._nacked(arrival)
-        return self._drop("class", f"class {arrival.message.message_class:#06x}")
+        self._drop("class", f"class {arrival.message.message_class:#06x}")
+        return None
 
     def _received(self, arrival: Arrival) -> EngineEvent | None:
         sender = arrival.sender
         if sender is None or not sender.is_directory_server:
-            return self._drop("not from a directory server", str(sender))
+            self._drop("not from a directory server", str(sender))
+            return None
         try:
             message = decode(arrival.message.body)
         except DecodeError as error:
-            return self._drop("cannot be decoded", f"{error}, from {sender.machine_name}")
+            self._drop("cannot be decoded", f"{error}, from {sender.machine_name}")
+            return None
         return Received(message=message, sender=sender.machine_name)
 
     def _nacked(self, arrival: Arrival) -> EngineEvent | None:
         sent = self._outstanding.take(arrival.message, self._clock())
         if sent is None:
-            return self._drop("acknowledges nothing of ours", str(arrival.message.correlation))
+            self._drop("acknowledges nothing of ours", str(arrival.message.correlation))
+            return None
         return Nacked(
             message=sent.message,
             destination=sent.destination,
@@ -93,11 +97,14 @@ class Receiver:
         log.info("a replication message is dropped: %s (%s)", why, detail)
 
     def _run(self, inbox: Inbox) -> None:
-        while not self._stopping.is_set() and not inbox.is_closed:
-            arrival = inbox.receive(RECEIVE_S)
-            event = None if arrival is None else self.event_of(arrival)
-            if event is not None and self._wait_for_room():
-                self._put(event)
+        try:
+            while not self._stopping.is_set() and not inbox.is_closed:
+                arrival = inbox.receive(RECEIVE_S)
+                event = None if arrival is None else self.event_of(arrival)
+                if event is not None and self._wait_for_room():
+                    self._put(event)
+        except Exception as error:  # noqa: BLE001  a defect: the driver stops, and says so
+            self._put(error)
 
     def _wait_for_room(self) -> bool:
         while not self._stopping.is_set():

@@ -122,7 +122,7 @@ class ReplicationDriver:
         scope: Scope = Scope.ENTERPRISE,
         timeout_s: float = CLIENT_WAIT_S,
     ) -> Outcome:
-        """Change an object, wherever its authority is, and wait; from any thread. As `ChangeObject` and `ask`."""
+        """Change an object, wherever its authority is, and wait (as `ChangeObject` and `ask`)."""
         if command is Command.CREATE and identifier is None:
             identifier = self._make_guid()
         return self.ask(
@@ -140,7 +140,7 @@ class ReplicationDriver:
         )
 
     def _turn(self) -> None:
-        """Take one event, and the timers that have run out by then."""
+        """Take one event, and one timer that has run out by then."""
         event = None
         with suppress(Empty):
             event = self._events.get(timeout=self._timers.wait(self._clock()))
@@ -149,8 +149,7 @@ class ReplicationDriver:
         if event is not None:
             self._receiver.taken(event)
             self._take(event)
-        now = self._clock()
-        while (name := self._timers.take_due(now)) is not None:
+        if (name := self._timers.take_due(self._clock())) is not None:
             self._take(do.TimerFired(name=name))
 
     def _take(self, event: do.Event) -> None:
@@ -190,9 +189,8 @@ class ReplicationDriver:
             self._outstanding.add(identifier, body, sent, self._clock() + action.timeout_s)
 
     def _reply(self, action: do.Reply) -> None:
-        if not self._clients.reply(
-            action.request, Outcome(status=action.status, identifier=action.identifier)
-        ):
+        outcome = Outcome(status=action.status, identifier=action.identifier)
+        if not self._clients.reply(action.request, outcome):
             self.counts.add("reply to nobody")
 
     def _note(self, action: do.Note) -> None:
