@@ -4,6 +4,7 @@ A `Scalar` has a fixed size and is read together with its neighbours; a `Codec` 
 """
 
 import struct
+from codecs import utf_16_le_decode, utf_16_le_encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -165,29 +166,30 @@ def raw(size: int) -> Scalar:
 
 def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) -> Scalar:
     """Make the scalar for an enumeration; unknown numbers are refused, or kept as plain numbers."""
+    members: dict[int, int] = {int(member): member for member in kind}
 
     def load(value: int) -> int:
-        try:
-            return kind(value)
-        except ValueError:
-            if keep_unknown:
-                return value
-            raise ValueError(f"is {value}, which is no {kind.__name__}") from None
+        found = members.get(value)
+        if found is None and not keep_unknown:
+            raise ValueError(f"is {value}, which is no {kind.__name__}")
+        return value if found is None else found
 
     def dump(value: int) -> int:
-        return int(value) if keep_unknown else kind(value).value
+        if value not in members and not keep_unknown:
+            raise ValueError(f"{value!r} is no {kind.__name__}")
+        return int(value)
 
     return Scalar(f"{kind.__name__}:{number.name}", number.code, number.size, load, dump)
 
 
 def dump_text16(text: str) -> bytes:
     """Encode text as UTF-16LE; lone surrogates are kept, as Windows keeps them."""
-    return text.encode("utf-16-le", "surrogatepass")
+    return utf_16_le_encode(text, "surrogatepass")[0]
 
 
 def load_text16(units: bytes) -> str:
     """Decode UTF-16LE; lone surrogates are kept, so that encoding gives the same bytes."""
-    return units.decode("utf-16-le", "surrogatepass")
+    return utf_16_le_decode(units, "surrogatepass", True)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +215,9 @@ class SizedBytes:
         Raises:
             DecodeError: when they do not fit in front of `end`, or are too many.
         """
-        need(section, field, offset, self.size.size, end)
-        (count,) = struct.unpack_from(f"<{self.size.code}", data, offset)
         at = offset + self.size.size
+        need(section, field, offset, self.size.size, end)
+        count = int.from_bytes(data[offset:at], "little")
         if count > self.high:
             raise DecodeError(section, field, offset, f"has {count} bytes, at most {self.high}")
         need(section, field, at, count, end)
@@ -261,9 +263,9 @@ class Counted:
         Raises:
             DecodeError: when they do not fit in front of `end`, are too many, or one of them is wrong.
         """
-        need(section, field, offset, self.size.size, end)
-        (count,) = struct.unpack_from(f"<{self.size.code}", data, offset)
         at = offset + self.size.size
+        need(section, field, offset, self.size.size, end)
+        count = int.from_bytes(data[offset:at], "little")
         if count > self.high:
             raise DecodeError(section, field, offset, f"has {count} elements, at most {self.high}")
         element = self.element
@@ -323,12 +325,12 @@ class Text16Z:
         Raises:
             DecodeError: when there is none before `end`, or the text is too long.
         """
-        need(section, field, offset, self.least, end)
         limit = min(end, offset + 2 * self.units_max + 2)
         at = data.find(b"\0\0", offset, limit)
         while at >= 0 and (at - offset) % 2:
             at = data.find(b"\0\0", at + 1, limit)
         if at < 0:
+            need(section, field, offset, self.least, end)
             long = end - offset > 2 * self.units_max + 2
             problem = f"longer than {self.units_max} characters" if long else "no NUL at its end"
             raise DecodeError(section, field, offset, problem)

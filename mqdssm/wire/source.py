@@ -57,6 +57,13 @@ def reader(codec: AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, 
     return read
 
 
+def _unpacking(codec: AnyCodec) -> tuple[int, Callable[..., Any], Callable[[Any], Any] | None]:
+    """For a value of fixed size its size, `unpack_from` and `load`, for any other one 0 and its reader."""
+    if isinstance(codec, Scalar):
+        return codec.size, struct.Struct(f"<{codec.code}").unpack_from, codec.load
+    return 0, reader(codec), None
+
+
 def writer(codec: AnyCodec) -> Callable[[Any], bytes]:
     """The function that encodes a value of any kind."""
     if isinstance(codec, Nested):
@@ -237,7 +244,7 @@ class _ReadWriter(_Writer):
         self.line("offset += size")
 
     def keyed(self, step: Keyed) -> None:
-        keys = self.bind("keys", {int(key): (key, reader(one)) for key, one in step.codecs.items()})
+        keys = self.bind("keys", {int(key): (key, *_unpacking(one)) for key, one in step.codecs.items()})
         self.line(f"size = g_{step.name} * {step.key.size}")
         self.refuse_if("size > end - offset")
         iterate = self.bind("iterate", struct.Struct(f"<{step.key.code}").iter_unpack)
@@ -246,9 +253,16 @@ class _ReadWriter(_Writer):
         self.refuse_if("None in found or len(set(found)) != len(found)")
         self.line("offset += size")
         self.line("made = []")
-        self.line("for key, read_value in found:")
+        self.line("for key, size, unpack, load in found:")
         self.depth += 1
-        self.line(f"item, offset = read_value(data, offset, end, section, {label(step)!r})")
+        self.line("if size:")
+        self.depth += 1
+        self.refuse_if("size > end - offset")
+        self.line("item, = unpack(data, offset)")
+        self.line("if load: item = load(item)")
+        self.line("offset += size")
+        self.depth -= 1
+        self.line(f"else: item, offset = unpack(data, offset, end, section, {label(step)!r})")
         self.line("made.append((key, item))")
         self.depth -= 1
         self.line(f"v_{step.name} = tuple(made)")
