@@ -6,10 +6,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Thread
-from typing import Final, Protocol
+from typing import Final
 
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.errors import DirectoryError, DirectoryNotConnected
+from mqdssm.store.performer import Store
 
 log: Final = logging.getLogger(__name__)
 
@@ -19,17 +20,6 @@ RETRY_MAX_S: Final = 15.0
 """The longest wait: a server that is back is noticed within a quarter of a minute."""
 LOOKUP_S: Final = 5.0
 """How long a lookup of another thread may wait for the store's work to be done."""
-
-
-class Store(Protocol):
-    """Performs the engine's operations (`mqdssm.engines.replication.operations`), from one thread."""
-
-    def perform(self, operation: Operation) -> Result:
-        """Perform one; when it returns, its effects are durable.
-
-        Raises:
-            DirectoryError: the directory cannot be reached; the same operation will come again.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +34,7 @@ class StoreThread:
     """Performs operations for a driver, which never waits for it, and lookups for other threads.
 
     Args:
-        store: what performs them.
+        store: what performs them; its owner closes it.
         name: of the thread.
         retry_first_s: how long the first repetition waits.
         retry_max_s: how long the longest wait is.
