@@ -230,7 +230,7 @@ def acknowledgement(message: Message, message_class: MessageClass) -> Message | 
     negative = message_class >= MessageClass.NACK_BAD_DEST_QUEUE
     receiving = message_class >= MessageClass.NACK_QUEUE_DELETED
     kind = Acknowledgements.NEGATIVE_RECEIVE if receiving else Acknowledgements.NACK_REACH_QUEUE
-    asked = _ASKED_FOR.get(message_class, kind) in message.acknowledgements
+    asked = message.acknowledgements & _ASKED_FOR.get(message_class, kind)
     if not asked or message.administration_queue is None:
         return None
     return Message(

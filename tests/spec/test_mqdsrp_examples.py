@@ -80,7 +80,9 @@ def all_equal(net: Net) -> bool:
     """Whether all servers hold the same objects with the same numbers."""
     sites = [PEC_PARTITION_ID, *(guid_of(f"site Site{n}") for n in range(3))]
     return all(
-        net.content(name, one) == net.content(next(iter(net.hosts)), one) for name in net.hosts for one in sites
+        net.content(name, one) == net.content(next(iter(net.hosts)), one)
+        for name in net.hosts
+        for one in sites
     )
 
 
@@ -205,9 +207,7 @@ def test_deleting_a_queue() -> None:
     net.create_queue("C14", "testq", "Site1", "PSC1")
     net.run(TIMERS_S)
     net.sent.clear()
-    gone = net.change(
-        "PSC1", Command.DELETE, ObjectType.QUEUE, path_name="C14\\testq", partition_id=SITE1
-    )
+    gone = net.change("PSC1", Command.DELETE, ObjectType.QUEUE, path_name="C14\\testq", partition_id=SITE1)
     assert gone.status == Hresult.MQ_OK
     grave = {"command": Command.DELETE, "guid_identifier": guid_of("queue C14\\testq")}
     net.stop("BSC01")
@@ -237,9 +237,7 @@ def test_full_partition_synchronization() -> None:
     net.create_queue("C14", "testq", "Site1", "PSC1")
     net.run(TIMERS_S)
     away = net.stop("BSC01")
-    gone = net.change(
-        "PSC1", Command.DELETE, ObjectType.QUEUE, path_name="C14\\testq", partition_id=SITE1
-    )
+    gone = net.change("PSC1", Command.DELETE, ObjectType.QUEUE, path_name="C14\\testq", partition_id=SITE1)
     assert gone.status == Hresult.MQ_OK
     for n in range(6):
         net.create_queue("C14", f"q{n}", "Site1", "PSC1")
