@@ -11,7 +11,13 @@ from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
 from mqdssm.drivers.replays import AGE_MAX_S, Replays
 from mqdssm.errors import DecodeError, DirectoryError
 from mqdssm.model.guid import GUID_BYTES, Guid
-from mqdssm.model.transport import AuthenticationLevel, HashAlgorithm, Message, SenderIdentifierType
+from mqdssm.model.transport import (
+    NO_MESSAGE,
+    AuthenticationLevel,
+    HashAlgorithm,
+    Message,
+    SenderIdentifierType,
+)
 from mqdssm.wire.keys import PublicKey
 from mqdssm.wire.signing import signed_bytes
 
@@ -101,7 +107,8 @@ class Signer:
     def sign(self, message: Message) -> Message:
         """Sign a message that is complete but for its signature, with its own level and hash algorithm.
 
-        Its ApplicationTag, where it has none, becomes its date (decision R59).
+        Its ApplicationTag, where it has none, becomes its date, and its CorrelationIdentifier its own
+        identifier: so no two messages have one signature, and each is of its time (decision R59).
 
         Raises:
             ValueError: AuthenticationLevel None, or a format name that cannot be signed.
@@ -111,6 +118,7 @@ class Signer:
             sender_type=SenderIdentifierType.QUEUE_MANAGER,
             sender=bytes(self._queue_manager),
             application_tag=message.application_tag or message.sent_at,
+            correlation=message.identifier if message.correlation == NO_MESSAGE else message.correlation,
         )
         data = signed_bytes(dated, message.authentication_level)
         return replace(dated, signature=self._key.sign(data, message.hash_algorithm))

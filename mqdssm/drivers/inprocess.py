@@ -393,7 +393,6 @@ class Host:
             self.counts.add(f"refused: {refused.name}")
             self.acknowledge(message, refused)
         elif isinstance(refused, Distrust):
-            self.counts.add(f"dropped: {refused.value}")
             log.info("%s drops a message: %s", self._machine_name, refused.value)
 
     def _refusal(self, message: Message) -> MessageClass | Distrust | None:

@@ -53,7 +53,7 @@ class StoreThread:
         self._retry_max_s = retry_max_s
         self._jobs: Final[SimpleQueue[_Job | None]] = SimpleQueue()
         self._stopping: Final = Event()
-        self._down = False
+        self._down = False  # while an operation waits to be repeated
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -107,10 +107,10 @@ class StoreThread:
             try:
                 result = self._store.perform(job.operation)
             except DirectoryError as error:
-                self._down = True
                 if not job.again:
                     job.failed(error)
                     return
+                self._down = True
                 log.warning("%s is repeated in %.1f s: %s", type(job.operation).__name__, wait, error)
                 self._stopping.wait(wait)
                 wait = min(2 * wait, self._retry_max_s)

@@ -9,8 +9,22 @@ from queue_managers import START, guid_of, key_of, sender_of
 from mqdssm.drivers.authentication import Distrust, SignaturePolicy, Signer, Verified, Verifier
 from mqdssm.drivers.keyring import KEYS_TRIED_MAX, PinnedKeys, Sender
 from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.errors import DirectoryNotConnected
+from mqdssm.errors import DecodeError, DirectoryNotConnected
+from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
+    BSCAckMessage,
+    ChangePropagationMessage,
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    Command,
+    DirectoryChange,
+    PSCAckMessage,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
+from mqdssm.model.propids import Propid
 from mqdssm.model.replication import Service
+from mqdssm.model.seqnum import MIN
 from mqdssm.model.transport import (
     AuthenticationLevel,
     HashAlgorithm,
@@ -20,9 +34,41 @@ from mqdssm.model.transport import (
     replication_queue,
 )
 from mqdssm.wire.keys import PublicKey
+from mqdssm.wire.mqdsrp import decode, encode
 from mqdssm.wire.signing import signed_bytes
 
 SIG10, SIG20 = AuthenticationLevel.SIG10, AuthenticationLevel.SIG20
+SITE = {"site_id": guid_of("site")}
+PARTITION = {"partition_id": guid_of("partition")}
+CHANGE = DirectoryChange(
+    command=Command.UPDATE, path_name="PSC1\\q", **PARTITION, properties=((Propid.Q_LABEL, "label"),)
+)
+BODIES = [
+    ChangeRequestMessage(
+        **SITE, **PARTITION, request_identifier=1, requester_name="PSC1", directory_change=CHANGE
+    ),
+    ChangeReplyMessage(**SITE, request_identifier=1, result=0, requester_name="PSC1"),
+    SyncRequestMessage(
+        **SITE,
+        **PARTITION,
+        from_seq_number=MIN,
+        to_seq_number=MIN,
+        known_purged_seq_number=MIN,
+        requester_name="PSC1",
+    ),
+    SyncReplyMessage(**SITE, **PARTITION, from_seq_number=MIN, to_seq_number=MIN, purged_seq_number=MIN),
+    BSCAckMessage(**SITE, bsc_machine_id=guid_of("BSC1"), bsc_name="BSC1"),
+    PSCAckMessage(
+        **SITE,
+        psc_site_id=guid_of("site"),
+        acked_partition_id=guid_of("partition"),
+        acked_seq_number=MIN,
+        psc_name="PSC1",
+    ),
+    AlreadyPurgedMessage(**SITE, **PARTITION, purged_seq_number=MIN),
+    ChangePropagationMessage(**SITE),
+    ChangePropagationMessage(**SITE, directory_changes=(CHANGE,)),
+]
 
 
 def message(level=SIG20, algorithm=HashAlgorithm.MD5, *, key=None, **changes) -> Message:
@@ -50,6 +96,11 @@ def test_a_signed_message_names_its_sender_and_its_date():
     assert signed.hash_algorithm is HashAlgorithm.MD5
     assert signed.application_tag == int(START)
     assert message(application_tag=7).application_tag == 7
+    assert signed.correlation == signed.identifier
+    other = MessageId(guid_of("PSC2"), 5)
+    assert message(correlation=other).correlation == other
+    second = message(identifier=MessageId(guid_of("PSC1"), 2))
+    assert signed.signature != second.signature, "the same words twice in a second are two messages"
 
 
 @pytest.mark.parametrize("algorithm", HashAlgorithm, ids=lambda one: one.name)
@@ -109,15 +160,18 @@ def test_a_message_to_another_server_is_not_believed_here():
     assert verifier().verify(elsewhere, START) is Distrust.WRONG
 
 
-def test_a_level_2_signature_cannot_be_passed_off_as_level_1():
-    """The bytes of level 2 begin with those of level 1: only a longer body would fit, and bodies are exact."""
-    good = message()
+@pytest.mark.parametrize("body", BODIES, ids=lambda one: type(one).__name__)
+def test_a_level_2_signature_passed_off_as_level_1_makes_a_body_that_nobody_decodes(body):
+    """The bytes of level 2 begin with those of level 1: a longer body may have the same signature."""
+    good = message(body=encode(body))
     tail = signed_bytes(good, SIG20)[len(signed_bytes(good, SIG10)) :]
     longer = replace(good, body=good.body + tail)
     assert signed_bytes(longer, SIG10) == signed_bytes(good, SIG20)
     verdict = verifier().verify(longer, START)
-    assert isinstance(verdict, Verified), "why whoever takes level 1 has to decode strictly"
+    assert isinstance(verdict, Verified)
     assert verdict.level is SIG10
+    with pytest.raises(DecodeError):
+        decode(longer.body)
     narrow = SignaturePolicy(levels=frozenset({SIG20}))
     assert verifier(narrow).verify(longer, START) is Distrust.WRONG
 
