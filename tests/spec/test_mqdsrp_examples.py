@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from replication_net import Net, guid_of
+from replication_net import SETTLE_S, Net, all_equal, enterprise, guid_of, with_bsc, with_site
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.hresults import Hresult
@@ -13,7 +13,6 @@ from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN
 
 SITE1 = guid_of("site Site1")
-TIMERS_S = 60  # longer than any propagation takes
 
 
 def messages(net: Net, *kinds: str) -> list[tuple[str, str, str]]:
@@ -27,41 +26,6 @@ def of_kind(net: Net, source: str, kind: str) -> Iterator[ReplicationMessage]:
     return (message for sender, _, message in net.sent if (sender, type(message).__name__) == (source, kind))
 
 
-def enterprise(**settings) -> Net:
-    """Figure 7: one site, and PEC as its controller."""
-    net = Net(**settings)
-    net.server("PEC", Role.PEC, "Site0")
-    made = net.change(
-        "PEC",
-        Command.CREATE,
-        ObjectType.ENTERPRISE,
-        path_name="Fabrikam",
-        identifier=guid_of("enterprise"),
-        partition_id=PEC_PARTITION_ID,
-        properties=((Propid.E_NAME, "Fabrikam"), (Propid.E_PECNAME, "PEC")),
-    )
-    assert made.status == Hresult.MQ_OK
-    assert net.create_site("Site0", "PEC").status == Hresult.MQ_OK
-    assert net.create_machine("PEC", "Site0", "PEC", Service.PEC).status == Hresult.MQ_OK
-    return net
-
-
-def with_site(net: Net, site: str, psc: str) -> None:
-    """Add a site with its controller, and let everything settle."""
-    assert net.create_site(site, psc).status == Hresult.MQ_OK
-    net.server(psc, Role.PSC, site)
-    net.run(TIMERS_S)
-    assert net.create_machine(psc, site, psc, Service.PSC).status == Hresult.MQ_OK
-    net.run(TIMERS_S)
-
-
-def with_bsc(net: Net, site: str, bsc: str, psc: str) -> None:
-    """Add a BSC to a site, and let everything settle."""
-    assert net.create_machine(bsc, site, psc, Service.BSC).status == Hresult.MQ_OK
-    net.server(bsc, Role.BSC, site, psc=psc)
-    net.run(TIMERS_S)
-
-
 def three_sites(**settings) -> Net:
     """Figure 11, less the servers that no example needs."""
     net = enterprise(**settings)
@@ -71,19 +35,9 @@ def three_sites(**settings) -> Net:
     with_bsc(net, "Site0", "BSC01", "PEC")
     with_bsc(net, "Site0", "BSC02", "PEC")
     assert net.create_machine("C14", "Site1", "PSC1").status == Hresult.MQ_OK
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     net.sent.clear()
     return net
-
-
-def all_equal(net: Net) -> bool:
-    """Whether all servers hold the same objects with the same numbers."""
-    sites = [PEC_PARTITION_ID, *(guid_of(f"site Site{n}") for n in range(3))]
-    return all(
-        net.content(name, one) == net.content(next(iter(net.hosts)), one)
-        for name in net.hosts
-        for one in sites
-    )
 
 
 @pytest.mark.spec("MC-MQDSRP 4.1")
@@ -94,7 +48,7 @@ def test_adding_a_site() -> None:
     assert net.create_site("Site1", "PSC1").status == Hresult.MQ_OK
     net.sent.clear()
     net.server("PSC1", Role.PSC, "Site1")
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
 
     asked = [
         (message.partition_id, message.from_seq_number, message.to_seq_number)
@@ -118,7 +72,7 @@ def test_adding_a_site() -> None:
 
     net.sent.clear()
     assert net.create_machine("PSC1", "Site1", "PSC1", Service.PSC).status == Hresult.MQ_OK
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     assert ("PSC1", "PEC", "ChangePropagation") in messages(net, "ChangePropagation")
     assert all_equal(net)
 
@@ -131,7 +85,7 @@ def test_a_second_site_asks_both_controllers() -> None:
     assert net.create_site("Site2", "PSC2").status == Hresult.MQ_OK
     net.sent.clear()
     net.server("PSC2", Role.PSC, "Site2")
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     asked = {
         (to, message.partition_id)
         for source, to, message in net.sent
@@ -149,7 +103,7 @@ def test_adding_a_bsc() -> None:
     assert net.create_machine("BSC01", "Site0", "PEC", Service.BSC).status == Hresult.MQ_OK
     net.sent.clear()
     net.server("BSC01", Role.BSC, "Site0", psc="PEC")
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     asked = [
         (to, message.partition_id)
         for source, to, message in net.sent
@@ -180,7 +134,7 @@ def test_creating_a_remote_queue() -> None:
     assert (request.requester_name, request.psc_name) == ("BSC21", "PSC2")
     assert request == next(of_kind(net, "PSC2", "ChangeRequestMessage"))  # forwarded as it is
     net.sent.clear()
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     told = messages(net, "ChangePropagation")
     assert sorted(told) == [
         ("PEC", "BSC01", "ChangePropagation"),
@@ -205,13 +159,13 @@ def test_creating_a_remote_queue() -> None:
 def test_deleting_a_queue() -> None:
     net = three_sites(ack_interval=1, purge_interval=1, purge_buffer=0, bsc_ack_s=30.0)
     net.create_queue("C14", "testq", "Site1", "PSC1")
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     net.sent.clear()
     gone = net.change("PSC1", Command.DELETE, ObjectType.QUEUE, path_name="C14\\testq", partition_id=SITE1)
     assert gone.status == Hresult.MQ_OK
     grave = {"command": Command.DELETE, "guid_identifier": guid_of("queue C14\\testq")}
     net.stop("BSC01")
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     sent = next(of_kind(net, "PSC1", "ChangePropagationMessage")).directory_changes
     assert [{name: getattr(one, name) for name in grave} for one in sent] == [grave]
     acks = messages(net, "BSCAck", "PSCAck")
@@ -222,7 +176,7 @@ def test_deleting_a_queue() -> None:
     assert guid_of("queue C14\\testq") in net.content("PSC1", SITE1)
     for name in ("one", "two", "three"):
         net.create_queue("C14", name, "Site1", "PSC1")
-        net.run(TIMERS_S)
+        net.run(SETTLE_S)
     assert guid_of("queue C14\\testq") not in net.content("PSC1", SITE1)
 
 
@@ -235,17 +189,17 @@ def test_full_partition_synchronization() -> None:
     small = {"ack_interval": 1, "purge_interval": 1, "purge_buffer": 0, "header_s": 20.0}
     net = three_sites(**small)
     net.create_queue("C14", "testq", "Site1", "PSC1")
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     away = net.stop("BSC01")
     gone = net.change("PSC1", Command.DELETE, ObjectType.QUEUE, path_name="C14\\testq", partition_id=SITE1)
     assert gone.status == Hresult.MQ_OK
     for n in range(6):
         net.create_queue("C14", f"q{n}", "Site1", "PSC1")
-        net.run(TIMERS_S)
+        net.run(SETTLE_S)
     net.sent.clear()
     net.hosts["BSC01"] = away
     net.restart("BSC01")
-    net.run(TIMERS_S)
+    net.run(SETTLE_S)
     told = [
         (source, type(message).__name__)
         for source, to, message in net.sent

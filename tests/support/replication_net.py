@@ -5,7 +5,8 @@ Nothing is lost, doubled or late here; what goes wrong is the matter of `mqdssm.
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID, uuid5
 
 from mqdssm.engines.replication.actions import (
@@ -24,13 +25,18 @@ from mqdssm.engines.replication.actions import (
     TimerFired,
 )
 from mqdssm.engines.replication.engine import ReplicationEngine
+from mqdssm.engines.replication.operations import LoadState, LookupChanges
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, ReplicationMessage, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import MemoryStore
 
+SETTLE_S = 60
+"""Longer than any propagation takes."""
 _NAMES = UUID("6f6d7164-7373-4d00-8000-000000000000")
 
 
@@ -46,7 +52,7 @@ class Host:
     settings: Settings
     store: MemoryStore
     engine: ReplicationEngine
-    timers: dict[str, int] = field(default_factory=dict)
+    timers: dict[str, float] = field(default_factory=dict)
     replies: dict[int, Reply] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
@@ -84,8 +90,6 @@ class Net:
     def restart(self, name: str, *, as_name: str | None = None) -> Host:
         """Start a server again with what its store kept."""
         host = self.hosts.pop(name)
-        from dataclasses import replace
-
         settings = replace(host.settings, machine_name=as_name or name)
         made = Host(settings, host.store.reopened(), ReplicationEngine(settings, first_request=50_000))
         self.hosts[settings.machine_name] = made
@@ -208,11 +212,12 @@ class Net:
             properties=((Propid.Q_PATHNAME, path), (Propid.Q_LABEL, queue)),
         )
 
-    def content(self, name: str, partition_id: Guid) -> dict:
-        """Everything of a partition that a server has."""
-        from mqdssm.engines.replication.operations import LookupChanges
-        from mqdssm.model.seqnum import MAX, MIN
+    def partitions(self, name: str) -> set[Guid]:
+        """The partitions that a server knows."""
+        return {one.partition_id for one in self.hosts[name].store.perform(LoadState()).partitions}
 
+    def content(self, name: str, partition_id: Guid) -> dict[Guid, Any]:
+        """Everything of a partition that a server has."""
         found = self.hosts[name].store.perform(
             LookupChanges(
                 partition_id=partition_id,
@@ -226,3 +231,45 @@ class Net:
         return {
             one.guid_identifier: (one.seq_number, one.command, dict(one.properties)) for one in found.changes
         }
+
+
+def enterprise(**settings) -> Net:
+    """One site, and PEC as its controller ([MC-MQDSRP] figure 7)."""
+    net = Net(**settings)
+    net.server("PEC", Role.PEC, "Site0")
+    made = net.change(
+        "PEC",
+        Command.CREATE,
+        ObjectType.ENTERPRISE,
+        path_name="Fabrikam",
+        identifier=guid_of("enterprise"),
+        partition_id=PEC_PARTITION_ID,
+        properties=((Propid.E_NAME, "Fabrikam"), (Propid.E_PECNAME, "PEC")),
+    )
+    assert made.status == Hresult.MQ_OK
+    assert net.create_site("Site0", "PEC").status == Hresult.MQ_OK
+    assert net.create_machine("PEC", "Site0", "PEC", Service.PEC).status == Hresult.MQ_OK
+    return net
+
+
+def with_site(net: Net, site: str, psc: str) -> None:
+    """Add a site with its controller, and let everything settle."""
+    assert net.create_site(site, psc).status == Hresult.MQ_OK
+    net.server(psc, Role.PSC, site)
+    net.run(SETTLE_S)
+    assert net.create_machine(psc, site, psc, Service.PSC).status == Hresult.MQ_OK
+    net.run(SETTLE_S)
+
+
+def with_bsc(net: Net, site: str, bsc: str, psc: str) -> None:
+    """Add a BSC to a site, and let everything settle."""
+    assert net.create_machine(bsc, site, psc, Service.BSC).status == Hresult.MQ_OK
+    net.server(bsc, Role.BSC, site, psc=psc)
+    net.run(SETTLE_S)
+
+
+def all_equal(net: Net) -> bool:
+    """Whether all servers hold the same objects with the same numbers."""
+    hosts = list(net.hosts)
+    partitions = set().union(*(net.partitions(name) for name in hosts))
+    return all(net.content(name, one) == net.content(hosts[0], one) for name in hosts for one in partitions)

@@ -111,12 +111,14 @@ class Neighbor:
         machine_id: of a BSC, where it is known.
         available: AvailableChangeCollection.
         header_at: when it was sent a SeqNumberHeader last.
+        is_timed: its timer runs.
     """
 
     record: DirectoryNeighbor
     machine_id: Guid | None = None
     available: list[DirectoryChange] = field(default_factory=list)
     header_at: float | None = None
+    is_timed: bool = False
 
     @property
     def name(self) -> str:

@@ -184,6 +184,9 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     purged = last if ahead else partition.record.purged
     yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
     _now_ours(server, partition)
+    if partition.id == server.settings.site_id:
+        own = yield from _own_machine(server)
+        server.has_machine = own.partition_id == partition.id
     yield from topology.derive(server)
     yield from claim(server)
 
@@ -209,6 +212,9 @@ def claim(server: Server) -> Job[None]:
             yield from _set(server, ObjectType.ENTERPRISE, found.identifier, Propid.E_PECNAME)
     site = server.site
     if site is not None:
+        if server.is_demoted:  # a handover that was cut short, or refused
+            server.is_demoted = False
+            yield from _serve(server, site, server.settings.machine_id, Service.PSC)
         operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
         own = yield from perform(operation, ObjectRead)
         psc_name = text(own.properties or (), Propid.S_PSC) or ""

@@ -53,7 +53,7 @@ def with_controller(enterprise: Enterprise, **changes) -> None:
 @pytest.mark.spec("MC-MQDSRP 2.1")
 @pytest.mark.spec("MC-MQDSRP 3.1.5.1")
 def test_three_servers_that_know_each_other_by_their_directory(enterprise):
-    """Nobody told the PEC the key of PSC1, nor PSC1 that of BSC1: the objects that made them servers have it."""
+    """Nobody told the PEC PSC1's key, nor PSC1 that of BSC1: the objects that made them servers have it."""
     pec_with_site(enterprise)
     with_controller(enterprise)
     psc = enterprise.servers["PSC1"]
@@ -129,7 +129,7 @@ def test_a_network_that_loses_doubles_and_repeats(enterprise):
     while len(recorded) < 12:
         assert psc.create_queue(f"PSC1\\q{number}", "Site1").status == Hresult.MQ_OK
         number += 1
-        wait_until(lambda before=len(recorded): len(recorded) > before)
+        wait_until(lambda wanted=number: len(recorded) >= wanted)
     enterprise.network.fault = None
     enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))
     counted = [server.host.counts.seen() for server in enterprise.servers.values()]
