@@ -31,7 +31,7 @@ BELIEVED_S: Final = 60.0
 UNKNOWN_S: Final = 5.0
 """How long the answer counts that there is nobody: new servers come, and nobody floods the directory."""
 OUTAGE_S: Final = 600.0
-"""How old an answer may be while the directory cannot be asked, or its store is busy with what was received."""
+"""How old an answer may be while the directory cannot be asked, or its store is busy with changes."""
 ANSWERS_MAX: Final = 1000
 """Machines whose answers are kept; an enterprise has a few hundred directory servers at most."""
 KEYS_TRIED_MAX: Final = 8
