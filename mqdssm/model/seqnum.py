@@ -1,6 +1,7 @@
 """Sequence numbers of directory changes ([MC-MQDSRP] 2.2.2)."""
 
 import re
+from operator import index
 from typing import Final, Self
 
 SEQUENCE_NUMBER_BYTES: Final = 8
@@ -17,12 +18,14 @@ class SequenceNumber(int):
 
     Raises:
         ValueError: a number that is no unsigned 64-bit one.
+        TypeError: no whole number.
     """
 
     __slots__ = ()
 
     def __new__(cls, number: int = 0) -> Self:
         """Check the number."""
+        number = index(number)
         if not 0 <= number <= _LAST:
             raise ValueError(f"{number} is no unsigned 64-bit number")
         return int.__new__(cls, number)

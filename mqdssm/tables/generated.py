@@ -8,8 +8,14 @@ from mqdssm.tables import ldif, markdown, rights_page
 def generated_files() -> Mapping[str, str]:
     """Every generated file: its path from the root of the project to its text."""
     return {
-        "ldif/msmq.schema": ldif.openldap_schema_text(),
-        "ldif/msmq.ldif": ldif.openldap_config_ldif(),
+        **{
+            name: text
+            for part in (ldif.MSMQ, ldif.REPLICATION)
+            for name, text in (
+                (f"ldif/{part.name}.schema", ldif.openldap_schema_text(part)),
+                (f"ldif/{part.name}.ldif", ldif.openldap_config_ldif(part)),
+            )
+        },
         "ldif/base-tree.ldif": ldif.base_tree_sample(),
         **{f"docs/tables/{name}": text for name, text in markdown.pages().items()},
         "docs/tables/rights.md": rights_page.page(),

@@ -6,18 +6,22 @@ msuser.schema defines the same names without matching rules and cannot be loaded
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from mqdssm.model.dn import DN
-from mqdssm.tables import places, schema, schema_attributes, schema_classes
+from mqdssm.tables import places, schema, schema_attributes, schema_classes, schema_mqis
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
 from mqdssm.tables.schema_compare import Difference, compare
 
 __all__ = [
+    "MSMQ",
+    "REPLICATION",
     "Difference",
+    "SchemaPart",
     "attribute_definition",
     "base_tree_entries",
     "base_tree_ldif",
@@ -32,7 +36,6 @@ __all__ = [
 ]
 
 LDIF_LINE_BYTES_MAX: Final = 76  # RFC 2849 sets none; everybody folds here
-SCHEMA_NAME: Final = "msmq"
 SAMPLE_ROOT: Final = "DC=example,DC=com"
 
 # SAFE-STRING of RFC 2849, without a trailing blank, which editors eat, and without control characters:
@@ -68,20 +71,49 @@ def class_definition(cls: ObjectClass) -> str:
     return " ".join([*parts, ")"])
 
 
-def _own_attributes() -> Iterator[AttributeType]:
-    return (a for a in schema_attributes.ALL if not a.builtin)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaPart:
+    """One schema file.
+
+    Attributes:
+        name: of the file, and of its entry below ``cn=schema,cn=config``.
+        about: what it holds and needs, as comment lines.
+        attributes: those that it defines.
+        classes: those that it defines.
+    """
+
+    name: str
+    about: tuple[str, ...]
+    attributes: tuple[AttributeType, ...]
+    classes: tuple[ObjectClass, ...]
 
 
-def openldap_schema_text() -> str:
-    """The schema in the form that slapd.conf includes (``include …/msmq.schema``)."""
-    lines = [
-        f"# {_MADE_BY}",
-        "# MSMQ classes and attributes of [MS-MQDSSM] 2.2.1, 2.2.2, 2.2.4 and 2.4 with Microsoft's OIDs,",
-        "# and what the tree around them needs. Prerequisite: core.schema. Not together with msuser.schema.",
-    ]
+MSMQ: Final = SchemaPart(
+    name="msmq",
+    about=(
+        "MSMQ classes and attributes of [MS-MQDSSM] 2.2.1, 2.2.2, 2.2.4 and 2.4 with Microsoft's OIDs,",
+        "and what the tree around them needs. Prerequisite: core.schema. Not together with msuser.schema.",
+    ),
+    attributes=tuple(a for a in schema_attributes.ALL if not a.builtin),
+    classes=schema_classes.ALL,
+)
+REPLICATION: Final = SchemaPart(
+    name="mqis",
+    about=(
+        "What [MC-MQDSRP] needs to keep of objects and of its own state. Prerequisite: msmq.schema.",
+        f"OIDs below {schema_attributes.OWN_ARC} are ours (UUID {schema_attributes.OWN_UUID}).",
+    ),
+    attributes=schema_mqis.ATTRIBUTES,
+    classes=schema_mqis.CLASSES,
+)
+
+
+def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
+    """A part of the schema in the form that slapd.conf includes (``include …/msmq.schema``)."""
+    lines = [f"# {_MADE_BY}", *(f"# {line}" for line in part.about)]
     for keyword, definitions in (
-        ("attributetype", map(attribute_definition, _own_attributes())),
-        ("objectclass", map(class_definition, schema_classes.ALL)),
+        ("attributetype", map(attribute_definition, part.attributes)),
+        ("objectclass", map(class_definition, part.classes)),
     ):
         lines.append("")
         for definition in definitions:
@@ -89,13 +121,13 @@ def openldap_schema_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def openldap_config_ldif() -> str:
-    """The schema as an entry of ``cn=schema,cn=config`` for ``ldapadd`` or ``slapadd -n0``."""
-    dn = f"cn={SCHEMA_NAME},cn=schema,cn=config"
-    pairs = [("dn", dn), ("objectClass", "olcSchemaConfig"), ("cn", SCHEMA_NAME)]
-    pairs += [("olcAttributeTypes", attribute_definition(a)) for a in _own_attributes()]
-    pairs += [("olcObjectClasses", class_definition(c)) for c in schema_classes.ALL]
-    head = [f"# {_MADE_BY}", "# Load: ldapadd -Y EXTERNAL -H ldapi:/// -f msmq.ldif"]
+def openldap_config_ldif(part: SchemaPart = MSMQ) -> str:
+    """A part of the schema as an entry of ``cn=schema,cn=config`` for ``ldapadd`` or ``slapadd -n0``."""
+    dn = f"cn={part.name},cn=schema,cn=config"
+    pairs = [("dn", dn), ("objectClass", "olcSchemaConfig"), ("cn", part.name)]
+    pairs += [("olcAttributeTypes", attribute_definition(a)) for a in part.attributes]
+    pairs += [("olcObjectClasses", class_definition(c)) for c in part.classes]
+    head = [f"# {_MADE_BY}", f"# Load: ldapadd -Y EXTERNAL -H ldapi:/// -f {part.name}.ldif"]
     return "\n".join([*head, *(line for pair in pairs for line in fold(*pair))]) + "\n"
 
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from mqdssm.tables.schema_attributes import MICROSOFT_ARC, OWN_ARC
 
-Kind = Literal["STRUCTURAL", "ABSTRACT"]
+Kind = Literal["STRUCTURAL", "ABSTRACT", "AUXILIARY"]
 TOP: Final = "msmqADTop"
 
 
@@ -23,7 +23,7 @@ class ObjectClass:
         oid: its governsID.
         superior: the class it is derived from.
         ad_superior: the class it is derived from in Active Directory.
-        kind: structural, or abstract.
+        kind: structural, abstract, or auxiliary (beside a structural one).
         must: attributes that the writer has to give.
         filled_in: attributes that Active Directory demands and fills in itself.
         may: optional attributes.

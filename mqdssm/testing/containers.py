@@ -20,11 +20,12 @@ IMAGE: Final = "mqdssm/openldap-msmq"
 
 def build_context() -> dict[str, bytes]:
     """Give the files that the image is built from, under their paths in the project."""
-    from mqdssm.tables.ldif import base_tree_ldif, openldap_schema_text
+    from mqdssm.tables.ldif import REPLICATION, base_tree_ldif, openldap_schema_text
 
     return {
         "Dockerfile": dockerfile("openldap-msmq"),
         "ldif/msmq.schema": openldap_schema_text().encode(),
+        "ldif/mqis.schema": openldap_schema_text(REPLICATION).encode(),
         "ldif/base-tree.ldif": base_tree_ldif().encode(),
         "mqdssm/testing/data/start.sh": START_SCRIPT.read_bytes(),
         "mqdssm/testing/data/certificates.sh": START_SCRIPT.with_name("certificates.sh").read_bytes(),

@@ -55,6 +55,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
         deref: bool = True,
         syncprov: bool = True,
         accesslog: bool = False,
+        replication: bool = False,
         idle_timeout_s: int = 0,
         size_limit: int | None = None,
         database_bytes_max: int = DATABASE_BYTES_MAX,
@@ -72,6 +73,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
             deref: references resolved within a search.
             syncprov: clients can watch changes.
             accesslog: a log of changes below ``cn=log``.
+            replication: the schema of the replication store too.
             idle_timeout_s: seconds until a silent client is cut off; 0 is never.
             size_limit: entries that one unpaged search may return.
             database_bytes_max: the largest the database may grow.
@@ -86,6 +88,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
             deref=deref,
             syncprov=syncprov,
             accesslog=accesslog,
+            replication=replication,
             idle_timeout_s=idle_timeout_s,
             size_limit=size_limit,
             database_bytes_max=database_bytes_max,

@@ -58,6 +58,7 @@ class OpenLdapOptions:
         deref: resolve references within a search.
         syncprov: let clients watch changes (RFC 4533).
         accesslog: keep a log of changes below ``cn=log``, so that watching survives restarts.
+        replication: have the schema of the replication store too.
         idle_timeout_s: seconds until a silent client is cut off; 0 is never.
         size_limit: entries that one unpaged search may return; None is unlimited.
         database_bytes_max: the largest the database may grow.
@@ -71,6 +72,7 @@ class OpenLdapOptions:
     deref: bool = True
     syncprov: bool = True
     accesslog: bool = False
+    replication: bool = False
     idle_timeout_s: int = 0
     size_limit: int | None = None
     database_bytes_max: int = DATABASE_BYTES_MAX
@@ -93,6 +95,7 @@ class OpenLdapOptions:
             "MSMQ_LDAP_SUFFIX": self.base_dn,
             "MSMQ_LDAP_DURABLE": "yes" if self.durable else "no",
             "MSMQ_LDAP_OVERLAYS": " ".join(self.overlays),
+            "MSMQ_LDAP_REPLICATION": "yes" if self.replication else "no",
             "MSMQ_LDAP_IDLE_TIMEOUT": str(self.idle_timeout_s),
             "MSMQ_LDAP_SIZE_LIMIT": "unlimited" if self.size_limit is None else str(self.size_limit),
             "MSMQ_LDAP_MAX_BYTES": str(self.database_bytes_max),
@@ -146,13 +149,15 @@ class ServerFolder:
         Raises:
             ConfigError: the folder cannot be used.
         """
-        from mqdssm.tables.ldif import base_tree_ldif, openldap_schema_text
+        from mqdssm.tables.ldif import MSMQ, REPLICATION, base_tree_ldif, openldap_schema_text
 
         try:
             for folder in (self.path, self.path / "share", self.path / "tls", self.socket_folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_private(self.socket_folder)
-            (self.path / "share" / "msmq.schema").write_text(openldap_schema_text(), encoding="utf-8")
+            for part in (MSMQ, REPLICATION):
+                schema = self.path / "share" / f"{part.name}.schema"
+                schema.write_text(openldap_schema_text(part), encoding="utf-8")
             tree = self.path / "share" / "base-tree.ldif"
             if not tree.exists():
                 tree.write_text(base_tree_ldif(options.base_dn), encoding="utf-8")

@@ -4,13 +4,17 @@ A `Scalar` has a fixed size and is read together with its neighbours; a `Codec` 
 """
 
 import struct
+from codecs import utf_16_le_decode, utf_16_le_encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import Any, Final, Protocol
 from uuid import UUID
 
 from mqdssm.errors import DecodeError
+from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.wire.bounds import need
 
 
@@ -79,10 +83,6 @@ def big_endian(size: int) -> Scalar:
     return Scalar(f"U{8 * size}BE", f"{size}s", size, load, dump)
 
 
-U64BE: Final = big_endian(8)
-"""A sequence number ([MC-MQDSRP] 2.2.2): its eighth byte is the least significant (decision R1)."""
-
-
 def _load_guid(raw: bytes) -> UUID:
     return UUID(bytes_le=raw)
 
@@ -109,6 +109,50 @@ BOOL16: Final = Scalar("BOOL16", "H", 2, _load_bool16, _dump_bool16)
 """VARIANT_BOOL ([MS-MQMQ] 2.2.14)."""
 
 
+def _load_bool8(raw: int) -> bool:
+    if raw > 1:
+        raise ValueError(f"is {raw}, must be 0 or 1")
+    return raw != 0
+
+
+def _dump_bool8(value: bool) -> int:
+    if type(value) is not bool:
+        raise ValueError(f"{value!r} is neither True nor False")
+    return int(value)
+
+
+BOOL8: Final = Scalar("BOOL8", "B", 1, _load_bool8, _dump_bool8)
+"""A byte that is 0 or 1, as IsSync0 ([MC-MQDSRP] 2.2.6.4)."""
+
+_new_guid: Final = partial(bytes.__new__, Guid)
+
+
+def _dump_packet(value: bytes) -> bytes:
+    if len(value) != GUID_BYTES:
+        raise ValueError(f"{value!r} is no GUID packet of {GUID_BYTES} bytes")
+    return value
+
+
+GUID_PACKET: Final = Scalar("GUID_PACKET", "16s", 16, _new_guid, _dump_packet)
+"""A GUID packet ([MS-DTYP] 2.3.4.2) kept as its bytes: what hot messages use."""
+
+_new_number: Final = partial(int.__new__, SequenceNumber)
+_from_bytes: Final = int.from_bytes
+
+
+def _load_sequence(raw: bytes) -> SequenceNumber:
+    number: SequenceNumber = _new_number(_from_bytes(raw, "big"))
+    return number
+
+
+def _dump_sequence(value: int) -> bytes:
+    return (value if type(value) is SequenceNumber else SequenceNumber(value)).to_bytes(8, "big")
+
+
+SEQUENCE_NUMBER: Final = Scalar("SEQUENCE_NUMBER", "8s", 8, _load_sequence, _dump_sequence)
+"""SEQUENCE_NUMBER ([MC-MQDSRP] 2.2.2): its eighth byte is the least significant (decision R1)."""
+
+
 def raw(size: int) -> Scalar:
     """Make the scalar for `size` bytes as they are."""
 
@@ -122,29 +166,142 @@ def raw(size: int) -> Scalar:
 
 def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) -> Scalar:
     """Make the scalar for an enumeration; unknown numbers are refused, or kept as plain numbers."""
+    members: dict[int, int] = {int(member): member for member in kind}
 
     def load(value: int) -> int:
-        try:
-            return kind(value)
-        except ValueError:
-            if keep_unknown:
-                return value
-            raise ValueError(f"is {value}, which is no {kind.__name__}") from None
+        found = members.get(value)
+        if found is None and not keep_unknown:
+            raise ValueError(f"is {value}, which is no {kind.__name__}")
+        return value if found is None else found
 
     def dump(value: int) -> int:
-        return int(value) if keep_unknown else kind(value).value
+        if value not in members and not keep_unknown:
+            raise ValueError(f"{value!r} is no {kind.__name__}")
+        return int(value)
 
     return Scalar(f"{kind.__name__}:{number.name}", number.code, number.size, load, dump)
 
 
 def dump_text16(text: str) -> bytes:
     """Encode text as UTF-16LE; lone surrogates are kept, as Windows keeps them."""
-    return text.encode("utf-16-le", "surrogatepass")
+    return utf_16_le_encode(text, "surrogatepass")[0]
 
 
 def load_text16(units: bytes) -> str:
     """Decode UTF-16LE; lone surrogates are kept, so that encoding gives the same bytes."""
-    return units.decode("utf-16-le", "surrogatepass")
+    return utf_16_le_decode(units, "surrogatepass", True)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SizedBytes:
+    """Bytes with their number before them, VT_BLOB ([MS-MQCN] 2.2.3.11).
+
+    Attributes:
+        size: how the number lies in bytes; unsigned.
+        high: the most bytes.
+    """
+
+    size: Scalar
+    high: int
+
+    @property
+    def least(self) -> int:
+        """Bytes of the number."""
+        return self.size.size
+
+    def read(self, data: bytes, offset: int, end: int, section: str, field: str) -> tuple[bytes, int]:
+        """Decode the number and the bytes.
+
+        Raises:
+            DecodeError: when they do not fit in front of `end`, or are too many.
+        """
+        at = offset + self.size.size
+        need(section, field, offset, self.size.size, end)
+        count = int.from_bytes(data[offset:at], "little")
+        if count > self.high:
+            raise DecodeError(section, field, offset, f"has {count} bytes, at most {self.high}")
+        need(section, field, at, count, end)
+        return data[at : at + count], at + count
+
+    def write(self, value: bytes) -> bytes:
+        """Encode the number and the bytes.
+
+        Raises:
+            ValueError: when they are too many.
+            TypeError: no bytes.
+        """
+        packed = bytes(memoryview(value))
+        if len(packed) > self.high:
+            raise ValueError(f"has {len(packed)} bytes, at most {self.high}")
+        return pack_one(self.size, len(packed)) + packed
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Values with their number before them, VT_VECTOR ([MS-MQCN] 2.2.3.13): a tuple.
+
+    Attributes:
+        size: how the number lies in bytes; unsigned.
+        element: how each value lies in bytes.
+        high: the most values.
+    """
+
+    size: Scalar
+    element: "Scalar | Codec"
+    high: int
+
+    @property
+    def least(self) -> int:
+        """Bytes of the number."""
+        return self.size.size
+
+    def read(
+        self, data: bytes, offset: int, end: int, section: str, field: str
+    ) -> tuple[tuple[Any, ...], int]:
+        """Decode the number and the values.
+
+        Raises:
+            DecodeError: when they do not fit in front of `end`, are too many, or one of them is wrong.
+        """
+        at = offset + self.size.size
+        need(section, field, offset, self.size.size, end)
+        count = int.from_bytes(data[offset:at], "little")
+        if count > self.high:
+            raise DecodeError(section, field, offset, f"has {count} elements, at most {self.high}")
+        element = self.element
+        made = []
+        if isinstance(element, Scalar):
+            behind = at + count * element.size
+            need(section, field, at, behind - at, end)
+            for (found,) in struct.iter_unpack(f"<{element.code}", data[at:behind]):
+                try:
+                    made.append(found if element.load is None else element.load(found))
+                except ValueError as error:
+                    raise DecodeError(section, field, at + len(made) * element.size, str(error)) from None
+            return tuple(made), behind
+        need(section, field, at, count * element.least, end)
+        for _ in range(count):
+            value, at = element.read(data, at, end, section, field)
+            made.append(value)
+        return tuple(made), at
+
+    def write(self, value: tuple[Any, ...]) -> bytes:
+        """Encode the number and the values.
+
+        Raises:
+            ValueError: when they are too many, or one of them cannot be encoded.
+            TypeError: no tuple.
+        """
+        if not isinstance(value, tuple):
+            raise TypeError(f"{value!r} is no tuple")
+        if len(value) > self.high:
+            raise ValueError(f"has {len(value)} elements, at most {self.high}")
+        element = self.element
+        if isinstance(element, Scalar):
+            packed = [pack_one(element, one) for one in value]
+        else:
+            packed = [element.write(one) for one in value]
+        return pack_one(self.size, len(value)) + b"".join(packed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +325,12 @@ class Text16Z:
         Raises:
             DecodeError: when there is none before `end`, or the text is too long.
         """
-        need(section, field, offset, self.least, end)
         limit = min(end, offset + 2 * self.units_max + 2)
         at = data.find(b"\0\0", offset, limit)
         while at >= 0 and (at - offset) % 2:
             at = data.find(b"\0\0", at + 1, limit)
         if at < 0:
+            need(section, field, offset, self.least, end)
             long = end - offset > 2 * self.units_max + 2
             problem = f"longer than {self.units_max} characters" if long else "no NUL at its end"
             raise DecodeError(section, field, offset, problem)

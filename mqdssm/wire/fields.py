@@ -4,7 +4,7 @@ Each word has the name of a dataclass field (`name`) or only one in the specific
 errors print.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -118,6 +118,27 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class Keyed:
+    """Pairs of the tuple `name`: first all keys, then all values, each as its key says; no key twice.
+
+    Attributes:
+        name: the field of the dataclass, a tuple of (key, value).
+        key: how a key lies in bytes; a whole number.
+        codecs: for each key that there is, how its value lies in bytes; the keys are what decoding gives.
+        spec: the specification's name of the values.
+        spec_key: the specification's name of the keys.
+        key_name: what messages call a key.
+    """
+
+    name: str
+    key: Scalar
+    codecs: Mapping[int, AnyCodec]
+    spec: str = ""
+    spec_key: str = ""
+    key_name: Callable[[int], str] = str
+
+
+@dataclass(frozen=True, slots=True)
 class Bytes:
     """Bytes as they are: as many as the `ByteSize` says, else up to the end."""
 
@@ -148,8 +169,25 @@ class When:
     left: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Fields that the specification describes as a structure of their own, such as a header.
+
+    The dataclass does without: its fields are those of the whole. Only what is shown to people has it.
+    """
+
+    spec: str
+    fields: tuple["Declared", ...]
+
+
 Fixed: TypeAlias = Value | Const | Ignored | Count | ByteSize | Flag | TotalSize
-Field: TypeAlias = Fixed | Items | Bytes | Text16 | When
+Field: TypeAlias = Fixed | Items | Keyed | Bytes | Text16 | When
+Declared: TypeAlias = Field | Group
+
+
+def group(spec: str, *declared: Declared) -> Group:
+    """Fields that are a structure of their own in the specification; groups may hold groups."""
+    return Group(spec, declared)
 
 
 def when(name: str, *fields: Field) -> When:

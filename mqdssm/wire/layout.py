@@ -27,19 +27,23 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from mqdssm.wire import walk
 from mqdssm.wire.bounds import finish
 from mqdssm.wire.codecs import (
+    BOOL8,
     BOOL16,
     GUID,
+    GUID_PACKET,
     I8,
     I16,
     I32,
     I64,
+    SEQUENCE_NUMBER,
     U8,
     U16,
     U32,
     U64,
-    U64BE,
     Codec,
+    Counted,
     Scalar,
+    SizedBytes,
     Text16Z,
     big_endian,
     enum_of,
@@ -50,48 +54,59 @@ from mqdssm.wire.fields import (
     ByteSize,
     Const,
     Count,
+    Declared,
     Field,
     FieldError,
     Flag,
+    Group,
     Ignored,
     Items,
+    Keyed,
     Nested,
     Text16,
     TotalSize,
     Value,
     When,
+    group,
+    label,
     unless,
     when,
     when_left,
 )
-from mqdssm.wire.plan import Branch, Plan, Step, make_plan
+from mqdssm.wire.plan import Branch, Plan, Step, flat, make_plan
 from mqdssm.wire.source import ENCODING_FAILURES, compile_source, make_source
 
 __all__ = [
+    "BOOL8",
     "BOOL16",
     "GUID",
+    "GUID_PACKET",
     "I8",
     "I16",
     "I32",
     "I64",
+    "SEQUENCE_NUMBER",
     "U8",
     "U16",
     "U32",
     "U64",
-    "U64BE",
     "ByteSize",
     "Bytes",
     "Codec",
     "Const",
     "Count",
+    "Counted",
     "Field",
     "FieldError",
     "Flag",
+    "Group",
     "Ignored",
     "Items",
+    "Keyed",
     "Layout",
     "Nested",
     "Scalar",
+    "SizedBytes",
     "Text16",
     "Text16Z",
     "TotalSize",
@@ -99,6 +114,7 @@ __all__ = [
     "When",
     "big_endian",
     "enum_of",
+    "group",
     "raw",
     "unless",
     "when",
@@ -118,16 +134,19 @@ class Layout(Generic[T]):
         cls: the dataclass.
         section: where the structure is specified, as ``[MS-MQSD] 2.2.3``.
         least: bytes that the shortest structure takes.
+        groups: for fields in groups, by the name that errors print, the groups' names from the outside.
         source: the generated Python source, for reading.
 
     Raises:
         TypeError: when the declaration contradicts itself or the dataclass.
     """
 
-    def __init__(self, cls: type[T], section: str, *declared: Field) -> None:
+    def __init__(self, cls: type[T], section: str, *declared: Declared) -> None:
         self.cls: Final = cls
         self.section: Final = section
-        self.plan: Final[Plan] = make_plan(cls, section, declared)
+        fields = tuple(flat(declared))
+        self.plan: Final[Plan] = make_plan(cls, section, [field for field, _ in fields])
+        self.groups: Final = {label(field): path for field, path in fields if path}
         self.bodies: Final = _bodies(self.plan.steps)
         self.least: Final = self.plan.least
         self.source, namespace = make_source(self)

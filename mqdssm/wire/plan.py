@@ -9,15 +9,19 @@ from typing import Any, Final, TypeAlias
 
 from mqdssm.wire.codecs import Scalar
 from mqdssm.wire.fields import (
+    AnyCodec,
     Bytes,
     ByteSize,
     Const,
     Count,
+    Declared,
     Field,
     Fixed,
     Flag,
+    Group,
     Ignored,
     Items,
+    Keyed,
     Nested,
     Text16,
     TotalSize,
@@ -50,7 +54,9 @@ class Branch:
     steps: "tuple[Step, ...]"
 
 
-Step: TypeAlias = Run | Value | Items | Bytes | Text16 | Branch
+Body: TypeAlias = Value | Items | Keyed | Bytes | Text16
+Step: TypeAlias = Run | Body | Branch
+_BODIES: Final = (Value, Items, Keyed, Bytes, Text16)
 Path: TypeAlias = tuple[When, ...]
 
 
@@ -99,7 +105,7 @@ def _steps(declared: Sequence[Field]) -> Iterator[Step]:
         for member in members:
             if isinstance(member, When):
                 yield Branch(member, tuple(_steps(member.fields)))
-            elif isinstance(member, Value | Items | Bytes | Text16):
+            elif isinstance(member, _BODIES):
                 yield member
             else:
                 raise TypeError(f"{label(member)}: a number must have a fixed size")
@@ -121,9 +127,20 @@ def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
         elif isinstance(step, Value) and not isinstance(step.codec, Scalar):
             total += step.codec.least
         elif isinstance(step, Items) and step.name in guards:
-            size = step.codec.size if isinstance(step.codec, Scalar) else step.codec.least
-            total += guards[step.name].low * size
+            total += guards[step.name].low * size_of(step.codec)
+        elif isinstance(step, Keyed):
+            total += guards[step.name].low * (step.key.size + least_value(step))
     return total
+
+
+def size_of(codec: AnyCodec) -> int:
+    """Bytes that a value takes at least."""
+    return codec.size if isinstance(codec, Scalar) else codec.least
+
+
+def least_value(keyed: Keyed) -> int:
+    """Bytes that the shortest value takes, whatever its key."""
+    return min(map(size_of, keyed.codecs.values()))
 
 
 def _default(of: Any, name: str, section: str) -> Any:
@@ -143,9 +160,13 @@ def _guards(section: str, walked: Sequence[tuple[Field, Path]]) -> dict[str, Cou
             if field.name in guards:
                 raise TypeError(f"{section}: two numbers announce {field.name}")
             guards[field.name], places[field.name] = field, (path, at)
-        elif isinstance(field, Value | Items | Bytes | Text16):
+        elif isinstance(field, _BODIES):
             bodies[field.name] = (field, path, at)
-    kinds: dict[type, type | tuple[type, ...]] = {Count: Items, ByteSize: (Bytes, Text16), Flag: Value}
+    kinds: dict[type, type | tuple[type, ...]] = {
+        Count: (Items, Keyed),
+        ByteSize: (Bytes, Text16),
+        Flag: Value,
+    }
     _prove_whens(section, walked, places)
     for name, guard in guards.items():
         field, path, at = bodies.get(name, (guard, (), 0))
@@ -183,8 +204,9 @@ def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapp
             at_end = walked[-1][1][:1] == (field,)
             if path or not field.there or field.name not in inside or not at_end:
                 raise TypeError(f"{section}: when_left({field.name!r}) must hold it, and be last")
-        elif isinstance(field, Text16) and field.name not in guards:
-            raise TypeError(f"{section}: {field.name} needs a ByteSize")
+        elif isinstance(field, Text16 | Keyed) and field.name not in guards:
+            number = "ByteSize" if isinstance(field, Text16) else "Count"
+            raise TypeError(f"{section}: {field.name} needs a {number}")
         elif (
             isinstance(field, Items | Bytes)
             and field.name not in guards
@@ -193,6 +215,15 @@ def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapp
             raise TypeError(f"{section}: {field.name} goes up to the end: it must be last and have a limit")
         elif isinstance(field, TotalSize) and path:
             raise TypeError(f"{section}: {field.spec} must not be optional")
+
+
+def flat(declared: Sequence[Declared], path: tuple[str, ...] = ()) -> Iterator[tuple[Field, tuple[str, ...]]]:
+    """The declared fields without their groups, each with the names of the groups that it is in."""
+    for one in declared:
+        if isinstance(one, Group):
+            yield from flat(one.fields, (*path, one.spec))
+        else:
+            yield one, path
 
 
 def make_plan(cls: type, section: str, declared: Sequence[Field]) -> Plan:
@@ -205,7 +236,7 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> Plan:
         raise TypeError(f"{section}: {cls.__name__} is no dataclass")
     walked = tuple(_walk(declared))
     known = {field.name: field for field in fields(cls) if field.init}
-    names = [field.name for field, _ in walked if isinstance(field, Value | Items | Bytes | Text16)]
+    names = [field.name for field, _ in walked if isinstance(field, _BODIES)]
     if sorted(names) != sorted(known):
         raise TypeError(f"{section}: {cls.__name__} has {sorted(known)}, laid out are {sorted(names)}")
     if any(isinstance(field, When) and not field.fields for field, _ in walked):
@@ -214,9 +245,7 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> Plan:
         raise TypeError(f"{section}: two fields hold the size of the whole")
     guards = _guards(section, walked)
     _prove_ends(section, walked, guards)
-    optional = {
-        field.name for field, path in walked if path and isinstance(field, Value | Items | Bytes | Text16)
-    }
+    optional = {field.name for field, path in walked if path and isinstance(field, _BODIES)}
     defaults = {name: _default(known[name], name, section) for name in names if name in optional}
     for name, guard in guards.items():
         if isinstance(guard, Flag) and defaults[name] is not None:

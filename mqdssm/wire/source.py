@@ -4,7 +4,7 @@ The source holds the checks and no words: where it refuses, the interpreted form
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text
@@ -18,6 +18,7 @@ from mqdssm.wire.fields import (
     Flag,
     Ignored,
     Items,
+    Keyed,
     Nested,
     Text16,
     TotalSize,
@@ -36,6 +37,41 @@ class RefusedError(ValueError):
 
 ENCODING_FAILURES: Final = (ValueError, TypeError, AttributeError, struct.error)
 """What compiled encoding raises for an object that cannot be encoded."""
+
+
+def reader(codec: AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
+    """The function that decodes a value of any kind, called as `Codec.read` is."""
+    if isinstance(codec, Nested):
+        read_nested = codec.layout.read
+        return lambda data, offset, end, _section, _field: read_nested(data, offset, end)
+    if not isinstance(codec, Scalar):
+        return codec.read
+    size, load, unpack = codec.size, codec.load, struct.Struct(f"<{codec.code}").unpack_from
+
+    def read(data: bytes, offset: int, end: int, _section: str, _field: str) -> tuple[Any, int]:
+        if end - offset < size:
+            raise RefusedError
+        (value,) = unpack(data, offset)
+        return value if load is None else load(value), offset + size
+
+    return read
+
+
+def _unpacking(codec: AnyCodec) -> tuple[int, Callable[..., Any], Callable[[Any], Any] | None]:
+    """For a value of fixed size its size, `unpack_from` and `load`, for any other one 0 and its reader."""
+    if isinstance(codec, Scalar):
+        return codec.size, struct.Struct(f"<{codec.code}").unpack_from, codec.load
+    return 0, reader(codec), None
+
+
+def writer(codec: AnyCodec) -> Callable[[Any], bytes]:
+    """The function that encodes a value of any kind."""
+    if isinstance(codec, Nested):
+        return codec.layout.encode
+    if not isinstance(codec, Scalar):
+        return codec.write
+    pack, dump = struct.Struct(f"<{codec.code}").pack, codec.dump
+    return pack if dump is None else lambda value: pack(dump(value))
 
 
 class _Writer:
@@ -120,6 +156,8 @@ class _ReadWriter(_Writer):
                     self.branch(step)
                 case Items():
                     self.items(step)
+                case Keyed():
+                    self.keyed(step)
                 case Bytes() | Text16():
                     self.sized(step)
                 case Value():
@@ -205,6 +243,30 @@ class _ReadWriter(_Writer):
         self.line(f"{target} = tuple([{load} for x, in {unpacked}])")
         self.line("offset += size")
 
+    def keyed(self, step: Keyed) -> None:
+        keys = self.bind("keys", {int(key): (key, *_unpacking(one)) for key, one in step.codecs.items()})
+        self.line(f"size = g_{step.name} * {step.key.size}")
+        self.refuse_if("size > end - offset")
+        iterate = self.bind("iterate", struct.Struct(f"<{step.key.code}").iter_unpack)
+        load = f"{self.bind('load', step.key.load)}(x)" if step.key.load is not None else "x"
+        self.line(f"found = [{keys}.get({load}) for x, in {iterate}(data[offset:offset + size])]")
+        self.refuse_if("None in found or len(set(found)) != len(found)")
+        self.line("offset += size")
+        self.line("made = []")
+        self.line("for key, size, unpack, load in found:")
+        self.depth += 1
+        self.line("if size:")
+        self.depth += 1
+        self.refuse_if("size > end - offset")
+        self.line("item, = unpack(data, offset)")
+        self.line("if load: item = load(item)")
+        self.line("offset += size")
+        self.depth -= 1
+        self.line(f"else: item, offset = unpack(data, offset, end, section, {label(step)!r})")
+        self.line("made.append((key, item))")
+        self.depth -= 1
+        self.line(f"v_{step.name} = tuple(made)")
+
     def sized(self, step: Bytes | Text16) -> None:
         announced = step.name in self.plan.guards
         self.line(f"size = g_{step.name}" if announced else "size = end - offset")
@@ -287,6 +349,8 @@ class _WriteWriter(_Writer):
                     self.branch(step)
                 case Items():
                     self.items(step)
+                case Keyed():
+                    self.keyed(step)
                 case Bytes() | Text16():
                     self.body(step)
                 case Value():
@@ -339,6 +403,18 @@ class _WriteWriter(_Writer):
         pack = self.bind("pack", struct.Struct(f"<{step.codec.code}").pack)
         raw = f"{self.bind('dump', step.codec.dump)}(x)" if step.codec.dump is not None else "x"
         self.line(f"parts.extend([{pack}({raw}) for x in v_{step.name}])")
+
+    def keyed(self, step: Keyed) -> None:
+        writers = self.bind("writers", {int(key): writer(one) for key, one in step.codecs.items()})
+        raw = f"{self.bind('dump', step.key.dump)}(key)" if step.key.dump is not None else "key"
+        pack = self.bind("pack", struct.Struct(f"<{step.key.code}").pack)
+        self.refuse_if(f"len(dict(v_{step.name})) != len(v_{step.name})")
+        self.line(f"parts.extend([{pack}({raw}) for key, _ in v_{step.name}])")
+        self.line("try:")
+        self.depth += 1
+        self.line(f"parts.extend([{writers}[key](value) for key, value in v_{step.name}])")
+        self.depth -= 1
+        self.line("except LookupError: raise RefusedError from None")
 
     def body(self, step: Bytes | Text16) -> None:
         if step.name not in self.plan.guards:

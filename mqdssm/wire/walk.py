@@ -22,6 +22,7 @@ from mqdssm.wire.fields import (
     Flag,
     Ignored,
     Items,
+    Keyed,
     Nested,
     Text16,
     TotalSize,
@@ -93,7 +94,7 @@ class Reader:
     def steps(self, steps: Sequence[Step]) -> None:
         """Decode steps in order."""
         for step in steps:
-            if isinstance(step, Value | Items | Bytes | Text16):
+            if isinstance(step, Value | Items | Keyed | Bytes | Text16):
                 self.places[step.name] = label(step), self.offset
             match step:
                 case Run():
@@ -102,6 +103,8 @@ class Reader:
                     self.branch(step)
                 case Items():
                     self.items(step)
+                case Keyed():
+                    self.keyed(step)
                 case Bytes() | Text16():
                     self.sized(step)
                 case Value():
@@ -177,6 +180,22 @@ class Reader:
                 if step.high is not None and len(made) == step.high:
                     self.refuse(label(step), self.offset, f"more than {step.high} elements")
                 made.append(self.one(step.codec, label(step)))
+        self.values[step.name] = tuple(made)
+
+    def keyed(self, step: Keyed) -> None:
+        """Decode all keys, then the value of each."""
+        section, name = self.layout.section, step.spec_key or step.name
+        need(section, name, self.offset, self.numbers[step.name] * step.key.size, self.end)
+        known = {int(key): key for key in step.codecs}
+        keys: list[int] = []
+        for _ in range(self.numbers[step.name]):
+            at, number = self.offset, self.one(step.key, name)
+            if number not in known:
+                self.refuse(name, at, f"is {number}, which we do not know")
+            if number in keys:
+                self.refuse(name, at, f"is {step.key_name(number)} a second time")
+            keys.append(known[number])
+        made = [(key, self.one(step.codecs[key], f"{label(step)} {step.key_name(key)}")) for key in keys]
         self.values[step.name] = tuple(made)
 
     def sized(self, step: Bytes | Text16) -> None:
@@ -278,6 +297,8 @@ class Writer:
                     self.branch(step)
                 case Items():
                     self.items(step)
+                case Keyed():
+                    self.keyed(step)
                 case Bytes() | Text16():
                     self.parts.append(self.sized(step))
                 case Value():
@@ -346,6 +367,18 @@ class Writer:
         value = getattr(self.made, step.name)
         self.check(label(step), _range_problem(len(value), None, step.high))
         self.parts.extend(self.pack(step.codec, label(step), item) for item in value)
+
+    def keyed(self, step: Keyed) -> None:
+        """Encode all keys, then all values."""
+        pairs = [(key, value) for key, value in getattr(self.made, step.name)]
+        keys = [key for key, _ in pairs]
+        for at, key in enumerate(keys):
+            problem = "which we do not know" if key not in step.codecs else ""
+            problem = "for a second time" if key in keys[:at] else problem
+            self.check(step.spec_key or step.name, f"is {key!r}, {problem}" if problem else "")
+            self.parts.append(self.pack(step.key, step.spec_key or step.name, key))
+        for key, value in pairs:
+            self.parts.append(self.pack(step.codecs[key], f"{label(step)} {step.key_name(key)}", value))
 
     def branch(self, branch: Branch) -> None:
         """Encode optional steps, or make sure that nothing is lost by leaving them out."""

@@ -16,11 +16,11 @@ from mqdssm.wire.layout import (
     I16,
     I32,
     I64,
+    SEQUENCE_NUMBER,
     U8,
     U16,
     U32,
     U64,
-    U64BE,
     Bytes,
     ByteSize,
     Const,
@@ -58,7 +58,7 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=()), ma
 SCALARS: list[tuple[Scalar, st.SearchStrategy[Any]]] = [
     *(
         (scalar, st.integers(0, 2 ** (8 * scalar.size) - 1))
-        for scalar in (U8, U16, U32, U64, U64BE, big_endian(3))
+        for scalar in (U8, U16, U32, U64, SEQUENCE_NUMBER, big_endian(3))
     ),
     *((scalar, signed(8 * scalar.size)) for scalar in (I8, I16, I32, I64)),
     (GUID, st.uuids()),

@@ -6,7 +6,7 @@
 # what it holds is kept, so a second start serves the same directory. Settings are environment variables:
 #
 #   MSMQ_LDAP_DIR            folder of the server; one server at a time          /var/lib/openldap-msmq
-#   MSMQ_LDAP_SHARE          folder of msmq.schema and base-tree.ldif            /usr/local/share/openldap-msmq
+#   MSMQ_LDAP_SHARE          folder of msmq.schema, mqis.schema, base-tree.ldif  /usr/local/share/openldap-msmq
 #   MSMQ_LDAP_SUFFIX         the root, dc=... only                               dc=example,dc=com
 #   MSMQ_LDAP_PASSWORD_FILE  password of cn=admin,<suffix>; made when missing    DIR/password
 #   MSMQ_LDAP_ADDRESS        address that is listened on                         127.0.0.1
@@ -16,6 +16,7 @@
 #   MSMQ_LDAP_TLS_NAMES      names in a certificate that is made here            DNS:localhost,IP:127.0.0.1
 #   MSMQ_LDAP_DURABLE        yes: every write is on disk when it is answered     yes
 #   MSMQ_LDAP_OVERLAYS       any of: unique deref syncprov accesslog             unique deref syncprov
+#   MSMQ_LDAP_REPLICATION    yes: also mqis.schema, for the replication store    no
 #   MSMQ_LDAP_IDLE_TIMEOUT   seconds until a silent client is cut off, 0: never  0
 #   MSMQ_LDAP_SIZE_LIMIT     entries that one unpaged search may return          unlimited
 #   MSMQ_LDAP_MAX_BYTES      the largest the database may grow                   17179869184 (16 GiB)
@@ -36,6 +37,7 @@ SOCKET=${MSMQ_LDAP_SOCKET:-$DIR/run/ldapi}
 TLS_NAMES=${MSMQ_LDAP_TLS_NAMES:-DNS:localhost,IP:127.0.0.1}
 DURABLE=${MSMQ_LDAP_DURABLE:-yes}
 OVERLAYS=${MSMQ_LDAP_OVERLAYS-unique deref syncprov}
+REPLICATION=${MSMQ_LDAP_REPLICATION:-no}
 IDLE_TIMEOUT=${MSMQ_LDAP_IDLE_TIMEOUT:-0}
 SIZE_LIMIT=${MSMQ_LDAP_SIZE_LIMIT:-unlimited}
 MAX_BYTES=${MSMQ_LDAP_MAX_BYTES:-17179869184}
@@ -73,6 +75,7 @@ check_settings() {
     done
     case "$SIZE_LIMIT" in unlimited) ;; '' | *[!0-9]*) fail 64 "MSMQ_LDAP_SIZE_LIMIT: '$SIZE_LIMIT'" ;; esac
     case "$DURABLE" in yes | no) ;; *) fail 64 "MSMQ_LDAP_DURABLE must be yes or no" ;; esac
+    case "$REPLICATION" in yes | no) ;; *) fail 64 "MSMQ_LDAP_REPLICATION must be yes or no" ;; esac
     for overlay in $OVERLAYS; do
         case "$overlay" in
             unique | deref | syncprov | accesslog) ;;
@@ -82,6 +85,7 @@ check_settings() {
     for file in "$SHARE/msmq.schema" "$SHARE/base-tree.ldif"; do
         [ -r "$file" ] || fail 64 "$file is missing"
     done
+    [ "$REPLICATION" = no ] || [ -r "$SHARE/mqis.schema" ] || fail 64 "$SHARE/mqis.schema is missing"
 }
 
 find_software() {
@@ -166,8 +170,8 @@ access to * by group/group/member.exact="CN=MSMQ Admins,CN=Users,$SUFFIX" write 
 index     objectClass,entryUUID,entryCSN,cn eq
 index     objectGUID,objectSid,mSMQQueueType,mSMQLabelEx,mSMQOwnerID,mSMQQMID,mSMQDigests eq
 END
-    # sequence numbers of the replication store are looked up by bucket, once the schema has them
-    if grep -qi mqisBucket "$SHARE/msmq.schema"; then echo 'index     mqisBucket eq'; fi
+    # sequence numbers are looked up by bucket; an index of the numbers themselves would take seconds
+    [ "$REPLICATION" = no ] || echo 'index     mqisPartitionID,mqisBucket,mqisPathName,mqisUserID,mqisDeletedID eq'
     [ "$DURABLE" = yes ] || echo "envflags  nosync"
     write_overlays
 }
@@ -177,6 +181,7 @@ write_configuration() {
 # written by start.sh at every start
 include   "$SCHEMA/core.schema"
 include   "$SHARE/msmq.schema"
+$([ "$REPLICATION" = no ] || echo "include   \"$SHARE/mqis.schema\"")
 pidfile   "$DIR/run/slapd.pid"
 argsfile  "$DIR/run/slapd.args"
 END

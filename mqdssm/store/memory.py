@@ -1,0 +1,452 @@
+"""A store in memory, for simulations: fast, and as faithful in a crash as one on a disk.
+
+Several steps of an operation are several writes; `MemoryStore.on_write` is called before and after each, and
+may raise, as a machine that loses its power. Then the store is dead, `MemoryStore.reopened` starts anew.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Any, Final, ParamSpec
+
+from mqdssm.engines.replication import operations as ops
+from mqdssm.errors import DirectoryNotConnected
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command, DirectoryChange, PropertyValue, Scope
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import DeletedObject
+from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.store import rules
+from mqdssm.store.shelves import Kept, Numbered, Shelf, StoredObject
+from mqdssm.tables.creation import DEFAULTS
+
+_P = ParamSpec("_P")
+_DONE: Final = ops.Done()
+_NOT_FOUND: Final = ops.Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+_NOT_READ: Final = ops.ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+_TOMBSTONE_BYTES: Final = 64  # in a message, about
+
+
+class Moment(Enum):
+    """Where a write is when `MemoryStore.on_write` is called."""
+
+    BEFORE = auto()
+    AFTER = auto()
+
+
+class Crash(Exception):  # noqa: N818  it is no error, it is what a simulation wants
+    """What `MemoryStore.on_write` may raise: the machine stops here."""
+
+
+class MemoryStore:
+    """A directory in memory; a `mqdssm.store.performer.Store` (decisions R50 to R52).
+
+    Attributes:
+        on_write: called around every durable write; None: nobody.
+    """
+
+    def __init__(self) -> None:
+        self.on_write: Callable[[Moment], None] | None = None
+        self._kept = Kept()
+        self._open = True
+        self._performers: Mapping[type[ops.Operation], Callable[[Any], ops.Result]] = MappingProxyType(
+            {
+                ops.LoadState: self._load_state,
+                ops.SavePartition: self._save_partition,
+                ops.RemovePartition: self._remove_partition,
+                ops.SaveNeighbor: self._save_neighbor,
+                ops.RemoveNeighbor: self._remove_neighbor,
+                ops.Recover: self._recover,
+                ops.CreateObject: self._create,
+                ops.UpdateObject: self._update,
+                ops.DeleteObject: self._delete,
+                ops.ReadObject: self._read,
+                ops.ListObjects: self._list,
+                ops.HasObjects: self._has_objects,
+                ops.ApplyChanges: self._apply_changes,
+                ops.LookupChanges: self._lookup_changes,
+                ops.PurgeDeletedObjects: self._purge,
+                ops.MarkPartition: self._mark,
+                ops.SweepPartition: self._sweep,
+            }
+        )
+
+    def perform(self, operation: Any) -> Any:
+        """Do one operation; see `mqdssm.store.performer.Store`.
+
+        Raises:
+            DirectoryNotConnected: the store is closed, or died in a crash.
+        """
+        if not self._open:
+            raise DirectoryNotConnected("the directory in memory is closed")
+        try:
+            return self._performers[type(operation)](operation)
+        except BaseException:
+            self._open = False
+            raise
+
+    def close(self) -> None:
+        """Let nobody perform anything more; `reopened` has it all."""
+        self._open = False
+
+    def reopened(self) -> "MemoryStore":
+        """The store as the next start finds it; this one is closed."""
+        self._open = False
+        again = MemoryStore()
+        again._kept = self._kept
+        return again
+
+    def _write(self, change: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
+        """One durable write."""
+        hook = self.on_write
+        if hook is None:
+            change(*args, **kwargs)
+            return
+        hook(Moment.BEFORE)
+        change(*args, **kwargs)
+        hook(Moment.AFTER)
+
+    # -- state of the protocol
+
+    def _load_state(self, _operation: ops.LoadState) -> ops.State:
+        states = (shelf.state for shelf in self._kept.shelves.values())
+        return ops.State(
+            partitions=tuple(one for one in states if one is not None),
+            neighbors=tuple(self._kept.neighbors.values()),
+        )
+
+    def _save_partition(self, operation: ops.SavePartition) -> ops.Done:
+        self._write(self._kept.save_partition, operation.partition)
+        return _DONE
+
+    def _remove_partition(self, operation: ops.RemovePartition) -> ops.Done:
+        shelf = self._kept.shelf(operation.partition_id)
+        for grave in tuple(shelf.graves.values()):
+            self._write(self._kept.unbury, grave)
+        if shelf.state is not None:
+            self._write(self._kept.remove_state, operation.partition_id)
+        return _DONE
+
+    def _save_neighbor(self, operation: ops.SaveNeighbor) -> ops.Done:
+        neighbor = operation.neighbor
+        key = (neighbor.is_bsc, rules.name_key(neighbor.machine_name))
+        self._write(self._kept.neighbors.__setitem__, key, neighbor)
+        return _DONE
+
+    def _remove_neighbor(self, operation: ops.RemoveNeighbor) -> ops.Done:
+        key = (operation.is_bsc, rules.name_key(operation.machine_name))
+        if key in self._kept.neighbors:
+            self._write(self._kept.neighbors.__delitem__, key)
+        return _DONE
+
+    def _recover(self, operation: ops.Recover) -> ops.Recovered:
+        shelf = self._kept.shelf(operation.partition_id)
+        self._finish(shelf)
+        return ops.Recovered(highest=SequenceNumber(shelf.numbers.highest()))
+
+    def _finish(self, shelf: Shelf) -> None:
+        """Finish what a crash cut short (decision R15): of an object and its tombstone, the newer counts."""
+        for identifier in shelf.objects.keys() & shelf.graves.keys():
+            found, grave = shelf.objects[identifier], shelf.graves[identifier]
+            if grave.seq_number > found.seq_number:
+                self._write(self._kept.remove, found)
+            else:
+                self._write(self._kept.unbury, grave)
+
+    # -- the authority's changes
+
+    def _create(self, operation: ops.CreateObject) -> ops.Outcome:
+        object_type, path_name = operation.object_type, operation.path_name
+        problem = rules.creation_problem(object_type, path_name, operation.properties)
+        identifier = None if problem else rules.identifier_in(object_type, operation.properties)
+        if problem is not None or identifier is None:
+            return ops.Outcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
+        shelf = self._kept.shelf(operation.partition_id)
+        if _number_of(shelf, identifier) >= operation.seq_number:
+            return ops.Outcome(status=Hresult.MQ_OK, identifier=identifier)
+        made = StoredObject(
+            identifier,
+            object_type,
+            operation.partition_id,
+            operation.seq_number,
+            rules.whole(object_type, path_name, operation.properties),
+        )
+        problem = self._taken(made) or self._homeless(made)
+        if problem is not None:
+            return ops.Outcome(status=problem)
+        self._place(shelf, made)
+        return ops.Outcome(status=Hresult.MQ_OK, identifier=identifier)
+
+    def _taken(self, made: StoredObject) -> Hresult | None:
+        """Whether another object has the identifier or the path name, in any partition."""
+        path_name = made.path_name
+        if any(self._kept.everywhere(made.identifier)):
+            return rules.EXISTS[made.object_type]
+        if path_name is not None and self._kept.named(made.object_type, path_name):
+            return rules.EXISTS[made.object_type]
+        return None
+
+    def _homeless(self, made: StoredObject) -> Hresult | None:
+        """Whether a queue has no machine in its partition."""
+        path_name = made.path_name
+        if made.object_type is not ObjectType.QUEUE or path_name is None:
+            return None
+        machines = self._kept.named(ObjectType.MACHINE, rules.computer_of(path_name))
+        there = any(one.partition_id == made.partition_id for one in machines)
+        return None if there else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
+
+    def _update(self, operation: ops.UpdateObject) -> ops.Outcome:
+        shelf = self._kept.shelf(operation.partition_id)
+        number = operation.seq_number
+        found = self._target(shelf, operation)
+        if found is None:
+            return _repeated(shelf, operation)
+        if found.seq_number >= number:
+            return ops.Outcome(status=Hresult.MQ_OK, identifier=found.identifier)
+        problem = rules.update_problem(
+            found.object_type, found.identifier, found.properties, operation.properties
+        )
+        if problem is not None:
+            return ops.Outcome(status=problem)
+        made = _updated(found, number, operation.properties)
+        path_name = made.path_name
+        if path_name is not None and any(
+            other is not found for other in self._kept.named(made.object_type, path_name)
+        ):
+            return ops.Outcome(status=rules.EXISTS[made.object_type])
+        self._write(self._kept.put, made)
+        return ops.Outcome(status=Hresult.MQ_OK, identifier=made.identifier)
+
+    def _delete(self, operation: ops.DeleteObject) -> ops.Outcome:
+        shelf = self._kept.shelf(operation.partition_id)
+        number = operation.seq_number
+        found = self._target(shelf, operation)
+        if found is None:
+            return _repeated(shelf, operation)
+        if found.seq_number < number:
+            if found.object_type is ObjectType.MACHINE and shelf.has_queues(found):
+                return ops.Outcome(status=Hresult.MQ_ERROR)
+            grave = DeletedObject(
+                identifier=found.identifier,
+                partition_id=found.partition_id,
+                seq_number=number,
+                object_type=found.object_type,
+                scope=Scope(operation.scope),
+            )
+            self._delete_as(shelf, found, grave)
+        return ops.Outcome(status=Hresult.MQ_OK, identifier=found.identifier)
+
+    def _target(self, shelf: Shelf, operation: ops.UpdateObject | ops.DeleteObject) -> StoredObject | None:
+        """The object of the partition that a change of the authority means."""
+        if operation.identifier is not None:
+            found = shelf.objects.get(operation.identifier)
+            return found if found is not None and found.object_type is operation.object_type else None
+        if operation.path_name is None:
+            return None
+        named = self._kept.named(operation.object_type, operation.path_name)
+        return _newest(one for one in named if one.partition_id == operation.partition_id)
+
+    def _place(self, shelf: Shelf, made: StoredObject) -> None:
+        """Write an object; an older tombstone goes after it."""
+        grave = shelf.graves.get(made.identifier)
+        self._write(self._kept.put, made)
+        if grave is not None:
+            self._write(self._kept.unbury, grave)
+
+    def _delete_as(self, shelf: Shelf, found: StoredObject | None, grave: DeletedObject) -> None:
+        """Delete an object, if it is there: the tombstone comes first (decisions R15, R21)."""
+        known = shelf.graves.get(grave.identifier)
+        if known is None or known.seq_number < grave.seq_number:
+            self._write(self._kept.bury, grave)
+        if found is not None:
+            self._write(self._kept.remove, found)
+
+    # -- reading
+
+    def _read(self, operation: ops.ReadObject) -> ops.ObjectRead:
+        found: Iterable[StoredObject] = ()
+        if operation.identifier is not None:
+            found = self._kept.everywhere(operation.identifier)
+        elif operation.path_name is not None:
+            found = self._kept.named(operation.object_type, operation.path_name)
+        newest = _newest(one for one in found if one.object_type is operation.object_type)
+        return _NOT_READ if newest is None else newest.read()
+
+    def _list(self, operation: ops.ListObjects) -> ops.ObjectsListed:
+        of_type = self._kept.shelf(operation.partition_id).types[operation.object_type]
+        return ops.ObjectsListed(
+            objects=tuple(
+                one.read()
+                for one in of_type.values()
+                if not operation.service or _serves(one, operation.service)
+            )
+        )
+
+    def _has_objects(self, operation: ops.HasObjects) -> ops.Answer:
+        return ops.Answer(yes=bool(self._kept.shelf(operation.partition_id).objects))
+
+    def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
+        shelf = self._kept.shelf(operation.partition_id)
+        changes: list[DirectoryChange] = []
+        size, reached = 0, operation.up_to
+        before = operation.after
+        for number, entries in shelf.numbers.between(operation.after, operation.up_to):
+            seen = [one for one in entries if not (operation.enterprise_scope and _of_site(one))]
+            found = [_change(one, shelf.purged) for one in seen]
+            size += sum(one.size if isinstance(one, StoredObject) else _TOMBSTONE_BYTES for one in seen)
+            full = len(changes) + len(found) > operation.count_max or size > operation.bytes_max
+            if full and changes and found:
+                reached = before
+                break
+            changes += found
+            before = SequenceNumber(number)
+        return ops.ChangesFound(changes=tuple(changes), reached=reached)
+
+    # -- replicas
+
+    def _apply_changes(self, operation: ops.ApplyChanges) -> ops.Applied:
+        for count, change in enumerate(operation.changes):
+            status = self._apply(change)
+            if status != Hresult.MQ_OK:
+                return ops.Applied(count=count, status=status)
+        return ops.Applied(count=len(operation.changes), status=Hresult.MQ_OK)
+
+    def _apply(self, change: DirectoryChange) -> Hresult:
+        shelf = self._kept.shelf(change.partition_id)
+        if change.command is Command.DELETE:
+            return self._apply_deletion(shelf, change)
+        object_type = change.object_type
+        if object_type is None or object_type not in DEFAULTS:
+            return Hresult.MQDS_WRONG_OBJ_TYPE
+        if change.command is Command.UPDATE:
+            return self._apply_update(shelf, object_type, change)
+        identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
+        if identifier is None:
+            return Hresult.MQ_ERROR_PROPERTY
+        if _number_of(shelf, identifier) < change.seq_number:
+            values = rules.whole(object_type, change.path_name, change.properties)
+            made = StoredObject(identifier, object_type, change.partition_id, change.seq_number, values)
+            self._place(shelf, made)
+        return Hresult.MQ_OK
+
+    def _apply_update(self, shelf: Shelf, object_type: ObjectType, change: DirectoryChange) -> Hresult:
+        number, identifier = change.seq_number, change.guid_identifier
+        found = self._changed(shelf, object_type, change)
+        if found is not None:
+            if _number_of(shelf, found.identifier) < number:
+                self._write(self._kept.put, _updated(found, number, change.properties))
+            return Hresult.MQ_OK
+        known = (
+            bool(shelf.numbers.at(number)) if identifier is None else _number_of(shelf, identifier) >= number
+        )
+        return Hresult.MQ_OK if known else Hresult.MQDS_OBJECT_NOT_FOUND
+
+    def _apply_deletion(self, shelf: Shelf, change: DirectoryChange) -> Hresult:
+        said = rules.type_deleted(change)
+        found = self._changed(shelf, said, change)
+        identifier = change.guid_identifier if found is None else found.identifier
+        if identifier is None:
+            return Hresult.MQ_OK  # nothing of that name: nothing to delete, and no GUID for a tombstone
+        known = shelf.graves.get(identifier)
+        number = max(change.seq_number, MIN if known is None else known.seq_number)
+        if found is not None and found.seq_number >= number:
+            return Hresult.MQ_OK
+        grave = rules.deletion_of(change, identifier, said if found is None else found.object_type)
+        self._delete_as(shelf, found, grave)
+        return Hresult.MQ_OK
+
+    def _changed(self, shelf: Shelf, object_type: ObjectType, change: DirectoryChange) -> StoredObject | None:
+        """The object of the partition that a change of its authority means.
+
+        A path name means the object that had it when the change was made: of several, the newest one that
+        is older than the change.
+        """
+        if change.guid_identifier is not None:
+            return shelf.objects.get(change.guid_identifier)
+        named = self._kept.named(object_type, change.path_name or "")
+        mine = [one for one in named if one.partition_id == change.partition_id]
+        return _newest(one for one in mine if one.seq_number < change.seq_number) or _newest(mine)
+
+    # -- tombstones and full synchronization
+
+    def _purge(self, operation: ops.PurgeDeletedObjects) -> ops.Done:
+        shelf = self._kept.shelf(operation.partition_id)
+        for _, graves in tuple(shelf.grave_numbers.between(MIN, operation.up_to)):
+            for grave in graves:
+                self._write(self._kept.unbury, grave)
+        return _DONE
+
+    def _mark(self, operation: ops.MarkPartition) -> ops.Done:
+        shelf = self._kept.shelf(operation.partition_id)
+        self._finish(shelf)
+        entries: tuple[Numbered, ...] = (*shelf.objects.values(), *shelf.graves.values())
+        for entry in entries:
+            if entry.seq_number != MIN:
+                self._write(self._kept.mark, entry)
+        return _DONE
+
+    def _sweep(self, operation: ops.SweepPartition) -> ops.Done:
+        shelf = self._kept.shelf(operation.partition_id)
+        for found in tuple(shelf.objects.values()):
+            if found.seq_number == MIN:
+                self._write(self._kept.remove, found)
+        for grave in tuple(shelf.graves.values()):
+            if grave.seq_number == MIN:
+                self._write(self._kept.unbury, grave)
+        return _DONE
+
+
+def _number_of(shelf: Shelf, identifier: Guid) -> SequenceNumber:
+    """The number of an object or of its tombstone, whichever is higher; MIN: neither is there."""
+    found, grave = shelf.objects.get(identifier), shelf.graves.get(identifier)
+    number = MIN if found is None else found.seq_number
+    return number if grave is None else max(number, grave.seq_number)
+
+
+def _repeated(shelf: Shelf, operation: ops.UpdateObject | ops.DeleteObject) -> ops.Outcome:
+    """What becomes of a change whose object is not there: it may have been made already, by this number.
+
+    A deletion has left a tombstone, an update may have given another path name.
+    """
+    identifier = operation.identifier
+    if identifier is None:
+        done = next(iter(shelf.numbers.at(operation.seq_number)), None)
+        return _NOT_FOUND if done is None else ops.Outcome(status=Hresult.MQ_OK, identifier=done.identifier)
+    if _number_of(shelf, identifier) < operation.seq_number:
+        return _NOT_FOUND
+    return ops.Outcome(status=Hresult.MQ_OK, identifier=identifier)
+
+
+def _newest(objects: Iterable[StoredObject]) -> StoredObject | None:
+    return max(objects, key=lambda one: (one.seq_number, one.partition_id), default=None)
+
+
+def _updated(
+    found: StoredObject, number: SequenceNumber, properties: Iterable[tuple[Propid, PropertyValue]]
+) -> StoredObject:
+    return StoredObject(
+        found.identifier,
+        found.object_type,
+        found.partition_id,
+        number,
+        {**found.properties, **rules.kept(found.object_type, properties)},
+    )
+
+
+def _serves(found: StoredObject, service: int) -> bool:
+    value = found.properties.get(Propid.QM_SERVICE)
+    return isinstance(value, int) and bool(value & service)
+
+
+def _of_site(entry: Numbered) -> bool:
+    """Whether it is a queue that only its own site sees ([MC-MQDSRP] 3.2.7.8)."""
+    return (
+        isinstance(entry, StoredObject)
+        and entry.object_type is ObjectType.QUEUE
+        and entry.properties.get(Propid.Q_SCOPE) == Scope.SITE
+    )
+
+
+def _change(entry: Numbered, purged: SequenceNumber) -> DirectoryChange:
+    return entry.change(purged) if isinstance(entry, StoredObject) else rules.deletion_change(entry, purged)

@@ -1,0 +1,249 @@
+"""What a directory in memory keeps, as if on a disk: objects, tombstones, state, and their indexes.
+
+Each public method of `Kept` that changes something is one durable write: it is there whole or not at all.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from mqdssm.engines.replication.operations import ObjectRead
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import DirectoryChange, PropertyValue
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import DeletedObject, DirectoryNeighbor, DirectoryPartition
+from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.store.numbers import NumberIndex
+from mqdssm.store.rules import (
+    NAME,
+    bytes_at_most,
+    computer_of,
+    name_key,
+    object_change,
+    replicated,
+)
+
+
+@dataclass(slots=True, eq=False)
+class StoredObject:
+    """A directory object; it never changes, a changed one takes its place.
+
+    Attributes:
+        identifier: its GUID.
+        object_type: its type.
+        partition_id: its partition.
+        seq_number: of its last change; MIN: marked for removal.
+        properties: all it has but identifier, partition and number.
+        size: octets that it takes in a message, about.
+    """
+
+    identifier: Guid
+    object_type: ObjectType
+    partition_id: Guid
+    seq_number: SequenceNumber
+    properties: Mapping[Propid, PropertyValue]
+    size: int = field(init=False, default=0)
+    _read: ObjectRead | None = field(init=False, default=None)
+    _change: DirectoryChange | None = field(init=False, default=None)
+
+    @property
+    def path_name(self) -> str | None:
+        """Its path name, if its type has one and it was given one."""
+        name = NAME[self.object_type]
+        found = None if name is None else self.properties.get(name)
+        return found if isinstance(found, str) else None
+
+    def numbered(self, seq_number: SequenceNumber) -> "StoredObject":
+        """The same object with another number."""
+        return StoredObject(self.identifier, self.object_type, self.partition_id, seq_number, self.properties)
+
+    def read(self) -> ObjectRead:
+        """What Read Directory Object gives of it."""
+        if self._read is None:
+            self._read = ObjectRead(
+                status=Hresult.MQ_OK,
+                identifier=self.identifier,
+                partition_id=self.partition_id,
+                seq_number=self.seq_number,
+                properties=replicated(self.object_type, self.identifier, self.properties),
+            )
+        return self._read
+
+    def change(self, purged: SequenceNumber) -> DirectoryChange:
+        """What a synchronization carries of it; `size` is set from then on."""
+        if self._change is None or self._change.purged_seq_number != purged:
+            properties = self.read().properties or ()
+            self._change = object_change(
+                self.partition_id, self.identifier, self.seq_number, purged, properties
+            )
+            self.size = bytes_at_most(properties)
+        return self._change
+
+
+Numbered: TypeAlias = StoredObject | DeletedObject
+
+
+@dataclass(slots=True, eq=False)
+class Shelf:
+    """All of one partition.
+
+    Attributes:
+        state: the partition's state, where it was saved.
+        objects: by identifier.
+        types: the same by type.
+        graves: tombstones by identifier.
+        numbers: objects and tombstones by number, but those with MIN.
+        grave_numbers: tombstones alone.
+        computers: how many queues each computer has, by the queues' path names.
+        managers: how many queues name a machine, by PROPID_Q_QMID.
+    """
+
+    state: DirectoryPartition | None = None
+    objects: dict[Guid, StoredObject] = field(default_factory=dict)
+    types: dict[ObjectType, dict[Guid, StoredObject]] = field(
+        default_factory=lambda: {one: {} for one in ObjectType}
+    )
+    graves: dict[Guid, DeletedObject] = field(default_factory=dict)
+    numbers: NumberIndex[Numbered] = field(default_factory=NumberIndex)
+    grave_numbers: NumberIndex[DeletedObject] = field(default_factory=NumberIndex)
+    computers: Counter[str] = field(default_factory=Counter)
+    managers: Counter[bytes] = field(default_factory=Counter)
+
+    @property
+    def purged(self) -> SequenceNumber:
+        """PurgedSeqNumber, as saved."""
+        return MIN if self.state is None else self.state.purged
+
+    def has_queues(self, machine: StoredObject) -> bool:
+        """Whether a machine has queues, by their path names or by PROPID_Q_QMID."""
+        path_name = machine.path_name
+        if path_name is not None and self.computers[name_key(path_name)] > 0:
+            return True
+        return self.managers[machine.identifier] > 0
+
+    def count_queue(self, queue: StoredObject, step: int) -> None:
+        """Count a queue that comes (1) or goes (-1)."""
+        path_name, manager = queue.path_name, queue.properties.get(Propid.Q_QMID)
+        if path_name is not None:
+            _count(self.computers, computer_of(path_name), step)
+        if isinstance(manager, bytes):
+            _count(self.managers, manager, step)
+
+
+def _count(counter: Counter, key: object, step: int) -> None:  # type: ignore[type-arg]
+    counter[key] += step
+    if not counter[key]:
+        del counter[key]
+
+
+_EMPTY: Final = Shelf()
+"""Of a partition that nothing is kept of; never written to."""
+
+
+class Kept:
+    """What outlives a crash."""
+
+    __slots__ = ("_names", "neighbors", "shelves")
+
+    def __init__(self) -> None:
+        self.shelves: dict[Guid, Shelf] = {}
+        self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
+        self._names: dict[tuple[ObjectType, str], list[StoredObject]] = {}
+
+    def shelf(self, partition_id: Guid) -> Shelf:
+        """A partition's; an empty one, that nothing knows, if there is none."""
+        return self.shelves.get(partition_id, _EMPTY)
+
+    def named(self, object_type: ObjectType, path_name: str) -> list[StoredObject]:
+        """The objects of a type that have a path name, in any case and any partition."""
+        return self._names.get((object_type, name_key(path_name)), [])
+
+    def everywhere(self, identifier: Guid) -> Iterator[StoredObject]:
+        """The objects that have an identifier: at most one in a partition."""
+        for shelf in self.shelves.values():
+            found = shelf.objects.get(identifier)
+            if found is not None:
+                yield found
+
+    def save_partition(self, state: DirectoryPartition) -> None:
+        """Persist a partition's state."""
+        self._made(state.partition_id).state = state
+
+    def remove_state(self, partition_id: Guid) -> None:
+        """Forget a partition's state."""
+        shelf = self.shelves[partition_id]
+        shelf.state = None
+        if not shelf.objects and not shelf.graves:
+            del self.shelves[partition_id]
+
+    def put(self, made: StoredObject) -> None:
+        """Write an object, in the place of the one with its identifier in its partition."""
+        shelf = self._made(made.partition_id)
+        old = shelf.objects.get(made.identifier)
+        if old is not None:
+            self._leave(shelf, old)
+        shelf.objects[made.identifier] = made
+        shelf.types[made.object_type][made.identifier] = made
+        if made.seq_number:
+            shelf.numbers.put(made.seq_number, made)
+        path_name = made.path_name
+        if path_name is not None:
+            self._names.setdefault((made.object_type, name_key(path_name)), []).append(made)
+        if made.object_type is ObjectType.QUEUE:
+            shelf.count_queue(made, 1)
+
+    def remove(self, old: StoredObject) -> None:
+        """Remove an object."""
+        shelf = self.shelves[old.partition_id]
+        self._leave(shelf, old)
+        del shelf.objects[old.identifier]
+
+    def bury(self, grave: DeletedObject) -> None:
+        """Write a tombstone, in the place of the one with its identifier in its partition."""
+        shelf = self._made(grave.partition_id)
+        old = shelf.graves.get(grave.identifier)
+        if old is not None:
+            self.unbury(old)
+        shelf.graves[grave.identifier] = grave
+        if grave.seq_number:
+            shelf.numbers.put(grave.seq_number, grave)
+            shelf.grave_numbers.put(grave.seq_number, grave)
+
+    def unbury(self, grave: DeletedObject) -> None:
+        """Remove a tombstone."""
+        shelf = self.shelves[grave.partition_id]
+        del shelf.graves[grave.identifier]
+        if grave.seq_number:
+            shelf.numbers.remove(grave.seq_number, grave)
+            shelf.grave_numbers.remove(grave.seq_number, grave)
+
+    def mark(self, entry: Numbered) -> None:
+        """Give an object or a tombstone the number MIN."""
+        if isinstance(entry, StoredObject):
+            self.put(entry.numbered(MIN))
+        else:
+            self.bury(replace(entry, seq_number=MIN))
+
+    def _made(self, partition_id: Guid) -> Shelf:
+        found = self.shelves.get(partition_id)
+        if found is None:
+            found = self.shelves[partition_id] = Shelf()
+        return found
+
+    def _leave(self, shelf: Shelf, old: StoredObject) -> None:
+        """Take an object out of the indexes."""
+        del shelf.types[old.object_type][old.identifier]
+        if old.seq_number:
+            shelf.numbers.remove(old.seq_number, old)
+        path_name = old.path_name
+        if path_name is not None:
+            key = (old.object_type, name_key(path_name))
+            left = [one for one in self._names[key] if one is not old]
+            if left:
+                self._names[key] = left
+            else:
+                del self._names[key]
+        if old.object_type is ObjectType.QUEUE:
+            shelf.count_queue(old, -1)

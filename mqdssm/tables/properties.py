@@ -1,0 +1,351 @@
+"""Properties of directory objects as LDAP entries: the mapping of the replication store.
+
+Every PROPID of a type has a row: the adapter's own attribute where [MS-MQDSSM] has one, an auxiliary
+attribute of ours (`mqdssm.tables.schema_mqis`) where MQIS knows more. What is stored comes back bit for bit,
+and the adapter reads the same entries. Which attribute of the abstract model a property carries is in
+`mqdssm.tables.mqis`; names and variants are in `mqdssm.model.propids`.
+
+An object's partition and sequence number are arguments of the events ([MS-MQDS] 3.1.6.3, 3.1.6.4): a
+*_PARTITIONID or *_SEQNUM among the properties to store is ignored, as are properties of other types. Those of
+the object can be read.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from mqdssm.errors import MappingError
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import PropertyValue
+from mqdssm.model.propids import PROPIDS, ObjectType, Propid
+from mqdssm.tables import mqis, numbering, schema, schema_mqis
+from mqdssm.tables.numbering import Numbering
+from mqdssm.tables.property_facts import ALSO, CHANGED, CLASSES, IDENTITIES, NAMES, OWN, REFERENCES, RESERVED
+from mqdssm.tables.property_rows import (
+    GUID,
+    TEXT,
+    Carrier,
+    Entry,
+    PropertyRow,
+    Raws,
+    Reference,
+    Role,
+    carrier_of,
+)
+from mqdssm.tables.row import Holder, Row
+
+EXACT: Final = "mqisExact"
+NAME: Final = "mqisPathName"
+OBJECT_GUID: Final = "objectGUID"
+_KEY_BYTES: Final = 4
+
+Pairs: TypeAlias = Iterable[tuple[Propid, PropertyValue]]
+"""Properties with their values, as a change holds them; of one that stands twice the last counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyTable:
+    """How objects of one type are kept.
+
+    Attributes:
+        object_type: the type.
+        classes: the structural class of its entries, and the auxiliary one beside it.
+        identity: the property that is the object's GUID.
+        rows: one for each PROPID of the type.
+
+    Raises:
+        ValueError: rows that contradict each other or the schema.
+    """
+
+    object_type: ObjectType
+    classes: tuple[str, str]
+    identity: Propid
+    rows: tuple[PropertyRow, ...]
+    by_propid: Mapping[Propid, PropertyRow] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_propid", MappingProxyType({row.propid: row for row in self.rows}))
+        problems = list(_problems(self))
+        if problems:
+            raise ValueError(f"properties of {self.object_type.spec_name}: {'; '.join(problems)}")
+
+    @property
+    def class_values(self) -> Raws:
+        """Values of objectClass of its entries."""
+        return tuple(name.encode() for name in ("top", *self.classes))
+
+    @property
+    def name(self) -> Propid | None:
+        """The property that is the object's path name; None for types that are named by GUID alone."""
+        return next((row.propid for row in self.rows if row.role is Role.NAME), None)
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Its properties whose GUIDs the adapter wants as DNs."""
+        return tuple(one for one in REFERENCES if one.propid in self.by_propid)
+
+    @property
+    def looked_up(self) -> tuple[Propid, ...]:
+        """LookupPropID: what a synchronization reads ([MC-MQDSRP] 3.2.7.8), number and GUID first."""
+        number = next(row.propid for row in self.rows if row.role is Role.SEQNUM)
+        changed = (one for one in CHANGED[self.object_type] if one not in RESERVED)
+        return (number, self.identity, *changed)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Every LDAP attribute that a property of it is written to.
+
+        An entry that is there before the object is (the enterprise, a user) loses what is not given.
+        """
+        names = (name for row in self.rows for name in (row.ldap, *(also.ldap for also in row.also)))
+        dns = (one.ldap for one in self.references)
+        return tuple(dict.fromkeys((*filter(None, names), *dns, *numbering.ATTRIBUTES, EXACT)))
+
+
+def _problems(table: PropertyTable) -> Iterator[str]:
+    """Everything that is wrong with a table."""
+    allowed = _allowed(table.classes)
+    if len(table.by_propid) != len(table.rows):
+        yield "a property has two rows"
+    kept: list[str] = []
+    for row in table.rows:
+        if row.propid.object_type is not table.object_type:
+            yield f"{row.propid.spec_name} is of another type"
+        kept += filter(None, (row.ldap, *(also.ldap for also in row.also)))
+    kept += (reference.ldap for reference in table.references)
+    for name in sorted({name for name in kept if kept.count(name) > 1}):
+        yield f"{name} keeps two properties"
+    for name in sorted({*kept, *numbering.ATTRIBUTES, EXACT} - allowed):
+        yield f"the schema does not allow {name}"
+    missing = {one for one in CHANGED.get(table.object_type, ()) if one not in table.by_propid}
+    yield from (f"{one.spec_name} has no row" for one in missing)
+
+
+def _allowed(classes: Iterable[str]) -> frozenset[str]:
+    """Attributes that entries of some classes can have, ours and the others."""
+    own = {cls.name: cls for cls in schema_mqis.CLASSES}
+    allowed: set[str] = set()
+    waiting = list(classes)
+    while waiting:
+        name = waiting.pop()
+        if name in own:
+            allowed.update((*own[name].must, *own[name].may))
+            waiting.append(own[name].superior)
+        elif name != "top":
+            allowed |= schema.allowed_attributes(name)
+    return frozenset(allowed)
+
+
+# -- making the tables ---------------------------------------------------------------------------------
+
+
+def _table(source: mqis.MqisTable) -> PropertyTable:
+    """The table of a type; what replication carries chooses its attribute first."""
+    object_type = ObjectType(source.object_type)
+    changed = CHANGED.get(object_type, ())
+    taken = {one.ldap for one in REFERENCES if one.propid.object_type is object_type}
+    rows: dict[Propid, PropertyRow] = {}
+    for column in sorted(source.columns, key=lambda one: PROPIDS[one.propid] not in changed):
+        row = _row(column, taken, is_identity=column.name == source.key)
+        taken.update(filter(None, (row.ldap, *(also.ldap for also in row.also))))
+        rows[row.propid] = row
+    return PropertyTable(
+        object_type=object_type,
+        classes=CLASSES[object_type],
+        identity=next(row.propid for row in rows.values() if row.role is Role.IDENTITY),
+        rows=tuple(rows[PROPIDS[column.propid]] for column in source.columns),
+    )
+
+
+def _row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) -> PropertyRow:
+    propid = PROPIDS[column.propid]
+    role, ldap, carrier = Role.VALUE, "", None
+    if is_identity:
+        role, ldap, carrier = Role.IDENTITY, IDENTITIES.get(propid, OBJECT_GUID), GUID
+    elif propid.name.endswith("_PARTITIONID"):
+        role, ldap, carrier = Role.PARTITION, numbering.PARTITION, GUID
+    elif propid.name.endswith("_SEQNUM"):
+        role, ldap, carrier = Role.SEQNUM, numbering.NUMBER, _SEQNUM
+    elif propid in NAMES:
+        role, ldap, carrier = Role.NAME, NAME, TEXT
+    elif propid in OWN:
+        ldap, carrier = OWN[propid]
+    elif column.row is not None and _is_plain(column.row) and column.row.ldap[0] not in taken:
+        carrier = carrier_of(propid.variant, column.row, column.codes, first=column.first)
+        ldap = column.row.ldap[0] if carrier else ""
+    return PropertyRow(
+        propid=propid, adm=column.adm, ldap=ldap, carrier=carrier, role=role, also=ALSO.get(propid, ())
+    )
+
+
+def _is_plain(row: Row) -> bool:
+    """Whether the entry holds the attribute's value as it is, and lets it be written."""
+    return row.computed is None and row.holder is Holder.OWN and row.ldap != ("whenChanged",)
+
+
+_SEQNUM: Final = Carrier(
+    lambda value: (numbering.number_value(int.from_bytes(value, "big")),),
+    lambda raws: bytes(numbering.number_of(raws[0])),
+    "number",
+)
+
+PROPERTY_TABLES: Final[Mapping[ObjectType, PropertyTable]] = MappingProxyType(
+    {table.object_type: table for table in map(_table, mqis.MQIS_TABLES.values())}
+)
+"""The table of each type of object, tombstones (MQDS_DELETEDOBJECT) among them."""
+
+
+# -- entries and properties ----------------------------------------------------------------------------
+
+
+def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | None = None) -> dict[str, Raws]:
+    """The attributes of a new entry; objectClass and what the DN gives (``cn``) are not among them.
+
+    DNs of other objects are the caller's: see `references_of`.
+
+    Args:
+        object_type: of the object.
+        properties: what it has.
+        numbers: of the change that made it; None: it has none.
+
+    Returns:
+        LDAP attribute -> its values, at least one each.
+
+    Raises:
+        MappingError: a value that is none of its property's variant.
+    """
+    made, exact = _kept(PROPERTY_TABLES[object_type], properties)
+    if exact:
+        made[EXACT] = _exact_values(exact)
+    if numbers is not None:
+        made.update(numbers.values())
+    return {name: raws for name, raws in made.items() if raws}
+
+
+def changes_of(
+    object_type: ObjectType, entry: Entry, properties: Pairs, numbers: Numbering | None = None
+) -> dict[str, Raws]:
+    """What an update replaces in an entry, all of it in one operation (decision R15).
+
+    Args:
+        object_type: of the object.
+        entry: what it holds: `attributes_of` these properties, at least.
+        properties: those that change; the object keeps the others.
+        numbers: of the change.
+
+    Returns:
+        LDAP attribute -> its values from now on; none of them: it is deleted. Attributes that stay as they
+        are are left out.
+
+    Raises:
+        MappingError: a value that is none of its property's variant, or another GUID: an object keeps
+            its own (decision R11).
+    """
+    table = PROPERTY_TABLES[object_type]
+    values = dict(properties)
+    given = values.pop(table.identity, None)
+    if given is not None and given != identity_of(object_type, entry):
+        raise MappingError(f"{table.identity.spec_name} cannot become {given!r}: an object keeps its GUID")
+    made, exact = _kept(table, values.items())
+    before = _exact_of(entry)
+    after = {one: octets for one, octets in before.items() if one not in values} | exact
+    if after != before:
+        made[EXACT] = _exact_values(after)
+    if numbers is not None:
+        made.update(numbers.values())
+    return {name: raws for name, raws in made.items() if set(raws) != set(entry.get(name, ()))}
+
+
+def _kept(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dict[Propid, bytes]]:
+    """The attributes of some properties, and the octets of those that attributes do not keep exactly."""
+    made: dict[str, Raws] = {}
+    exact: dict[Propid, bytes] = {}
+    for propid, value in dict(properties).items():
+        row = table.by_propid.get(propid)
+        if row is None or row.is_numbering:
+            continue  # [MS-MQDS] 3.1.6.3
+        raws, octets = row.kept(value)
+        if row.ldap:
+            made[row.ldap] = raws
+        for also in row.also:
+            made[also.ldap] = also.dump(value)
+        if octets is not None:
+            exact[propid] = octets
+    return made, exact
+
+
+def properties_of(
+    object_type: ObjectType, entry: Entry, wanted: Iterable[Propid] | None = None
+) -> dict[Propid, PropertyValue]:
+    """The properties that an entry holds; what it does not have, or another type has, is left out.
+
+    Args:
+        object_type: of the object.
+        entry: its attributes: `attributes_of` what is wanted, at least.
+        wanted: which; None: all.
+
+    Raises:
+        MappingError: the entry holds something that is no value of a property.
+    """
+    table = PROPERTY_TABLES[object_type]
+    exact = _exact_of(entry)
+    found: dict[Propid, PropertyValue] = {}
+    for propid in table.by_propid if wanted is None else wanted:
+        row = table.by_propid.get(propid)
+        if row is None:
+            continue
+        value = row.value(entry.get(row.ldap, ()), exact.get(propid))
+        if value is not None:
+            found[propid] = value
+    return found
+
+
+def attributes_of(object_type: ObjectType, wanted: Iterable[Propid]) -> tuple[str, ...]:
+    """The LDAP attributes to ask for to read some properties."""
+    rows = PROPERTY_TABLES[object_type].by_propid
+    names = (rows[propid].ldap for propid in wanted if propid in rows)
+    return tuple(dict.fromkeys((*filter(None, names), EXACT)))
+
+
+def references_of(
+    object_type: ObjectType, properties: Pairs
+) -> tuple[tuple[Reference, tuple[Guid, ...]], ...]:
+    """The objects that some properties refer to, whose DNs the adapter wants beside the GUIDs.
+
+    The caller looks them up and adds ``reference.ldap`` to the entry, each DN once; objects that are not
+    there are left out, or where the reference is required, named by a DN that is not there either (M40).
+    """
+    values = dict(properties)
+    found = []
+    for reference in PROPERTY_TABLES[object_type].references:
+        value = values.get(reference.propid)
+        if value is not None:
+            guids = value if isinstance(value, tuple) else (value,)
+            found.append((reference, tuple(Guid(one) for one in guids if isinstance(one, bytes))))
+    return tuple(found)
+
+
+def identity_of(object_type: ObjectType, entry: Entry) -> Guid | None:
+    """The GUID of the object in an entry; None: it has none.
+
+    Raises:
+        MappingError: what is there is no GUID.
+    """
+    propid = PROPERTY_TABLES[object_type].identity
+    value = properties_of(object_type, entry, (propid,)).get(propid)
+    return value if isinstance(value, Guid) else None
+
+
+def _exact_values(exact: Mapping[Propid, bytes]) -> Raws:
+    return tuple(propid.to_bytes(_KEY_BYTES, "big") + octets for propid, octets in exact.items())
+
+
+def _exact_of(entry: Entry) -> dict[Propid, bytes]:
+    found: dict[Propid, bytes] = {}
+    for raw in entry.get(EXACT, ()):
+        propid = PROPIDS.get(int.from_bytes(raw[:_KEY_BYTES], "big"))
+        if propid is None:
+            raise MappingError(f"{EXACT} holds a value of no property: {raw[:_KEY_BYTES]!r}")
+        found[propid] = raw[_KEY_BYTES:]
+    return found

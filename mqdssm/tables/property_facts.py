@@ -1,0 +1,177 @@
+"""What is known of the properties of MQIS that neither the mapping table nor the abstract model says.
+
+Which classes hold the objects of a type, which properties replication carries, and where those are kept that
+[MS-MQDSSM] has no attribute for.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.queuenames import QueueRdn, check_stored_name, rdn_of
+from mqdssm.tables import TABLES, compute, schema_mqis, table_of
+from mqdssm.tables.property_rows import (
+    GUID,
+    GUIDS,
+    NUMBER,
+    OCTETS,
+    SECURITY,
+    TEXT,
+    UNSIGNED,
+    Also,
+    Carrier,
+    Raws,
+    Reference,
+)
+from mqdssm.tables.syntax import BOOLEAN
+
+_ELEMENTS: Final[Mapping[ObjectType, str]] = {
+    ObjectType.QUEUE: "Queue",
+    ObjectType.MACHINE: "QueueManager",
+    ObjectType.SITE: "Site",
+    ObjectType.ENTERPRISE: "Enterprise",
+    ObjectType.USER: "User",
+    ObjectType.ROUTING_LINK: "RoutingLink",
+}
+_BESIDE: Final[Mapping[ObjectType, str]] = {
+    ObjectType.QUEUE: "mqisQueue",
+    ObjectType.MACHINE: "mqisMachine",
+    ObjectType.SITE: "mqisSite",
+    ObjectType.ENTERPRISE: "mqisEnterprise",
+    ObjectType.USER: "mqisUser",
+    ObjectType.ROUTING_LINK: "mqisRoutingLink",
+}
+CLASSES: Final[Mapping[ObjectType, tuple[str, str]]] = MappingProxyType(
+    {
+        ObjectType.CN: ("mqisConnectedNetwork", schema_mqis.NUMBERED),
+        ObjectType.DELETED_OBJECT: ("mqisTombstone", schema_mqis.NUMBERED),
+        **{kind: (table_of(name).ldap_class, _BESIDE[kind]) for kind, name in _ELEMENTS.items()},
+    }
+)
+"""The structural class of the entries of each type, and the auxiliary one beside it."""
+
+
+def _named(prefix: str, names: str) -> tuple[Propid, ...]:
+    return tuple(Propid[f"{prefix}_{name}"] for name in names.split())
+
+
+# fmt: off
+CHANGED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = MappingProxyType({
+    ObjectType.SITE: _named("S", "GATES INTERVAL1 INTERVAL2 PATHNAME PSC PSC_SIGNPK SECURITY"),
+    ObjectType.CN: _named("CN", "NAME PROTOCOLID SECURITY"),
+    ObjectType.ENTERPRISE: _named(
+        "E", "NAME NAMESTYLE CSP_NAME PECNAME LONG_LIVE VERSION SECURITY S_INTERVAL1 S_INTERVAL2 CRL "
+        "CSP_TYPE ENCRYPT_ALG SIGN_ALG HASH_ALG CIPHER_MODE"),
+    ObjectType.USER: _named("U", "SID DIGEST SIGN_CERT"),
+    ObjectType.ROUTING_LINK: _named("L", "COST NEIGHBOR1 NEIGHBOR2"),
+    ObjectType.MACHINE: _named(
+        "QM", "FOREIGN QUOTA JOURNAL_QUOTA CNS MACHINE_TYPE OS ADDRESS CREATE_TIME ENCRYPT_PK INFRS "
+        "MODIFY_TIME OUTFRS PATHNAME SERVICE SIGN_PK SITE_ID SECURITY HASHKEY"),
+    ObjectType.QUEUE: _named(
+        "Q", "SCOPE QMID TYPE BASEPRIORITY JOURNAL QUOTA JOURNAL_QUOTA CREATE_TIME MODIFY_TIME PATHNAME "
+        "LABEL AUTHENTICATE PRIV_LEVEL TRANSACTION SECURITY HASHKEY LABEL_HASHKEY"),
+})
+"""DirectoryChangePropID: what a synchronization carries of each type ([MC-MQDSRP] 3.2.7.8), in its order."""
+RESERVED: Final = frozenset((
+    *_named("Q", "HASHKEY LABEL_HASHKEY"), Propid.QM_HASHKEY,
+    *_named("E", "S_INTERVAL1 S_INTERVAL2 CRL CSP_TYPE ENCRYPT_ALG SIGN_ALG HASH_ALG CIPHER_MODE"),
+))
+"""Those of them that are not looked up: their values mean nothing ([MC-MQDSRP] 3.2.7.8)."""
+NAMES: Final = frozenset((
+    Propid.Q_PATHNAME, Propid.QM_PATHNAME, Propid.S_PATHNAME, Propid.CN_NAME, Propid.E_NAME,
+))
+"""The path names of objects ([MS-MQDS] 2.2.9)."""
+IDENTITIES: Final[Mapping[Propid, str]] = MappingProxyType({
+    # an account that is there already keeps its objectGUID (decision R28)
+    Propid.U_ID: "mqisUserID",
+    # the object that it is of is there still when the tombstone is written (decision R15)
+    Propid.D_IDENTIFIER: "mqisDeletedID",
+})
+"""The GUIDs of objects that are not the entry's objectGUID."""
+OWN: Final[Mapping[Propid, tuple[str, Carrier]]] = MappingProxyType({
+    # reading it as the directory does would add the adapter's writes
+    Propid.Q_MODIFY_TIME:  ("mqisModifyTime", NUMBER),
+    Propid.Q_SCOPE:        ("mqisScope", NUMBER),
+    Propid.Q_QMID:         ("mqisQueueManagerID", GUID),
+    Propid.Q_HASHKEY:      ("mqisHashKey", NUMBER),
+    Propid.Q_LABEL_HASHKEY: ("mqisLabelHashKey", NUMBER),
+    Propid.QM_MODIFY_TIME: ("mqisModifyTime", NUMBER),
+    Propid.QM_ADDRESS:     ("mqisAddresses", OCTETS),
+    Propid.QM_CNS:         ("mqisConnectedNetworks", GUIDS),
+    Propid.QM_OUTFRS:      ("mqisOutRoutingServers", GUIDS),
+    Propid.QM_INFRS:       ("mqisInRoutingServers", GUIDS),
+    Propid.QM_SERVICE:     ("mSMQServiceType", UNSIGNED),
+    Propid.QM_HASHKEY:     ("mqisHashKey", NUMBER),
+    # the adapter's PublicSigningKeyList is another structure, of the computer
+    Propid.QM_SIGN_PK:     ("mSMQSignKey", OCTETS),
+    Propid.S_GATES:        ("mqisSiteGates", GUIDS),
+    Propid.S_PSC:          ("mqisPscName", TEXT),
+    Propid.S_PSC_SIGNPK:   ("mqisPscSignKey", OCTETS),
+    Propid.CN_PROTOCOLID:  ("mqisProtocol", NUMBER),
+    Propid.CN_SECURITY:    ("nTSecurityDescriptor", SECURITY),
+    # mSMQCSPName holds something else ([MS-MQDSSM] 3.1.6.11.3.3)
+    Propid.E_CSP_NAME:     ("mqisCspName", TEXT),
+    Propid.E_PECNAME:      ("mqisPecName", TEXT),
+    Propid.E_S_INTERVAL1:  ("mSMQInterval1", UNSIGNED),
+    Propid.E_S_INTERVAL2:  ("mSMQInterval2", UNSIGNED),
+    Propid.E_CRL:          ("mqisCrl", OCTETS),
+    Propid.E_CSP_TYPE:     ("mqisCspType", NUMBER),
+    Propid.E_ENCRYPT_ALG:  ("mqisEncryptAlgorithm", NUMBER),
+    Propid.E_SIGN_ALG:     ("mqisSignAlgorithm", NUMBER),
+    Propid.E_HASH_ALG:     ("mqisHashAlgorithm", NUMBER),
+    Propid.E_CIPHER_MODE:  ("mqisCipherMode", NUMBER),
+    Propid.L_NEIGHBOR1:    ("mqisNeighbor1", GUID),
+    Propid.L_NEIGHBOR2:    ("mqisNeighbor2", GUID),
+    Propid.D_SCOPE:        ("mqisScope", NUMBER),
+    Propid.D_OBJTYPE:      ("mqisObjectType", NUMBER),
+})
+"""Where properties are kept whose attribute the mapping table does not have, or not so that it suffices."""
+# fmt: on
+
+_SITE: Final = CLASSES[ObjectType.SITE][0]
+_MACHINE: Final = CLASSES[ObjectType.MACHINE][0]
+REFERENCES: Final = (
+    Reference(propid=Propid.L_NEIGHBOR1, ldap="mSMQSite1", ldap_class=_SITE, required=True),
+    Reference(propid=Propid.L_NEIGHBOR2, ldap="mSMQSite2", ldap_class=_SITE, required=True),
+    Reference(propid=Propid.L_GATES, ldap="mSMQSiteGates", ldap_class=_MACHINE),
+    Reference(propid=Propid.QM_OUTFRS, ldap="mSMQOutRoutingServers", ldap_class=_MACHINE),
+    Reference(propid=Propid.QM_INFRS, ldap="mSMQInRoutingServers", ldap_class=_MACHINE),
+)
+"""Properties that the adapter wants as DNs; the GUIDs themselves are kept as well."""
+
+
+def queue_rdn(path_name: str) -> QueueRdn | None:
+    r"""How a queue is named in the directory; None: not by its name, which the directory could not hold.
+
+    Args:
+        path_name: PROPID_Q_PATHNAME, ``computer\queue``.
+    """
+    _, _, name = path_name.partition("\\")
+    try:
+        check_stored_name(name)
+    except ValueError:
+        return None
+    return rdn_of(name)
+
+
+def _name_extension(path_name: str) -> Raws:
+    rdn = queue_rdn(path_name)
+    return (rdn.extension.encode(),) if rdn and rdn.extension else ()
+
+
+def _flag(bits: int) -> Any:
+    return lambda service: (BOOLEAN.dump(bool(service & bits)),)
+
+
+ALSO: Final[Mapping[Propid, tuple[Also, ...]]] = MappingProxyType(
+    {
+        Propid.Q_PATHNAME: (Also(ldap="mSMQQueueNameExt", dump=_name_extension),),
+        Propid.QM_SERVICE: tuple(
+            Also(ldap=TABLES[table_of("QueueManager").element].row(adm).ldap[0], dump=_flag(bits))
+            for adm, bits in compute.SERVICE_BITS.items()
+            if adm in {"RoutingServer", "DirectoryServer"}
+        ),
+    }
+)
+"""What the adapter reads besides; a property has one attribute that it comes back from."""

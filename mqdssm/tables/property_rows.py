@@ -1,0 +1,273 @@
+"""How one property is kept in an entry of the replication store: carriers and rows.
+
+A carrier turns the property's value into values of one LDAP attribute and back. Where what comes back would
+not be the value bit for bit (a boolean of 7, an empty text, a list in its order), the entry keeps the octets
+of the value besides, in ``mqisExact`` (decision R27).
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from mqdssm.errors import DecodeError, MappingError
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import PropertyValue
+from mqdssm.model.propids import INTEGERS, Propid, Variant
+from mqdssm.tables.property_values import guids_of, packed, unpacked
+from mqdssm.tables.row import Row
+from mqdssm.tables.syntax import DESCRIPTOR, UINT32, UNICODE, Kind
+from mqdssm.wire.dtyp import SecurityDescriptor, Sid
+
+Raws: TypeAlias = tuple[bytes, ...]
+"""Values of an LDAP attribute; none of them: the attribute is not there."""
+Entry: TypeAlias = Mapping[str, Sequence[bytes]]
+"""LDAP attributes of an entry, spelt as in the schema; one that is left out is not there."""
+
+DESCRIPTORS_REMEMBERED: Final = 4096
+"""Thousands of objects share a few descriptors."""
+_DECIMAL: Final = re.compile(rb"0|-?[1-9][0-9]{0,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """How the values of one LDAP attribute stand for a property's value.
+
+    Attributes:
+        dump: the values to store; none where the attribute cannot show the value at all.
+        load: the property's value, out of one LDAP value or more; raises MappingError or ValueError.
+        about: how documentation calls it.
+        ordered: several values, if there are any, come back in their order; LDAP does not promise that.
+    """
+
+    dump: Callable[[Any], Raws]
+    load: Callable[[Sequence[bytes]], Any]
+    about: str
+    ordered: bool = True
+
+
+def _one(raws: Sequence[bytes]) -> bytes:
+    if len(raws) != 1:
+        raise MappingError(f"holds {len(raws)} values, one is expected")
+    return raws[0]
+
+
+def _text(value: str) -> Raws:
+    try:
+        return (value.encode(),) if value else ()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return ()
+
+
+def _load_number(raws: Sequence[bytes]) -> int:
+    raw = _one(raws)
+    if _DECIMAL.fullmatch(raw) is None:
+        raise MappingError(f"is no number: {raw!r}")
+    return int(raw)
+
+
+def _octets(value: bytes) -> Raws:
+    return (value,) if value else ()
+
+
+@lru_cache(maxsize=DESCRIPTORS_REMEMBERED)
+def _descriptor(value: bytes) -> Raws:
+    try:
+        SecurityDescriptor.from_bytes(value)
+    except DecodeError:
+        return ()  # a damaged one must not get where access is decided
+    return (value,)
+
+
+def _sid(value: bytes) -> Raws:
+    try:
+        return (value,) if bytes(Sid.from_bytes(value)) == value else ()
+    except ValueError:
+        return ()
+
+
+TEXT: Final = Carrier(_text, lambda raws: UNICODE.load(_one(raws)), "text")
+NUMBER: Final = Carrier(lambda value: (b"%d" % value,), _load_number, "number")
+GUID: Final = Carrier(lambda value: (bytes(value),), lambda raws: Guid(_one(raws)), "GUID")
+GUIDS: Final = Carrier(
+    lambda value: _octets(b"".join(value)), lambda raws: guids_of(_one(raws)), "GUIDs, one behind the other"
+)
+GUID_SET: Final = Carrier(
+    lambda value: tuple(dict.fromkeys(map(bytes, value))),
+    lambda raws: tuple(map(Guid, raws)),
+    "a value for each GUID, without order",
+    ordered=False,
+)
+FIRST_GUID: Final = Carrier(GUID.dump, lambda raws: Guid(raws[0]), "the only GUID of a list")
+OCTETS: Final = Carrier(_octets, _one, "octets")
+SECURITY: Final = Carrier(_descriptor, _one, "security descriptor, if it is one")
+SID_OCTETS: Final = Carrier(_sid, _one, "SID, if it is one")
+UNSIGNED: Final = Carrier(lambda value: (UINT32.dump(value),), lambda raws: UINT32.load(_one(raws)), "UINT32")
+
+
+def carrier_of(variant: Variant, row: Row, codes: Mapping[int, Any] | None, *, first: bool) -> Carrier | None:
+    """The carrier of a property that a row of the mapping table keeps; None: its attribute cannot.
+
+    Args:
+        variant: of the property.
+        row: of the attribute of the abstract model.
+        codes: number -> abstract value, where numbers stand for something.
+        first: the property is the first item of the row's list.
+    """
+    if variant in INTEGERS:
+        if codes is None:
+            return _of_number(row)
+        return _of_flags(row, codes) if row.kind is Kind.BOOLEAN else _of_codes(row, codes)
+    carriers = {
+        (Variant.LPWSTR, Kind.TEXT, False): TEXT,
+        (Variant.CLSID, Kind.GUID, False): GUID,
+        (Variant.CLSID, Kind.GUID, True): FIRST_GUID if first else None,
+        (Variant.CLSIDS, Kind.GUID, True): GUID_SET,
+        (Variant.CLSIDS, Kind.BYTES, True): GUID_SET,  # digests stand in GUIDs ([MS-MQMQ] 2.3.6.5)
+        (Variant.BLOB, Kind.BYTES, False): SECURITY if row.syntax is DESCRIPTOR else OCTETS,
+        (Variant.BLOB, Kind.SID, False): SID_OCTETS,
+    }
+    return carriers.get((variant, row.kind, row.multi))
+
+
+def _of_number(row: Row) -> Carrier:
+    def dump(value: int) -> Raws:
+        return (row.syntax.dump(value),)
+
+    def load(raws: Sequence[bytes]) -> int:
+        return int(row.syntax.load(_one(raws)))
+
+    return Carrier(dump, load, row.syntax.name)
+
+
+def _of_flags(row: Row, codes: Mapping[int, Any]) -> Carrier:
+    """Booleans: a number that stands for nothing is False ([MS-MQDS] 3.1.4.21.8)."""
+    numbers = {bool(flag): number for number, flag in sorted(codes.items(), reverse=True)}
+
+    def dump(value: int) -> Raws:
+        return (row.syntax.dump(codes.get(value, False)),)
+
+    def load(raws: Sequence[bytes]) -> int:
+        flag: bool = row.syntax.load(_one(raws))
+        return numbers[flag]
+
+    return Carrier(dump, load, f"{row.syntax.name}: {numbers[True]} is true")
+
+
+def _of_codes(row: Row, codes: Mapping[int, Any]) -> Carrier:
+    """Enumerations: a number that stands for nothing would make the object unreadable."""
+
+    def dump(value: int) -> Raws:
+        return (b"%d" % value,) if value in codes else ()
+
+    def load(raws: Sequence[bytes]) -> int:
+        return int(row.syntax.load(_one(raws)))
+
+    return Carrier(dump, load, f"{row.syntax.name}, if it is one")
+
+
+class Role(Enum):
+    """What a property is to the store."""
+
+    VALUE = "value"
+    IDENTITY = "GUID of the object"
+    NAME = "path name"
+    PARTITION = "partition of the number"
+    SEQNUM = "sequence number"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Also:
+    """An attribute that is written besides, for the adapter, and not read back.
+
+    Attributes:
+        ldap: its name.
+        dump: its values for the property's value.
+    """
+
+    ldap: str
+    dump: Callable[[Any], Raws]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A property whose GUIDs the adapter wants as DNs of other objects.
+
+    Attributes:
+        propid: the property, a GUID or a list of them.
+        ldap: the attribute that holds the DNs.
+        ldap_class: of the objects.
+        required: the entry cannot be without it: an object that is not there needs a DN all the same.
+    """
+
+    propid: Propid
+    ldap: str
+    ldap_class: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyRow:
+    """Where a property is kept.
+
+    Attributes:
+        propid: the property.
+        adm: the attribute of the abstract model, if it has one.
+        ldap: the LDAP attribute; empty: it is kept as octets alone.
+        carrier: how; None where `ldap` is empty.
+        role: what it is to the store.
+        also: what else is written.
+    """
+
+    propid: Propid
+    adm: str | None = None
+    ldap: str = ""
+    carrier: Carrier | None = None
+    role: Role = Role.VALUE
+    also: tuple[Also, ...] = ()
+
+    @property
+    def is_numbering(self) -> bool:
+        """Whether the numbering of the change decides it, not a value that is given ([MS-MQDS] 3.1.6.3)."""
+        return self.role in {Role.PARTITION, Role.SEQNUM}
+
+    def kept(self, value: PropertyValue) -> tuple[Raws, bytes | None]:
+        """What an entry keeps of a value: those of the attribute, and the octets if these do not suffice.
+
+        Raises:
+            MappingError: it is no value of the property's variant.
+        """
+        octets = packed(self.propid, value)
+        if self.carrier is None:
+            return (), octets
+        raws = self.carrier.dump(value)
+        sure = len(raws) == 1 or (len(raws) > 1 and self.carrier.ordered)
+        return raws, None if sure and self.carrier.load(raws) == value else octets
+
+    def value(self, raws: Sequence[bytes], octets: bytes | None) -> PropertyValue | None:
+        """The value that an entry keeps; None: it does not have the property.
+
+        The octets count as long as the attribute shows what belongs to them. If somebody has written
+        the attribute since, its value counts (decision R27).
+
+        Args:
+            raws: the values of the attribute.
+            octets: those in ``mqisExact``, if there are any.
+
+        Raises:
+            MappingError: the entry holds no value of the property's variant.
+        """
+        if octets is not None:
+            exact = unpacked(self.propid, octets)
+            if self.carrier is None or frozenset(self.carrier.dump(exact)) == frozenset(raws):
+                return exact
+        if not raws or self.carrier is None:
+            return None
+        try:
+            found: PropertyValue = self.carrier.load(raws)
+        except ValueError as error:
+            raise MappingError(f"{self.propid.spec_name}: {self.ldap} {error}") from None
+        packed(self.propid, found)  # the attribute may hold more than the variant
+        return found

@@ -1,0 +1,201 @@
+"""Our own classes and attributes: what MQIS knows of its objects and [MS-MQDSSM] does not.
+
+The replication store needs them ([MC-MQDSRP] 3.1.1). An auxiliary class for each type of object stands beside
+the object's structural class, so that an object and its sequence number change in one LDAP operation
+(decision R15); the state of the protocol has structural classes. All OIDs are below `OWN_ARC`: attributes at
+``3``, classes at ``4``. They are for OpenLDAP: on Active Directory they would be an extension of the schema.
+
+No attribute that holds a number is indexed: inequalities on an indexed integer take seconds. Objects are
+found by ``mqisBucket``, whose values `mqdssm.tables.numbering` makes (decision R26).
+"""
+
+from typing import Final
+
+from mqdssm.tables import adsyntax as ad
+from mqdssm.tables import schema, schema_attributes, schema_classes
+from mqdssm.tables.adsyntax import AdSyntax
+from mqdssm.tables.schema_attributes import OWN_ARC, AttributeType
+from mqdssm.tables.schema_classes import TOP, ObjectClass
+
+ATTRIBUTE_ARC: Final = f"{OWN_ARC}.3"
+CLASS_ARC: Final = f"{OWN_ARC}.4"
+NUMBERED: Final = "mqisNumbered"
+"""The class of every entry that has a sequence number, objects and tombstones alike."""
+
+OCTETS, TEXT, NUMBER = ad.OCTET_STRING, ad.UNICODE, ad.LARGE_INTEGER
+GUID_BYTES: Final = (16, 16)
+BUCKET_BYTES: Final = (24, 24)
+
+
+def _attribute(
+    number: int,
+    name: str,
+    syntax: AdSyntax,
+    flags: str = "",
+    bounds: tuple[int | None, int | None] = (None, None),
+) -> AttributeType:
+    """Make one attribute type; flags are ``index`` and ``multi``."""
+    words = flags.split()
+    return AttributeType(
+        name=name,
+        oid=f"{ATTRIBUTE_ARC}.{number}",
+        syntax=syntax,
+        single="multi" not in words,
+        indexed="index" in words,
+        lower=bounds[0],
+        upper=bounds[1],
+    )
+
+
+# fmt: off
+ATTRIBUTES: Final = (
+    # of every numbered entry
+    _attribute(1,  "mqisPartitionID",  OCTETS, "index", GUID_BYTES),
+    _attribute(2,  "mqisSeqNumber",    NUMBER),  # 0 to 2^64-1, never indexed
+    _attribute(3,  "mqisBucket",       OCTETS, "index", BUCKET_BYTES),
+    _attribute(4,  "mqisExact",        OCTETS, "multi"),  # values that no other attribute keeps
+    _attribute(5,  "mqisPathName",     TEXT,   "index"),
+    # of several types of object
+    _attribute(6,  "mqisModifyTime",   NUMBER),  # seconds since 1970 UTC
+    _attribute(7,  "mqisHashKey",      NUMBER),
+    _attribute(8,  "mqisScope",        NUMBER),  # 0 site, 1 enterprise
+    # of queues
+    _attribute(20, "mqisQueueManagerID", OCTETS, "", GUID_BYTES),
+    _attribute(21, "mqisLabelHashKey", NUMBER),
+    # of machines; lists of GUIDs are one value, since LDAP keeps no order
+    _attribute(30, "mqisAddresses",         OCTETS),  # TA_ADDRESS array
+    _attribute(31, "mqisConnectedNetworks", OCTETS),
+    _attribute(32, "mqisOutRoutingServers", OCTETS),
+    _attribute(33, "mqisInRoutingServers",  OCTETS),
+    # of sites
+    _attribute(40, "mqisPscName",      TEXT),
+    _attribute(41, "mqisPscSignKey",   OCTETS),
+    _attribute(42, "mqisSiteGates",    OCTETS),
+    # of the enterprise
+    _attribute(50, "mqisPecName",      TEXT),
+    _attribute(51, "mqisCspName",      TEXT),
+    _attribute(52, "mqisCrl",          OCTETS),
+    _attribute(53, "mqisCspType",      NUMBER),
+    _attribute(54, "mqisEncryptAlgorithm", NUMBER),
+    _attribute(55, "mqisSignAlgorithm", NUMBER),
+    _attribute(56, "mqisHashAlgorithm", NUMBER),
+    _attribute(57, "mqisCipherMode",   NUMBER),
+    # of routing links
+    _attribute(60, "mqisNeighbor1",    OCTETS, "", GUID_BYTES),
+    _attribute(61, "mqisNeighbor2",    OCTETS, "", GUID_BYTES),
+    # of users: an account that is there already keeps its objectGUID
+    _attribute(70, "mqisUserID",       OCTETS, "index", GUID_BYTES),
+    # of connected networks
+    _attribute(80, "mqisProtocol",     NUMBER),  # 1 IP, 3 IPX, 5 foreign
+    # of tombstones
+    _attribute(90, "mqisDeletedID",    OCTETS, "index", GUID_BYTES),
+    _attribute(91, "mqisObjectType",   NUMBER),  # MQDS_QUEUE 1 ...
+    # of the state of the protocol
+    _attribute(100, "mqisStatePartitionID", OCTETS, "", GUID_BYTES),
+    _attribute(101, "mqisAuthorityName", TEXT),
+    _attribute(102, "mqisLastSeqNumber", NUMBER),
+    _attribute(103, "mqisCeiling",     NUMBER),  # no number above it has been given out
+    _attribute(104, "mqisPurgedSeqNumber", NUMBER),
+    _attribute(105, "mqisAllowedPurgeSeqNumber", NUMBER),
+    _attribute(106, "mqisPurgeState",  NUMBER),  # 0 normal, 1 STARTSYNC0, 2 SYNC0, 3 COMPLETESYNC0
+    _attribute(110, "mqisMachineName", TEXT),
+    _attribute(111, "mqisMachineID",   OCTETS, "", GUID_BYTES),
+    _attribute(112, "mqisSiteID",      OCTETS, "", GUID_BYTES),
+    _attribute(113, "mqisServerRole",  NUMBER),  # 2 BSC, 4 PSC, 8 PEC, as in PROPID_QM_SERVICE
+    _attribute(114, "mqisAckedSeqNumber", NUMBER),
+    _attribute(115, "mqisAckedPecSeqNumber", NUMBER),
+    _attribute(116, "mqisLastAckedTime", NUMBER),  # milliseconds since 1970 UTC
+)
+# fmt: on
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _beside(number: int, name: str, may: str) -> ObjectClass:
+    """The auxiliary class of one type of object."""
+    return ObjectClass(
+        name=name,
+        oid=f"{CLASS_ARC}.{number}",
+        superior=NUMBERED,
+        kind="AUXILIARY",
+        must=(),
+        may=_words(may),
+        own=True,
+    )
+
+
+def _alone(number: int, name: str, must: str, may: str, parents: str = "container") -> ObjectClass:
+    """A structural class of our own."""
+    return ObjectClass(
+        name=name,
+        oid=f"{CLASS_ARC}.{number}",
+        superior=TOP,
+        must=("cn", *_words(must)),
+        may=_words(may),
+        parents=_words(parents),
+        own=True,
+    )
+
+
+CLASSES: Final = (
+    ObjectClass(
+        name=NUMBERED,
+        oid=f"{CLASS_ARC}.1",
+        superior="top",
+        kind="AUXILIARY",
+        must=(),
+        may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName"),
+        own=True,
+    ),
+    _beside(
+        2, "mqisQueue", "mqisModifyTime mqisHashKey mqisScope mqisQueueManagerID mqisLabelHashKey"
+    ),  # with mSMQQueue
+    _beside(  # with mSMQConfiguration
+        3,
+        "mqisMachine",
+        "mqisModifyTime mqisHashKey mqisAddresses mqisConnectedNetworks mqisOutRoutingServers "
+        "mqisInRoutingServers",
+    ),
+    _beside(  # with site
+        4, "mqisSite", "mqisPscName mqisPscSignKey mqisSiteGates"
+    ),
+    _beside(  # with mSMQEnterpriseSettings
+        5,
+        "mqisEnterprise",
+        "mqisPecName mqisCspName mqisCrl mqisCspType mqisEncryptAlgorithm mqisSignAlgorithm "
+        "mqisHashAlgorithm mqisCipherMode",
+    ),
+    _beside(6, "mqisRoutingLink", "mqisNeighbor1 mqisNeighbor2"),  # with mSMQSiteLink
+    _beside(7, "mqisUser", "mqisUserID"),  # with user
+    _alone(8, "mqisConnectedNetwork", "", "mqisProtocol"),  # with NUMBERED
+    _alone(9, "mqisTombstone", "mqisDeletedID", "mqisObjectType mqisScope"),  # with NUMBERED
+    _alone(
+        10,
+        "mqisPartition",
+        "mqisStatePartitionID",
+        "mqisAuthorityName mqisLastSeqNumber mqisCeiling mqisPurgedSeqNumber mqisAllowedPurgeSeqNumber "
+        "mqisPurgeState",
+    ),
+    _alone(
+        11,
+        "mqisNeighbor",
+        "mqisMachineName",
+        "mqisStatePartitionID mqisServerRole mqisAckedSeqNumber mqisAckedPecSeqNumber mqisLastAckedTime",
+    ),
+    _alone(
+        12,
+        "mqisServer",
+        "mqisMachineName",
+        "mqisMachineID mqisSiteID mqisServerRole mqisPscName mqisPecName",
+    ),
+)
+
+INDEXED: Final = tuple(attribute.name for attribute in ATTRIBUTES if attribute.indexed)
+"""What a server has to index for equality."""
+
+schema.prove((*schema_attributes.ALL, *ATTRIBUTES), (*schema_classes.ALL, *CLASSES))
+for _indexed in (attribute for attribute in ATTRIBUTES if attribute.indexed):
+    if _indexed.syntax is NUMBER:
+        raise ValueError(f"{_indexed.name}: an index of numbers makes inequalities take seconds")

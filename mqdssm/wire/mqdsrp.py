@@ -1,0 +1,287 @@
+"""Replication messages as bytes ([MC-MQDSRP] 2.2): little-endian, sequence numbers apart.
+
+:func:`encode` and :func:`decode` are the codec of the bodies of messages; the layouts serve tests and whoever
+shows a message.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from mqdssm.errors import DecodeError
+from mqdssm.model.messages import (
+    VERSION,
+    AlreadyPurgedMessage,
+    BaseReplicationHeader,
+    BSCAckMessage,
+    ChangePropagationMessage,
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    Command,
+    CompleteSync0,
+    DirectoryChange,
+    Operation,
+    PartitionSeqNumbers,
+    PSCAckMessage,
+    ReplicationMessage,
+    Scope,
+    SeqNumberHeader,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
+from mqdssm.wire.layout import (
+    BOOL8,
+    GUID_PACKET,
+    SEQUENCE_NUMBER,
+    U8,
+    U16,
+    U32,
+    Const,
+    Count,
+    Flag,
+    Group,
+    Items,
+    Layout,
+    Nested,
+    Text16Z,
+    Value,
+    enum_of,
+    group,
+    unless,
+    when,
+)
+from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
+
+MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX
+"""Longest message: MSMQ carries no more than 4 MiB in one (decision R24)."""
+MACHINE_NAME: Final = Text16Z(256)
+"""A machine name: at most 256 characters ([MC-MQDSRP] 3.1.1.2.1)."""
+PATH_NAME: Final = Text16Z(1_024)
+"""An object's path name; no document gives a limit (decision R24)."""
+PROPERTIES_MAX: Final = 255
+"""NumberOfProperties is one byte (decision R18)."""
+CHANGES_MAX: Final = 65_535
+"""Count is two bytes in a ChangePropagationMessage, and no more are sent otherwise (decision R18)."""
+_OPERATION_AT: Final = 17  # behind Version and SiteID
+
+
+PARTITION_SEQ_NUMBERS: Final = Layout(
+    PartitionSeqNumbers,
+    "[MC-MQDSRP] 2.2.3",
+    Value("partition_id", GUID_PACKET, "PartitionID"),
+    Value("last_seq_number", SEQUENCE_NUMBER, "LastSeqNumber"),
+    Value("purged_seq_number", SEQUENCE_NUMBER, "PurgedSeqNumber"),
+)
+
+DIRECTORY_CHANGE: Final = Layout(
+    DirectoryChange,
+    "[MC-MQDSRP] 2.2.4",
+    Value("command", enum_of(U8, Command), "Command"),
+    Flag("guid_identifier", U8, "UseGuid"),
+    unless("guid_identifier", Value("path_name", PATH_NAME, "PathName")),
+    when("guid_identifier", Value("guid_identifier", GUID_PACKET, "GuidIdentifier")),
+    Value("partition_id", GUID_PACKET, "PartitionID"),
+    Value("previous_seq_number", SEQUENCE_NUMBER, "PreviousSeqNumber"),
+    Value("seq_number", SEQUENCE_NUMBER, "SeqNumber"),
+    Value("purged_seq_number", SEQUENCE_NUMBER, "PurgedSeqNumber"),
+    Count("properties", U8, "NumberOfProperties", low=1, high=PROPERTIES_MAX),  # decision R19
+    properties("properties"),
+)
+
+_SITE_ID: Final = Value("site_id", GUID_PACKET, "SiteID")
+
+BASE_REPLICATION_HEADER: Final = Layout(
+    BaseReplicationHeader,
+    "[MC-MQDSRP] 2.2.5.1",
+    Const("Version", U8, VERSION),
+    _SITE_ID,
+    Value("operation", enum_of(U8, Operation), "Operation"),
+)
+
+SEQ_NUMBER_HEADER: Final = Layout(
+    SeqNumberHeader,
+    "[MC-MQDSRP] 2.2.5.4",
+    Count("partition_seq_numbers", U16, "Count"),
+    when(
+        "partition_seq_numbers",
+        Value("machine_name", MACHINE_NAME, "MachineName"),
+        Items("partition_seq_numbers", Nested(PARTITION_SEQ_NUMBERS), "PartitionSeqNumbers"),
+    ),
+)
+
+
+def _header(message: type[ReplicationMessage]) -> Group:
+    """The BaseReplicationHeader of a kind of messages ([MC-MQDSRP] 2.2.5.1)."""
+    return group(
+        "BaseReplicationHeader",
+        Const("Version", U8, VERSION),
+        _SITE_ID,
+        Const("Operation", U8, int(message.operation)),
+    )
+
+
+def _name_units(message: ChangeRequestMessage) -> int:
+    """Where PSCName begins, in WCHARs behind the begin of RequesterName ([MC-MQDSRP] 2.2.5.2)."""
+    return len(MACHINE_NAME.write(message.requester_name)) // 2
+
+
+CHANGE_REQUEST: Final = Layout(
+    ChangeRequestMessage,
+    "[MC-MQDSRP] 2.2.6.2",
+    group(
+        "ChangeRequestHeader",  # 2.2.5.2
+        _header(ChangeRequestMessage),
+        Value("partition_id", GUID_PACKET, "PartitionID"),
+        Value("request_identifier", U32, "RequestIdentifier"),
+        Flag("psc_name", U32, "PSCNameOffset", yes=_name_units),
+        Value("requester_name", MACHINE_NAME, "RequesterName"),
+        when("psc_name", Value("psc_name", MACHINE_NAME, "PSCName")),
+    ),
+    Value("directory_change", Nested(DIRECTORY_CHANGE), "DirectoryChange"),
+)
+
+CHANGE_REPLY: Final = Layout(
+    ChangeReplyMessage,
+    "[MC-MQDSRP] 2.2.6.3",
+    _header(ChangeReplyMessage),
+    Value("request_identifier", U32, "RequestIdentifier"),
+    Value("result", U32, "Result"),
+    Value("requester_name", MACHINE_NAME, "RequesterName"),
+)
+
+SYNC_REQUEST: Final = Layout(
+    SyncRequestMessage,
+    "[MC-MQDSRP] 2.2.6.4",
+    _header(SyncRequestMessage),
+    Value("partition_id", GUID_PACKET, "PartitionID"),
+    Value("from_seq_number", SEQUENCE_NUMBER, "FromSeqNumber"),
+    Value("to_seq_number", SEQUENCE_NUMBER, "ToSeqNumber"),
+    Value("known_purged_seq_number", SEQUENCE_NUMBER, "KnownPurgedSeqNumber"),
+    Value("is_sync0", BOOL8, "IsSync0"),
+    Value("scope", enum_of(U8, Scope), "Scope"),
+    Value("requester_name", MACHINE_NAME, "RequesterName"),
+)
+
+SYNC_REPLY: Final = Layout(
+    SyncReplyMessage,
+    "[MC-MQDSRP] 2.2.6.5",
+    group(
+        "SyncReplyHeader",  # 2.2.5.3
+        _header(SyncReplyMessage),
+        Value("partition_id", GUID_PACKET, "PartitionID"),
+        Value("from_seq_number", SEQUENCE_NUMBER, "FromSeqNumber"),
+        Value("to_seq_number", SEQUENCE_NUMBER, "ToSeqNumber"),
+        Value("purged_seq_number", SEQUENCE_NUMBER, "PurgedSeqNumber"),
+        Count("directory_changes", U32, "Count", high=CHANGES_MAX),
+        Value("complete_sync0", enum_of(U32, CompleteSync0), "CompleteSync0"),
+    ),
+    Items("directory_changes", Nested(DIRECTORY_CHANGE), "DirectoryChanges"),
+)
+
+BSC_ACK: Final = Layout(
+    BSCAckMessage,
+    "[MC-MQDSRP] 2.2.6.6",
+    _header(BSCAckMessage),
+    Value("bsc_machine_id", GUID_PACKET, "BSCMachineID"),
+    Value("bsc_name", MACHINE_NAME, "BSCName"),
+)
+
+PSC_ACK: Final = Layout(
+    PSCAckMessage,
+    "[MC-MQDSRP] 2.2.6.7",
+    _header(PSCAckMessage),
+    Value("psc_site_id", GUID_PACKET, "PSCSiteID"),
+    Value("acked_partition_id", GUID_PACKET, "AckedPartitionID"),
+    Value("acked_seq_number", SEQUENCE_NUMBER, "AckedSeqNumber"),
+    Value("psc_name", MACHINE_NAME, "PSCName"),
+)
+
+ALREADY_PURGED: Final = Layout(
+    AlreadyPurgedMessage,
+    "[MC-MQDSRP] 2.2.6.8",
+    _header(AlreadyPurgedMessage),
+    Value("partition_id", GUID_PACKET, "PartitionID"),
+    Value("purged_seq_number", SEQUENCE_NUMBER, "PurgedSeqNumber"),
+)
+
+CHANGE_PROPAGATION: Final = Layout(
+    ChangePropagationMessage,
+    "[MC-MQDSRP] 2.2.6.9",
+    _header(ChangePropagationMessage),
+    Value("flush", BOOL8, "Flush"),
+    Count("directory_changes", U16, "Count", high=CHANGES_MAX),
+    Items("directory_changes", Nested(DIRECTORY_CHANGE), "DirectoryChanges"),
+    Value("seq_number_header", Nested(SEQ_NUMBER_HEADER), "SeqNumberHeader"),
+)
+
+LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
+    {
+        int(layout.cls.operation): layout
+        for layout in (
+            CHANGE_PROPAGATION,
+            CHANGE_REQUEST,
+            SYNC_REQUEST,
+            SYNC_REPLY,
+            CHANGE_REPLY,
+            ALREADY_PURGED,
+            PSC_ACK,
+            BSC_ACK,
+        )
+    }
+)
+"""The layout of each message by its Operation."""
+_OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
+
+
+def layout_of(data: bytes) -> Layout[Any]:
+    """Find the layout of a message by its header.
+
+    Raises:
+        DecodeError: another version, an unknown operation, no whole header, or too long to be a message.
+    """
+    if len(data) > MESSAGE_BYTES_MAX:
+        problem = f"has {len(data)} bytes, at most {MESSAGE_BYTES_MAX}"
+        raise DecodeError("[MC-MQDSRP] 2.2.6", "message", 0, problem)
+    layout = LAYOUTS.get(data[_OPERATION_AT]) if len(data) > _OPERATION_AT else None
+    if layout is None or data[0] != VERSION:
+        # it says what is wrong, always: what it accepts has a layout
+        header, _ = BASE_REPLICATION_HEADER.read(data, 0, len(data))
+        return LAYOUTS[header.operation]
+    return layout
+
+
+def decode(data: bytes) -> ReplicationMessage:
+    """Decode the body of a replication message ([MC-MQDSRP] 2.2.6).
+
+    Raises:
+        DecodeError: naming section, field, offset and what is wrong.
+    """
+    data = bytes(data)
+    made: ReplicationMessage = layout_of(data).decode(data)
+    return made
+
+
+def encode(message: ReplicationMessage) -> bytes:
+    """Encode a replication message: the body of the message that carries it.
+
+    Raises:
+        ValueError: naming the field that cannot be encoded (more than 255 properties or 65,535 changes:
+            decision R18), or for a message longer than `MESSAGE_BYTES_MAX`.
+        TypeError: no replication message.
+    """
+    layout = _OF_CLASS.get(type(message))
+    if layout is None:
+        raise TypeError(f"{message!r} is no replication message")
+    data = layout.encode(message)
+    if len(data) > MESSAGE_BYTES_MAX:
+        raise ValueError(f"{layout.section}: has {len(data)} bytes, at most {MESSAGE_BYTES_MAX}")
+    return data
+
+
+def change_bytes(change: DirectoryChange) -> int:
+    """The bytes that a change takes in a message: who splits messages adds them up.
+
+    Raises:
+        ValueError: naming the field that cannot be encoded.
+    """
+    return len(DIRECTORY_CHANGE.encode(change))

@@ -1,0 +1,125 @@
+"""Property values as bytes ([MS-MQCN] 2.2.3): little-endian, without a tag; the PROPID tells the type.
+
+[MC-MQDSRP] 2.2.4 says PROPVARIANT and no more: the same form serves both protocols.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from mqdssm.errors import DecodeError
+from mqdssm.model.propids import PROPIDS, Propid, Variant
+from mqdssm.wire.bounds import finish
+from mqdssm.wire.layout import (
+    BOOL16,
+    GUID_PACKET,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    Codec,
+    Counted,
+    Keyed,
+    Scalar,
+    SizedBytes,
+    Text16Z,
+)
+from mqdssm.wire.source import ENCODING_FAILURES, reader, writer
+
+SECTION: Final = "[MS-MQCN] 2.2.3"
+
+# No document gives limits. A message of MSMQ holds at most 4 MiB, and no value is longer than its message
+# (decision R24).
+VALUE_BYTES_MAX: Final = 4 * 1024 * 1024
+TEXT_UNITS_MAX: Final = 32_767
+VECTOR_ITEMS_MAX: Final = 65_535
+
+_TEXT: Final = Text16Z(TEXT_UNITS_MAX)
+
+CODECS: Final[Mapping[Variant, Scalar | Codec]] = MappingProxyType(
+    {
+        Variant.I2: I16,  # 2.2.3.1
+        Variant.I4: I32,  # 2.2.3.2
+        Variant.BOOL: BOOL16,  # 2.2.3.3
+        Variant.I1: I8,  # 2.2.3.4
+        Variant.UI1: U8,  # 2.2.3.5
+        Variant.UI2: U16,  # 2.2.3.6
+        Variant.UI4: U32,  # 2.2.3.7
+        Variant.I8: I64,  # 2.2.3.8
+        Variant.UI8: U64,  # 2.2.3.9
+        Variant.LPWSTR: _TEXT,  # 2.2.3.10
+        Variant.BLOB: SizedBytes(U32, VALUE_BYTES_MAX),  # 2.2.3.11
+        Variant.CLSID: GUID_PACKET,  # 2.2.3.12
+        Variant.UI4S: Counted(U32, U32, VECTOR_ITEMS_MAX),  # 2.2.3.13
+        Variant.CLSIDS: Counted(U32, GUID_PACKET, VECTOR_ITEMS_MAX),  # 2.2.3.14
+        Variant.LPWSTRS: Counted(U32, _TEXT, VECTOR_ITEMS_MAX),  # 2.2.3.15
+        Variant.BYTES: SizedBytes(U32, VALUE_BYTES_MAX),  # as the other vectors (decision R25)
+    }
+)
+"""How a value of each variant lies in bytes, but VT_VARIANT, which no property of a directory object has."""
+
+PROPERTY_CODECS: Final[Mapping[int, Scalar | Codec]] = MappingProxyType(
+    {one: CODECS[one.variant] for one in Propid}
+)
+"""How the value of each property of directory objects lies in bytes."""
+
+
+def key_name(number: int) -> str:
+    """What messages call a property: its name, or its number where it has none."""
+    known = PROPIDS.get(number)
+    return str(number) if known is None else known.spec_name
+
+
+def properties(name: str, spec_key: str = "PropertyID", spec: str = "PropertyValue") -> Keyed:
+    """The field of a layout for a dataclass field that holds `mqdssm.model.messages.Properties`.
+
+    Args:
+        name: of the dataclass's field.
+        spec_key: what the specification calls the array of identifiers.
+        spec: what it calls the array of values.
+    """
+    return Keyed(name, U32, PROPERTY_CODECS, spec, spec_key, key_name)
+
+
+def decode_value(variant: Variant, data: bytes) -> Any:
+    """Decode bytes that hold one value and nothing else.
+
+    Raises:
+        DecodeError: they hold something else.
+        ValueError: a variant without a form, VT_VARIANT.
+    """
+    codec = _codec(variant)
+    if isinstance(codec, Scalar) and len(data) < codec.size:
+        raise DecodeError(SECTION, variant, 0, f"needs {codec.size} bytes, {len(data)} left")
+    try:
+        value, end = reader(codec)(data, 0, len(data), SECTION, variant)
+    except DecodeError:
+        raise
+    except ValueError as error:
+        raise DecodeError(SECTION, variant, 0, str(error)) from None
+    finish(SECTION, end, len(data))
+    return value
+
+
+def encode_value(variant: Variant, value: Any) -> bytes:
+    """Encode one value.
+
+    Raises:
+        ValueError: it is none of this variant, or the variant has no form, VT_VARIANT.
+    """
+    write = writer(_codec(variant))
+    try:
+        return write(value)
+    except ENCODING_FAILURES as error:
+        raise ValueError(f"{value!r} is no {variant}: {error}") from None
+
+
+def _codec(variant: Variant) -> Scalar | Codec:
+    codec = CODECS.get(variant)
+    if codec is None:
+        raise ValueError(f"{variant} has no form in bytes")
+    return codec
