@@ -7,6 +7,7 @@ from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties, ReplicationMessage, Scope
 from mqdssm.model.propids import ObjectType
+from mqdssm.model.seqnum import SequenceNumber
 
 # --- events
 
@@ -85,6 +86,31 @@ class ChangeObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PropagateChange:
+    """A service beside us changed an object of ours and numbered it ([MC-MQDSRP] 3.1.7.1.2).
+
+    The number is the one that `ReplicationEngine.next_sequence_number` gave (3.1.7.1.3).
+
+    Attributes:
+        request: given back in `Reply`.
+        command: CREATE, UPDATE, DELETE or SYNC.
+        object_type: the object's type.
+        identifier: its GUID.
+        partition_id: the partition it belongs to.
+        seq_number: the number that it has now.
+        scope: of a deletion.
+    """
+
+    request: int
+    command: Command
+    object_type: ObjectType
+    identifier: Guid
+    partition_id: Guid
+    seq_number: SequenceNumber
+    scope: Scope = Scope.ENTERPRISE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TakeOver:
     """The operator makes this server the authority of a partition whose authority is lost for good.
 
@@ -100,7 +126,9 @@ class TakeOver:
     partition_id: Guid
 
 
-Event: TypeAlias = Started | Received | Nacked | TimerFired | Performed | ChangeObject | TakeOver
+Event: TypeAlias = (
+    Started | Received | Nacked | TimerFired | Performed | ChangeObject | PropagateChange | TakeOver
+)
 
 
 # --- actions

@@ -1,0 +1,257 @@
+"""Changes of objects that are ours: numbered, made, and put down for neighbours ([MC-MQDSRP] 3.2.7.2).
+
+What neighbours are sent is the object as it is after the change, whole, or its deletion, never the difference
+(decision R31): whoever lacks an earlier state loses nothing by that.
+"""
+
+from dataclasses import dataclass, replace
+
+from mqdssm.engines.replication import propagation, purging, succession, topology
+from mqdssm.engines.replication.operations import (
+    Answer,
+    CreateObject,
+    DeleteObject,
+    HasObjects,
+    ListObjects,
+    ObjectRead,
+    ObjectsListed,
+    Operation,
+    Outcome,
+    ReadObject,
+    UpdateObject,
+)
+from mqdssm.engines.replication.properties import (
+    CONTROLLER,
+    IDENTIFIERS,
+    SITE_TYPES,
+    deletion,
+    get,
+    guid,
+    service,
+    text,
+    whole,
+    with_identifier,
+)
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command, DirectoryChange, Properties, Scope
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A change that somebody asks for; see `ChangeObject` for the fields."""
+
+    command: Command
+    object_type: ObjectType
+    path_name: str | None = None
+    identifier: Guid | None = None
+    properties: Properties = ()
+    scope: Scope = Scope.ENTERPRISE
+
+
+def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome]:
+    """Check a change and make it; the machine that it makes PSC or PEC gets the partition."""
+    if wanted.command is Command.SYNC:
+        wanted = yield from _create_or_update(wanted)
+    if wanted.command is Command.UPDATE or wanted.command is Command.DELETE:
+        operation = ReadObject(
+            object_type=wanted.object_type, path_name=wanted.path_name, identifier=wanted.identifier
+        )
+        found = yield from perform(operation, ObjectRead)
+        if found.status != Hresult.MQ_OK or found.partition_id != partition.id:
+            return Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+        wanted = replace(wanted, identifier=found.identifier)  # decision R21
+    else:
+        found = None
+    refused = yield from _refusal(server, partition, wanted, found)
+    if refused is not None:
+        return Outcome(status=refused)
+    successor = _successor(server, wanted, found)
+    if successor is not None and wanted.object_type is ObjectType.MACHINE and server.has_machine:
+        demoted = Wanted(
+            command=Command.UPDATE,
+            object_type=ObjectType.MACHINE,
+            identifier=server.settings.machine_id,
+            properties=((Propid.QM_SERVICE, int(Service.BSC)),),
+        )
+        outcome = yield from write(server, partition, demoted)
+        if outcome.status != Hresult.MQ_OK:
+            return outcome
+    outcome = yield from write(server, partition, wanted)
+    if successor is not None and outcome.status == Hresult.MQ_OK:
+        yield from succession.hand_over(server, partition, successor)
+        propagation.send_all(server)
+        yield from topology.derive(server)
+    return outcome
+
+
+def _create_or_update(wanted: Wanted) -> Job[Wanted]:
+    """Handle Directory Sync at the authority (3.1.7.2.8): which of the two it is."""
+    operation = ReadObject(
+        object_type=wanted.object_type, path_name=wanted.path_name, identifier=wanted.identifier
+    )
+    found = yield from perform(operation, ObjectRead)
+    command = Command.UPDATE if found.status == Hresult.MQ_OK else Command.CREATE
+    return replace(wanted, command=command)
+
+
+def write(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome]:
+    """Make a change with the next number, and put it down for the neighbours."""
+    if partition.last == MAX:
+        return Outcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+    number = partition.last.next()
+    outcome = yield from perform(_operation(partition, wanted, number), Outcome)
+    if outcome.status == Hresult.MQ_OK and outcome.identifier is not None:
+        yield from made(server, partition, wanted, outcome.identifier, number)
+    return outcome
+
+
+def made(
+    server: Server, partition: Partition, wanted: Wanted, identifier: Guid, number: SequenceNumber
+) -> Job[None]:
+    """Propagate Directory Change (3.1.7.1.2): what follows a change that is in the directory."""
+    previous = partition.last
+    partition.change(last=number)
+    if wanted.command is Command.DELETE:
+        change = deletion(wanted.object_type, identifier, partition.id, number, wanted.scope)
+    else:
+        operation = ReadObject(object_type=wanted.object_type, identifier=identifier)
+        found = yield from perform(operation, ObjectRead)
+        change = _as_change(wanted, identifier, partition.id, number, found.properties or ())
+    change = replace(change, previous_seq_number=previous, purged_seq_number=partition.record.purged)
+    propagation.enqueue(server, server.neighbors, change)
+    flush = yield from topology.after_change(server, partition, change)
+    if flush:
+        propagation.flush(server)
+    yield from purging.after_changes(server, partition)
+
+
+def _as_change(
+    wanted: Wanted, identifier: Guid, partition_id: Guid, number: SequenceNumber, properties: Properties
+) -> DirectoryChange:
+    """A new object with a path name is created (4.3); every other one is given whole (decision R31)."""
+    if wanted.command is not Command.CREATE or wanted.path_name is None:
+        return whole(wanted.object_type, identifier, partition_id, number, properties)
+    return DirectoryChange(
+        command=Command.CREATE,
+        path_name=wanted.path_name,
+        partition_id=partition_id,
+        previous_seq_number=MIN,
+        seq_number=number,
+        purged_seq_number=MIN,
+        properties=with_identifier(wanted.object_type, identifier, properties),
+    )
+
+
+def _operation(partition: Partition, wanted: Wanted, number: SequenceNumber) -> Operation:
+    match wanted.command:
+        case Command.CREATE:
+            return CreateObject(
+                object_type=wanted.object_type,
+                path_name=wanted.path_name,
+                properties=wanted.properties,
+                partition_id=partition.id,
+                seq_number=number,
+            )
+        case Command.DELETE:
+            return DeleteObject(
+                object_type=wanted.object_type,
+                path_name=wanted.path_name,
+                identifier=wanted.identifier,
+                scope=wanted.scope,
+                partition_id=partition.id,
+                seq_number=number,
+            )
+        case _:
+            return UpdateObject(
+                object_type=wanted.object_type,
+                path_name=wanted.path_name,
+                identifier=wanted.identifier,
+                properties=wanted.properties,
+                partition_id=partition.id,
+                seq_number=number,
+            )
+
+
+def _refusal(
+    server: Server, partition: Partition, wanted: Wanted, found: ObjectRead | None
+) -> Job[Hresult | None]:
+    """Why a change may not be made (decision R34); None: it may."""
+    if not partition.is_normal:
+        return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+    if (partition.id != PEC_PARTITION_ID) is not (wanted.object_type in SITE_TYPES):
+        return Hresult.MQDS_WRONG_OBJ_TYPE
+    if wanted.command is Command.CREATE and get(wanted.properties, IDENTIFIERS[wanted.object_type]) is None:
+        return Hresult.MQ_ERROR_PROPERTY
+    if wanted.command is Command.CREATE and partition.id != PEC_PARTITION_ID and not server.has_machine:
+        own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        if wanted.object_type is not ObjectType.MACHINE or not own:
+            return Hresult.MQ_ERROR_ILLEGAL_OPERATION
+    if wanted.object_type is ObjectType.MACHINE:
+        return (yield from _machine_refusal(server, partition, wanted))
+    if wanted.object_type is ObjectType.SITE and wanted.command is Command.DELETE and found is not None:
+        return (yield from _site_refusal(server, found.identifier))
+    if wanted.object_type is ObjectType.ENTERPRISE:
+        return _enterprise_refusal(server, wanted)
+    return None
+
+
+def _machine_refusal(server: Server, partition: Partition, wanted: Wanted) -> Job[Hresult | None]:
+    own = wanted.identifier == server.settings.machine_id
+    site_id = guid(wanted.properties, Propid.QM_SITE_ID)
+    if site_id is not None and site_id != partition.id:
+        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # its queues are of this partition
+    if wanted.command is Command.DELETE:
+        if own:
+            operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=partition.id)
+            found = yield from perform(operation, ObjectsListed)
+            return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found.objects) > 1 else None
+        return None
+    role = service(wanted.properties)
+    if role is None:
+        return None
+    if wanted.command is Command.CREATE:
+        own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+    if own is not bool(role & CONTROLLER) and (own or wanted.command is Command.CREATE):
+        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # a site has one PSC, which only hands over
+    if role & CONTROLLER and not own and server.enterprise is not None:
+        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the PEC hands over the enterprise first
+    return None
+
+
+def _site_refusal(server: Server, identifier: Guid | None) -> Job[Hresult | None]:
+    """A site is removed when it is empty, and we know that it is."""
+    known = server.partitions.get(identifier) if identifier is not None else None
+    if known is None:
+        return None
+    if known.record.owned or not known.is_normal or not known.whole or known.last == MIN:
+        return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
+    answer = yield from perform(HasObjects(partition_id=known.id), Answer)
+    return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if answer.yes else None
+
+
+def _enterprise_refusal(server: Server, wanted: Wanted) -> Hresult | None:
+    """The enterprise stays, and its PEC is the PSC of a site."""
+    if wanted.command is Command.DELETE:
+        return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+    pec_name = text(wanted.properties, Propid.E_PECNAME)
+    if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:
+        return None
+    return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+
+
+def _successor(server: Server, wanted: Wanted, found: ObjectRead | None) -> str | None:
+    """The machine that a change makes the authority of the partition; None: it stays ours."""
+    if wanted.command is not Command.UPDATE or found is None:
+        return None
+    if wanted.object_type is ObjectType.ENTERPRISE:
+        pec_name = text(wanted.properties, Propid.E_PECNAME)
+        return pec_name if pec_name is not None and not server.is_me(pec_name) else None
+    if wanted.object_type is not ObjectType.MACHINE or wanted.identifier == server.settings.machine_id:
+        return None
+    role = service(wanted.properties) or Service.NONE
+    return text(found.properties or (), Propid.QM_PATHNAME) if role & CONTROLLER else None

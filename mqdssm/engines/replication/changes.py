@@ -1,0 +1,142 @@
+"""Changes of others' objects, applied to our replica ([MC-MQDSRP] 3.1.5.2, 3.1.7.2.2-3.1.7.2.4)."""
+
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from mqdssm.engines.replication import propagation, purging, sync, topology
+from mqdssm.engines.replication.operations import Applied, ApplyChanges, ObjectRead, ReadObject
+from mqdssm.engines.replication.properties import whole
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command, DirectoryChange
+
+
+def receive(server: Server, changes: Sequence[DirectoryChange], sender: str, *, flush: bool) -> Job[None]:
+    """Take the changes of a propagation, partition by partition (3.1.5.2)."""
+    for partition_id, group in groupby(changes, key=lambda one: one.partition_id):
+        partition = server.partitions.get(partition_id)
+        if partition is None:
+            server.note("dropped: changes of an unknown partition", f"{partition_id}, from {sender}")
+        elif not believes(server, partition, sender):
+            server.note("dropped: changes from a machine that is not asked", f"{partition_id}, from {sender}")
+        else:
+            yield from handle(server, partition, tuple(group), flush=flush)
+
+
+def believes(server: Server, partition: Partition, sender: str) -> bool:
+    """Whether a machine may tell us of a partition's changes (decision R40)."""
+    if partition.record.owned:
+        return False
+    asked = {key_of(partition.record.authority_name), key_of(server.psc_name)}
+    return key_of(sender) in asked
+
+
+def handle(
+    server: Server, partition: Partition, changes: Sequence[DirectoryChange], *, flush: bool
+) -> Job[bool]:
+    """Handle Directory Change (3.1.7.2.2), for many: apply what is in order, keep what came too early.
+
+    Returns:
+        Whether all that was in order is in the directory now.
+    """
+    ready: list[DirectoryChange] = []
+    last = partition.last
+    for change in changes:
+        if change.seq_number <= last or change.purged_seq_number < partition.record.purged:
+            continue
+        if change.previous_seq_number <= last:
+            ready.append(change)
+            last = change.seq_number
+        else:
+            _keep(server, partition, change)
+    if not (yield from _apply(server, partition, ready, flush=flush)):
+        return False
+    return (yield from check_pending(server, partition))
+
+
+def _keep(server: Server, partition: Partition, change: DirectoryChange) -> None:
+    pending = partition.pending
+    partition.known = max(partition.known, change.seq_number)
+    if len(pending) >= server.settings.pending_max:
+        return
+    if all(one.seq_number != change.seq_number for one in pending):
+        insort(pending, change, key=lambda one: one.seq_number)
+
+
+def check_pending(server: Server, partition: Partition) -> Job[bool]:
+    """Check Pending Changes (3.1.7.2.4), and ask for what is missing."""
+    last = partition.last
+    ready: list[DirectoryChange] = []
+    while partition.pending and partition.pending[0].previous_seq_number <= last:
+        change = partition.pending.pop(0)
+        if change.seq_number > last and change.purged_seq_number >= partition.record.purged:
+            ready.append(change)
+            last = change.seq_number
+    if not (yield from _apply(server, partition, ready, flush=True)):
+        return False
+    if partition.known > partition.last:
+        sync.ask(server, partition)
+    return True
+
+
+def _apply(
+    server: Server, partition: Partition, ready: Sequence[DirectoryChange], *, flush: bool
+) -> Job[bool]:
+    """Handle In-Sync Change (3.1.7.2.3), for many at a time."""
+    batch_max = server.settings.message_changes_max
+    for start in range(0, len(ready), batch_max):
+        batch = ready[start : start + batch_max]
+        applied = yield from perform(ApplyChanges(partition_id=partition.id, changes=tuple(batch)), Applied)
+        if applied.count:
+            done = batch[: applied.count]
+            yield from server.save(partition, last=done[-1].seq_number)
+            yield from _after(server, partition, done, flush=flush)
+        if partition.id not in server.partitions or partition.record.owned:
+            return False  # the last change ended it, or made it ours
+        if applied.status != Hresult.MQ_OK:
+            guilty = batch[applied.count]
+            name = guilty.path_name or str(guilty.guid_identifier)
+            server.note(
+                "a change was not taken by the directory",
+                f"{guilty.seq_number} of {partition.id}, {name}: status {applied.status:#010x}",
+            )
+            partition.whole = False
+            sync.ask_later(server, partition)
+            return False
+    return True
+
+
+def _after(
+    server: Server, partition: Partition, done: Sequence[DirectoryChange], *, flush: bool
+) -> Job[None]:
+    needs_flush = False
+    if server.bscs and partition.is_normal:
+        for change in done:
+            passed = yield from _passed_on(change)
+            propagation.enqueue(server, server.bscs.values(), passed)
+    for change in done:
+        needs_flush |= yield from topology.after_change(server, partition, change)
+    if flush and needs_flush:
+        propagation.flush(server)
+    if partition.id in server.partitions:
+        yield from purging.after_changes(server, partition)
+        purging.acknowledge(server, partition)
+
+
+def _passed_on(change: DirectoryChange) -> Job[DirectoryChange]:
+    """A change for our BSCs: an update of properties becomes the whole object (decision R31)."""
+    kind = change.object_type
+    if change.command is not Command.UPDATE or kind is None:
+        return change
+    operation = ReadObject(object_type=kind, identifier=change.guid_identifier, path_name=change.path_name)
+    found = yield from perform(operation, ObjectRead)
+    if found.identifier is None or found.seq_number != change.seq_number:
+        return change  # a later change in the same batch brings it, or ends it
+    made = whole(kind, found.identifier, change.partition_id, change.seq_number, found.properties or ())
+    return replace(
+        made,
+        previous_seq_number=change.previous_seq_number,
+        purged_seq_number=change.purged_seq_number,
+    )

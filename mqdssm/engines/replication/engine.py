@@ -1,0 +1,173 @@
+"""The engine: one event in, actions out ([MC-MQDSRP] 3.1.5.1, 3.1.7, 3.2.7, 3.3.7).
+
+Handlers are generators that yield operations (`mqdssm.engines.replication.state.Job`). One of them is at work
+at a time; events that come meanwhile wait. So no handler sees another one's half-done work, and a crash falls
+between two operations, never inside a rule.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from mqdssm.engines.replication import (
+    propagation,
+    purging,
+    requests,
+    serving,
+    starting,
+    succession,
+    sync,
+)
+from mqdssm.engines.replication.actions import (
+    Action,
+    ChangeObject,
+    Event,
+    Nacked,
+    Perform,
+    Performed,
+    PropagateChange,
+    Received,
+    Started,
+    TakeOver,
+    TimerFired,
+)
+from mqdssm.engines.replication.operations import Result
+from mqdssm.engines.replication.settings import Settings
+from mqdssm.engines.replication.state import Job, Server, key_of
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
+    BSCAckMessage,
+    ChangePropagationMessage,
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    PSCAckMessage,
+    ReplicationMessage,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
+from mqdssm.model.seqnum import MIN, SequenceNumber
+
+_RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[Server, Any, str], Job[None] | None]]] = (
+    MappingProxyType(
+        {
+            ChangePropagationMessage: propagation.receive,  # 3.2.7.1
+            ChangeRequestMessage: requests.receive,  # 3.2.7.2
+            SyncRequestMessage: serving.receive,  # 3.2.7.3
+            PSCAckMessage: purging.receive_psc_ack,  # 3.2.7.4
+            BSCAckMessage: purging.receive_bsc_ack,  # 3.2.7.5
+            SyncReplyMessage: sync.receive_reply,  # 3.3.7.5
+            ChangeReplyMessage: requests.receive_reply,  # 3.3.7.6
+            AlreadyPurgedMessage: sync.receive_already_purged,  # 3.3.7.7
+        }
+    )
+)
+"""Which handler takes a message ([MC-MQDSRP] 3.1.5.1)."""
+_EVENTS: Final[Mapping[type[Any], Callable[[Server, Any], Job[None] | None]]] = MappingProxyType(
+    {
+        Started: starting.start,  # 3.1.3, 3.3.3
+        ChangeObject: requests.change_object,  # 3.1.7.1.1
+        PropagateChange: requests.propagate,  # 3.1.7.1.2
+        Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
+        TakeOver: succession.take_over,
+    }
+)
+"""Which handler takes another event."""
+_TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = MappingProxyType(
+    {
+        "propagate": propagation.timer,  # 3.3.6.1
+        "bscack": purging.bsc_ack_timer,  # 3.3.6.2
+        "sync": sync.timer,
+        "request": requests.timer,
+        "claim": succession.claim_timer,
+    }
+)
+"""Which handler a timer wakes, by the first word of its name; it gets the rest."""
+
+
+class ReplicationEngine:
+    """A directory server of [MC-MQDSRP]: PEC, PSC or BSC, without sockets, clock, chance or directory.
+
+    Args:
+        settings: who it is.
+        first_request: number of its first change request, from the driver's source of chance: two lives of
+            one server must not use the same numbers soon after each other (decision R33).
+    """
+
+    def __init__(self, settings: Settings, *, first_request: int) -> None:
+        self._server = Server(settings=settings, next_request=first_request)
+        self._backlog: deque[Event] = deque()
+        self._job: Job[None] | None = None
+        self._token = 0
+
+    def step(self, event: Event, now: float) -> list[Action]:
+        """Take an event and say what to do.
+
+        Args:
+            event: what happened. The first one is `Started`.
+            now: seconds since 1970 by the clock of this server.
+
+        Returns:
+            What the driver must do, in this order. At most one `Perform` is out at a time.
+
+        Raises:
+            ValueError: a result that nobody waits for.
+        """
+        self._server.now = now
+        self._server.actions = []
+        if isinstance(event, Performed):
+            if self._job is None or event.token != self._token:
+                raise ValueError(f"no operation {event.token} is under way")
+            self._advance(self._job, event.result)
+        elif self._job is None:
+            self._begin(event)
+        else:
+            self._wait(event)
+        while self._job is None and self._backlog:
+            self._begin(self._backlog.popleft())
+        return self._server.actions
+
+    def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
+        """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3), for a service beside us that writes itself.
+
+        Returns:
+            The number that the next change gets; MIN where this server does not own the partition.
+        """
+        partition = self._server.partitions.get(partition_id)
+        return partition.last.next() if partition is not None and partition.record.owned else MIN
+
+    def _wait(self, event: Event) -> None:
+        """Put an event behind the work that is under way; a full queue takes no more messages."""
+        if len(self._backlog) < self._server.settings.backlog_max or isinstance(event, TimerFired):
+            self._backlog.append(event)
+        elif isinstance(event, ChangeObject | PropagateChange | TakeOver):
+            self._server.reply(event.request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        else:
+            self._server.note("dropped: too much is waiting", type(event).__name__)
+
+    def _begin(self, event: Event) -> None:
+        self._job = self._handler(event)
+        if self._job is not None:
+            self._advance(self._job, None)
+
+    def _advance(self, job: Job[None], result: Result | None) -> None:
+        """Let the handler go on until it needs its next result, or is through."""
+        try:
+            operation = next(job) if result is None else job.send(result)
+        except StopIteration:
+            self._job = None
+        else:
+            self._token += 1
+            self._server.actions.append(Perform(token=self._token, operation=operation))
+
+    def _handler(self, event: Event) -> Job[None] | None:
+        server = self._server
+        if isinstance(event, Received):
+            server.resent.pop(key_of(event.sender), None)
+            return _RECEIVING[type(event.message)](server, event.message, event.sender)
+        if isinstance(event, TimerFired):
+            kind, _, rest = event.name.partition(" ")
+            return _TIMERS[kind](server, rest)
+        return _EVENTS[type(event)](server, event)

@@ -1,0 +1,171 @@
+"""Changes and sequence numbers from neighbour to neighbour ([MC-MQDSRP] 3.3.7.2, 3.3.6.1, 3.2.7.1)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from mqdssm.engines.replication import changes, succession, sync, topology
+from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of
+from mqdssm.model.messages import (
+    ChangePropagationMessage,
+    DirectoryChange,
+    PartitionSeqNumbers,
+    PropertyValue,
+    SeqNumberHeader,
+)
+
+_CHANGE_BYTES: Final = 100  # of a change without names and properties, at most
+_PROPERTY_BYTES: Final = 12  # of a property's number, and its length
+
+
+def enqueue(server: Server, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
+    """Put a change down for neighbours; one that waits for too many has to synchronize."""
+    for neighbor in neighbors:
+        if len(neighbor.available) < server.settings.available_max:
+            neighbor.available.append(change)
+        else:
+            server.note("forgot changes: too many are waiting", f"for {neighbor.name}")
+            neighbor.available.clear()
+
+
+def timer(server: Server, rest: str) -> None:
+    """Change Propagation Timer Event (3.3.6.1)."""
+    kind, _, key = rest.partition(" ")
+    neighbor = (server.bscs if kind == "bsc" else server.pscs).get(key)
+    if neighbor is not None:
+        send(server, neighbor)
+        settings = server.settings
+        server.start_timer(
+            neighbor.timer, settings.intrasite_s if neighbor.record.is_bsc else settings.intersite_s
+        )
+
+
+def flush(server: Server) -> None:
+    """Tell the BSCs at once (3.1.7.2.3)."""
+    for neighbor in server.bscs.values():
+        send(server, neighbor)
+
+
+def send_all(server: Server) -> None:
+    """Tell every neighbour at once, with our sequence numbers."""
+    for neighbor in server.neighbors:
+        neighbor.header_at = None
+        send(server, neighbor)
+
+
+def send(server: Server, neighbor: Neighbor) -> None:
+    """Send Change Propagation (3.3.7.2): what waits for a neighbour, and at times our numbers."""
+    header = SeqNumberHeader()
+    due = neighbor.header_at is None or server.now - neighbor.header_at >= server.settings.header_s
+    if due:
+        header = _header(server, neighbor)
+        neighbor.header_at = server.now
+    waiting, neighbor.available = neighbor.available, []
+    parts = list(split(server, waiting))
+    if header.partition_seq_numbers or not parts:
+        parts.append(())  # the numbers come after all changes
+    for part in parts:
+        last = part is parts[-1]
+        if not part and not (last and header.partition_seq_numbers):
+            continue
+        message = ChangePropagationMessage(
+            site_id=server.settings.site_id,
+            directory_changes=part,
+            seq_number_header=header if last else SeqNumberHeader(),
+        )
+        server.send(neighbor.name, message, acks=False)
+
+
+def split(server: Server, waiting: Iterable[DirectoryChange]) -> Iterator[tuple[DirectoryChange, ...]]:
+    """Cut changes into messages of bearable size (decision R18)."""
+    settings = server.settings
+    part: list[DirectoryChange] = []
+    size = 0
+    for change in waiting:
+        more = size_of(change)
+        full = len(part) >= settings.message_changes_max or size + more > settings.message_bytes_max
+        if part and full:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(change)
+        size += more
+    if part:
+        yield tuple(part)
+
+
+def size_of(change: DirectoryChange) -> int:
+    """About how many octets a change takes on the wire, rather too many than too few."""
+    name = 2 * len(change.path_name or "")
+    return _CHANGE_BYTES + name + sum(_PROPERTY_BYTES + _size(value) for _, value in change.properties)
+
+
+def _size(value: PropertyValue) -> int:
+    if isinstance(value, int):
+        return 8
+    if isinstance(value, str):
+        return 2 * len(value) + 2
+    if isinstance(value, tuple):
+        return sum(_size(one) for one in value)
+    return len(value)
+
+
+def _header(server: Server, neighbor: Neighbor) -> SeqNumberHeader:
+    wanted = server.partitions.values() if neighbor.record.is_bsc else _intersite(server, neighbor)
+    numbers = tuple(
+        PartitionSeqNumbers(
+            partition_id=partition.id,
+            last_seq_number=partition.last,
+            purged_seq_number=(
+                partition.record.purged if partition.record.owned else partition.record.allowed_purge
+            ),
+        )
+        for partition in wanted
+        if partition.is_normal
+    )
+    return SeqNumberHeader(machine_name=server.name if numbers else "", partition_seq_numbers=numbers)
+
+
+def _intersite(server: Server, neighbor: Neighbor) -> Iterator[Partition]:
+    """What is ours, what we hand over, and what is the neighbour's: it may not know yet (decision R38)."""
+    for partition in server.partitions.values():
+        theirs = key_of(partition.record.authority_name) == key_of(neighbor.name)
+        handed_over = partition.id == server.settings.site_id and server.is_retiring
+        if partition.record.owned or theirs or handed_over:
+            yield partition
+
+
+def receive(server: Server, message: ChangePropagationMessage, sender: str) -> Job[None]:
+    """Receive Change Propagation (3.2.7.1)."""
+    yield from changes.receive(server, message.directory_changes, sender, flush=not message.flush)
+    header = message.seq_number_header
+    if header.partition_seq_numbers and key_of(header.machine_name) != key_of(sender):
+        server.note("dropped: numbers in another machine's name", f"{header.machine_name}, from {sender}")
+        return
+    for numbers in header.partition_seq_numbers:
+        partition = server.partitions.get(numbers.partition_id)
+        if partition is not None:
+            yield from _take_numbers(server, partition, numbers, sender)
+
+
+def _take_numbers(
+    server: Server, partition: Partition, numbers: PartitionSeqNumbers, sender: str
+) -> Job[None]:
+    record = partition.record
+    if record.owned:
+        if numbers.last_seq_number > partition.last:
+            yield from succession.step_down(server, partition, sender)
+        return
+    if numbers.purged_seq_number < record.purged:
+        return
+    if numbers.purged_seq_number > record.allowed_purge:
+        yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
+    partition.known = max(partition.known, numbers.last_seq_number)
+    if numbers.last_seq_number <= partition.last:
+        return
+    if server.is_bsc:
+        if key_of(server.psc_name) != key_of(sender):
+            server.note("has another PSC", sender)
+        server.psc_name = sender
+    elif key_of(record.authority_name) != key_of(sender):
+        yield from server.save(partition, authority_name=sender)
+        yield from topology.derive(server)
+    sync.ask(server, partition)

@@ -1,0 +1,100 @@
+"""Which properties say who an object is, and what the engine reads from them."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, DirectoryChange, Properties, PropertyValue, Scope
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import Service
+from mqdssm.model.seqnum import MIN, SequenceNumber
+
+IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = MappingProxyType(
+    {
+        ObjectType.QUEUE: Propid.Q_INSTANCE,
+        ObjectType.MACHINE: Propid.QM_MACHINE_ID,
+        ObjectType.SITE: Propid.S_SITEID,
+        ObjectType.CN: Propid.CN_GUID,
+        ObjectType.ENTERPRISE: Propid.E_ID,
+        ObjectType.USER: Propid.U_ID,
+        ObjectType.ROUTING_LINK: Propid.L_ID,
+    }
+)
+"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3, decisions R11 and R20)."""
+SITE_TYPES: Final = frozenset({ObjectType.MACHINE, ObjectType.QUEUE})
+"""Objects of site partitions; all others are of the enterprise's ([MC-MQDSRP] 1.3.1.2)."""
+CONTROLLER: Final = Service.PSC | Service.PEC
+"""What the machine is that owns its site's partition."""
+
+
+def get(properties: Properties, propid: Propid) -> PropertyValue | None:
+    """A property's value, or None where it is not given."""
+    return next((value for one, value in properties if one == propid), None)
+
+
+def text(properties: Properties, propid: Propid) -> str | None:
+    """A text, or None where it is not given or no text."""
+    value = get(properties, propid)
+    return value if isinstance(value, str) else None
+
+
+def service(properties: Properties) -> Service | None:
+    """What a machine is to the directory; None where PROPID_QM_SERVICE is not given."""
+    value = get(properties, Propid.QM_SERVICE)
+    return Service(value) if isinstance(value, int) else None
+
+
+def guid(properties: Properties, propid: Propid) -> Guid | None:
+    """A GUID, or None where it is not given or none."""
+    value = get(properties, propid)
+    return value if isinstance(value, Guid) else None
+
+
+def with_identifier(object_type: ObjectType, identifier: Guid, properties: Properties) -> Properties:
+    """The properties of a new object with its GUID among them (decision R11)."""
+    propid = IDENTIFIERS[object_type]
+    return properties if get(properties, propid) is not None else (*properties, (propid, identifier))
+
+
+def whole(
+    object_type: ObjectType,
+    identifier: Guid,
+    partition_id: Guid,
+    number: SequenceNumber,
+    properties: Properties,
+) -> DirectoryChange:
+    """An object as a change of command 3 ([MC-MQDSRP] 3.2.7.8)."""
+    without = tuple(one for one in properties if one[0] != IDENTIFIERS[object_type])
+    return DirectoryChange(
+        command=Command.SYNC,
+        guid_identifier=identifier,
+        partition_id=partition_id,
+        previous_seq_number=MIN,
+        seq_number=number,
+        purged_seq_number=MIN,
+        properties=without,
+    )
+
+
+def deletion(
+    object_type: ObjectType, identifier: Guid, partition_id: Guid, number: SequenceNumber, scope: Scope
+) -> DirectoryChange:
+    """A deletion as a change ([MC-MQDSRP] 3.2.7.3, decision R20)."""
+    return DirectoryChange(
+        command=Command.DELETE,
+        guid_identifier=identifier,
+        partition_id=partition_id,
+        previous_seq_number=MIN,
+        seq_number=number,
+        purged_seq_number=MIN,
+        properties=((Propid.D_SCOPE, int(scope)), (Propid.D_OBJTYPE, int(object_type))),
+    )
+
+
+def type_of(change: DirectoryChange) -> ObjectType | None:
+    """The type of the object that a change is about (3.1.7.2.3); None where it is unknown."""
+    if change.command is not Command.DELETE:
+        return change.object_type
+    value = change.get(Propid.D_OBJTYPE)
+    return next((one for one in ObjectType if one == value), None)

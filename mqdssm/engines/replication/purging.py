@@ -1,0 +1,97 @@
+"""Acknowledgements, and the tombstones that they allow to go.
+
+[MC-MQDSRP] 3.1.7.2.9, 3.2.7.4, 3.2.7.5, 3.3.6.2, 3.3.7.4.
+"""
+
+from mqdssm.engines.replication.operations import Done, PurgeDeletedObjects
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.model.messages import BSCAckMessage, PSCAckMessage
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.seqnum import SequenceNumber
+
+
+def after_changes(server: Server, partition: Partition) -> Job[None]:
+    """Purge at intervals (3.1.7.2.3)."""
+    if partition.last > partition.purged_at + server.settings.purge_interval:
+        yield from purge(server, partition)
+        partition.purged_at = partition.last
+
+
+def purge(server: Server, partition: Partition) -> Job[None]:
+    """Purge Deleted Objects (3.1.7.2.9, decision R5)."""
+    record = partition.record
+    if not partition.is_normal:
+        return
+    up_to = partition.last.minus(server.settings.purge_buffer)
+    up_to = min(up_to, _acked(server, partition) if record.owned else record.allowed_purge, partition.last)
+    if up_to <= record.purged:
+        return
+    # first the number, then the objects: who asks in between is told that they may be gone
+    yield from server.save(partition, purged=up_to)
+    yield from perform(PurgeDeletedObjects(partition_id=partition.id, up_to=up_to), Done)
+
+
+def _acked(server: Server, partition: Partition) -> SequenceNumber:
+    """What all other PSCs have acknowledged; without any, all there is."""
+    pec = partition.id == PEC_PARTITION_ID
+    acked = [one.record.acked_pec if pec else one.record.acked for one in server.pscs.values()]
+    return min(acked, default=partition.last)
+
+
+def acknowledge(server: Server, partition: Partition) -> None:
+    """Send PSC Ack (3.3.7.4) whenever another interval of numbers is through (decision R35)."""
+    interval = server.settings.ack_interval
+    record = partition.record
+    if server.is_bsc or record.owned or not partition.is_normal:
+        return
+    if partition.last // interval <= partition.acked_at // interval:
+        return
+    partition.acked_at = partition.last
+    message = PSCAckMessage(
+        site_id=server.settings.site_id,
+        psc_site_id=server.settings.site_id,
+        acked_partition_id=partition.id,
+        acked_seq_number=partition.last,
+        psc_name=server.name,
+    )
+    server.send(record.authority_name, message, acks=True)
+
+
+def receive_psc_ack(server: Server, message: PSCAckMessage, sender: str) -> Job[None]:
+    """Receive PSC Ack (3.2.7.4)."""
+    neighbor = server.pscs.get(key_of(message.psc_name))
+    partition = server.partitions.get(message.acked_partition_id)
+    if neighbor is None or partition is None or not partition.record.owned:
+        server.note("dropped: an acknowledgement of nothing of ours", f"from {sender}")
+        return
+    acked = min(message.acked_seq_number, partition.last)
+    if partition.id == PEC_PARTITION_ID:
+        yield from server.save_neighbor(neighbor, acked_pec=acked)
+    else:
+        yield from server.save_neighbor(neighbor, acked=acked)
+
+
+def start_bsc_ack(server: Server) -> None:
+    """Start the BSC Ack Timer (3.3.2.2)."""
+    server.start_timer("bscack", server.settings.bsc_ack_s)
+
+
+def bsc_ack_timer(server: Server, _rest: str) -> None:
+    """BSC Ack Timer Event (3.3.6.2)."""
+    if server.is_bsc:
+        message = BSCAckMessage(
+            site_id=server.settings.site_id,
+            bsc_machine_id=server.settings.machine_id,
+            bsc_name=server.name,
+        )
+        server.send(server.psc_name, message, acks=True)
+        start_bsc_ack(server)
+
+
+def receive_bsc_ack(server: Server, message: BSCAckMessage, sender: str) -> Job[None]:
+    """Receive BSC Ack (3.2.7.5)."""
+    neighbor = server.bscs.get(key_of(message.bsc_name))
+    if neighbor is None:
+        server.note("dropped: an acknowledgement of no BSC of ours", f"from {sender}")
+        return
+    yield from server.save_neighbor(neighbor, last_acked_time=server.now)

@@ -1,0 +1,269 @@
+"""Change requests: our clients', those of other servers, and the way to the authority.
+
+[MC-MQDSRP] 3.1.7.1.1, 3.2.7.2, 3.2.7.6, 3.3.7.1, 3.3.7.6, 3.3.7.8, 3.3.7.9.
+"""
+
+from typing import Final
+
+from mqdssm.engines.replication import authority
+from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
+from mqdssm.engines.replication.operations import Outcome
+from mqdssm.engines.replication.properties import IDENTIFIERS, guid, with_identifier
+from mqdssm.engines.replication.state import Job, Request, RequestKey, Server, key_of
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import (
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    Command,
+    DirectoryChange,
+    Properties,
+    Scope,
+)
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID
+
+REMEMBERED_S: Final = 60.0
+"""How long what became of a request is known: longer than a copy of it can be under way (decision R33)."""
+REMEMBERED_MAX: Final = 10_000
+WAITING_MAX: Final = 10_000
+"""Requests of others and of our clients that wait for their replies."""
+RESENDS_MAX: Final = 3
+"""So often a message with a bad signature is sent to a machine again, until one arrives (decision R44)."""
+_NUMBERS: Final = 1 << 32  # RequestIdentifier has 32 bits
+
+
+def change_object(server: Server, event: ChangeObject) -> Job[None]:
+    """A client's change: made here, or at the authority (3.1.7.1.1)."""
+    properties = event.properties
+    if event.command is Command.CREATE and event.identifier is not None:
+        properties = with_identifier(event.object_type, event.identifier, properties)
+    partition = server.partitions.get(event.partition_id)
+    if partition is not None and partition.record.owned:
+        wanted = authority.Wanted(
+            command=event.command,
+            object_type=event.object_type,
+            path_name=event.path_name,
+            identifier=event.identifier if event.command is not Command.CREATE else None,
+            properties=properties,
+            scope=event.scope,
+        )
+        outcome = yield from authority.execute(server, partition, wanted)
+        server.reply(event.request, outcome.status, outcome.identifier)
+        return
+    change = _asked(event, properties)
+    if change is None:
+        server.reply(event.request, Hresult.MQ_ERROR_INVALID_PARAMETER)
+        return
+    made = event.identifier if event.command is Command.CREATE else None
+    _ask(server, change, Request(client=event.request, identifier=made))
+
+
+def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | None:
+    if event.command is Command.DELETE:
+        properties = (
+            (Propid.D_SCOPE, int(event.scope)),
+            (Propid.D_OBJTYPE, int(event.object_type)),
+        )
+    by_path = event.path_name is not None
+    if not properties or (not by_path and event.identifier is None):
+        return None
+    return DirectoryChange(
+        command=event.command,
+        path_name=event.path_name,
+        guid_identifier=None if by_path else event.identifier,
+        partition_id=event.partition_id,
+        properties=properties,
+    )
+
+
+def ask_authority(server: Server, kind: ObjectType, identifier: Guid, properties: Properties) -> None:
+    """Have the PEC update an enterprise-wide object; nobody waits for the answer."""
+    change = DirectoryChange(
+        command=Command.UPDATE,
+        guid_identifier=identifier,
+        partition_id=PEC_PARTITION_ID,
+        properties=properties,
+    )
+    server.note("asks the PEC", f"for a change of {kind.spec_name} {identifier}")
+    _ask(server, change, Request())
+
+
+def _ask(server: Server, change: DirectoryChange, request: Request) -> None:
+    """Change Remote Object (3.1.7.1.1)."""
+    identifier = server.next_request % _NUMBERS
+    server.next_request += 1
+    message = ChangeRequestMessage(
+        site_id=server.settings.site_id,
+        partition_id=change.partition_id,
+        request_identifier=identifier,
+        requester_name=server.name,
+        psc_name=server.psc_name if server.is_bsc else None,
+        directory_change=change,
+    )
+    _forward(server, message, request)
+
+
+def _forward(server: Server, message: ChangeRequestMessage, request: Request) -> None:
+    """Process Change Request (3.3.7.1)."""
+    key = _key(message.requester_name, message.request_identifier)
+    partition = server.partitions.get(message.partition_id)
+    if server.is_bsc:
+        next_hop = server.psc_name
+    elif partition is None:
+        _finish(server, key, request, Hresult.MQDS_UNKNOWN_SOURCE)
+        return
+    else:
+        next_hop = partition.record.authority_name
+    if not next_hop or server.is_me(next_hop):
+        _finish(server, key, request, Hresult.MQDS_UNKNOWN_SOURCE)
+        return
+    if len(server.requests) >= WAITING_MAX:
+        _finish(server, key, request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        return
+    server.requests[key] = request
+    server.send_soon(next_hop, message)
+    server.start_timer(_timer_of(key), server.settings.request_wait_s)
+
+
+def _timer_of(key: RequestKey) -> str:
+    name, identifier = key
+    return f"request {identifier} {name}"
+
+
+def _key(requester_name: str, identifier: int) -> RequestKey:
+    return key_of(requester_name), identifier
+
+
+def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[None]:
+    """Receive Change Request (3.2.7.2)."""
+    key = _key(message.requester_name, message.request_identifier)
+    if server.now < server.quiet_until:
+        server.note("dropped: a change request soon after our start", f"from {sender}")
+        return
+    if key in server.requests:
+        server.note("dropped: a change request that we forwarded already", f"from {sender}")
+        return
+    known = server.executed.get(key)
+    if known is not None:
+        _send_reply(server, message, known[0])
+        return
+    partition = server.partitions.get(message.partition_id)
+    if partition is None or not partition.record.owned:
+        _forward(server, message, Request(message=message))
+        return
+    wanted = _wanted(message.directory_change)
+    if wanted is None:
+        outcome = Outcome(status=Hresult.MQ_ERROR)
+    else:
+        outcome = yield from authority.execute(server, partition, wanted)
+    _remember(server, key, outcome.status)
+    _send_reply(server, message, outcome.status)
+
+
+def _wanted(change: DirectoryChange) -> authority.Wanted | None:
+    """What a request asks for; None where it is nothing that there is."""
+    kind = change.object_type
+    scope = Scope.ENTERPRISE
+    if change.command is Command.DELETE:
+        number = change.get(Propid.D_OBJTYPE)
+        kind = next((one for one in ObjectType if one == number), None)
+        scope = Scope.SITE if change.get(Propid.D_SCOPE) == Scope.SITE else Scope.ENTERPRISE
+    if kind is None or kind not in IDENTIFIERS:
+        return None
+    identifier = change.guid_identifier
+    properties = change.properties
+    if change.command is Command.CREATE and identifier is not None:
+        properties = with_identifier(kind, identifier, properties)
+    if change.command in {Command.CREATE, Command.SYNC}:
+        identifier = guid(properties, IDENTIFIERS[kind]) or identifier
+    return authority.Wanted(
+        command=change.command,
+        object_type=kind,
+        path_name=change.path_name,
+        identifier=None if change.command is Command.CREATE else identifier,
+        properties=() if change.command is Command.DELETE else properties,
+        scope=scope,
+    )
+
+
+def _remember(server: Server, key: RequestKey, status: int) -> None:
+    executed = server.executed
+    executed[key] = (status, server.now)
+    while executed:
+        oldest, (_, at) = next(iter(executed.items()))
+        if len(executed) <= REMEMBERED_MAX and server.now - at <= REMEMBERED_S:
+            break
+        del executed[oldest]
+
+
+def _send_reply(server: Server, message: ChangeRequestMessage, status: int) -> None:
+    """Send Change Reply (3.2.7.6)."""
+    known = key_of(message.requester_name)
+    direct = known in server.pscs or known in server.bscs or not message.psc_name
+    reply = ChangeReplyMessage(
+        site_id=server.settings.site_id,
+        request_identifier=message.request_identifier,
+        result=status,
+        requester_name=message.requester_name,
+    )
+    server.send_soon(message.requester_name if direct else message.psc_name or "", reply)
+
+
+def receive_reply(server: Server, message: ChangeReplyMessage, _sender: str) -> None:
+    """Receive Change Reply (3.3.7.6)."""
+    _end(server, _key(message.requester_name, message.request_identifier), message.result)
+
+
+def receive_nack(server: Server, event: Nacked) -> None:
+    """Receive Change Request Nack (3.3.7.8), Receive Request Nack (3.3.7.9)."""
+    message = event.message
+    if isinstance(message, ChangeRequestMessage):
+        key = _key(message.requester_name, message.request_identifier)
+        _end(server, key, Hresult.MQDS_OWNER_NOT_REACHED)
+    elif event.bad_signature:
+        key_name = key_of(event.destination)
+        count = server.resent.get(key_name, 0)
+        if count < RESENDS_MAX:
+            server.resent[key_name] = count + 1
+            server.resend(event.destination, message)
+        else:
+            server.note("gave up: our signature is not taken", f"by {event.destination}")
+
+
+def timer(server: Server, rest: str) -> None:
+    """The reply to a change request did not come in time (3.3.7.1)."""
+    identifier, _, name = rest.partition(" ")
+    _end(server, (name, int(identifier)), Hresult.MQDS_NO_RSP_FROM_OWNER)
+
+
+def _end(server: Server, key: RequestKey, status: int) -> None:
+    request = server.requests.pop(key, None)
+    if request is not None:
+        server.stop_timer(_timer_of(key))
+        _finish(server, key, request, status)
+
+
+def _finish(server: Server, key: RequestKey, request: Request, status: int) -> None:
+    if request.message is not None:
+        _remember(server, key, status)
+        _send_reply(server, request.message, status)
+    elif request.client is not None:
+        made = request.identifier if status == Hresult.MQ_OK else None
+        server.reply(request.client, status, made)
+
+
+def propagate(server: Server, event: PropagateChange) -> Job[None]:
+    """Propagate Directory Change (3.1.7.1.2), of a service beside us that wrote itself."""
+    partition = server.partitions.get(event.partition_id)
+    if partition is None or not partition.record.owned or event.seq_number != partition.last.next():
+        server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
+        return
+    wanted = authority.Wanted(
+        command=Command.SYNC if event.command is Command.CREATE else event.command,
+        object_type=event.object_type,
+        identifier=event.identifier,
+        scope=event.scope,
+    )
+    yield from authority.made(server, partition, wanted, event.identifier, event.seq_number)
+    server.reply(event.request, Hresult.MQ_OK, event.identifier)

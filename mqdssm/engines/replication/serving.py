@@ -1,0 +1,82 @@
+"""Answers to synchronization requests ([MC-MQDSRP] 3.2.7.3, 3.2.7.7, 3.2.7.8)."""
+
+from dataclasses import replace
+
+from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
+from mqdssm.engines.replication.state import Job, Partition, Server, perform
+from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
+    CompleteSync0,
+    DirectoryChange,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
+from mqdssm.model.seqnum import SequenceNumber
+
+
+def receive(server: Server, message: SyncRequestMessage, sender: str) -> Job[None]:
+    """Receive Sync Request (3.2.7.3): all that there is behind a number, or as much as a message takes.
+
+    ToSeqNumber does not bound the answer (decision R32), nor does the scope (decision R41).
+    """
+    partition = server.partitions.get(message.partition_id)
+    if partition is None or not partition.is_normal:
+        server.note(
+            "dropped: a request that cannot be answered now", f"{message.partition_id}, from {sender}"
+        )
+        return
+    purged = partition.record.purged
+    start = message.from_seq_number
+    if start < purged and message.known_purged_seq_number < purged:
+        _send_already_purged(server, partition, message.requester_name)
+        return
+    if start > partition.last:
+        return  # the requester knows more than we do
+    settings = server.settings
+    found = yield from perform(
+        LookupChanges(
+            partition_id=partition.id,
+            after=start,
+            up_to=partition.last,
+            enterprise_scope=False,
+            count_max=settings.message_changes_max,
+            bytes_max=settings.message_bytes_max,
+        ),
+        ChangesFound,
+    )
+    reached = min(found.reached, partition.last)
+    complete = CompleteSync0.NONE
+    if message.is_sync0:
+        complete = CompleteSync0.NOW if reached == partition.last else CompleteSync0.SOON
+    reply = SyncReplyMessage(
+        site_id=settings.site_id,
+        partition_id=partition.id,
+        from_seq_number=start,
+        to_seq_number=reached,
+        purged_seq_number=purged,
+        complete_sync0=complete,
+        directory_changes=chained(found.changes, start, purged),
+    )
+    server.send(message.requester_name, reply, acks=False)
+
+
+def chained(
+    changes: tuple[DirectoryChange, ...], start: SequenceNumber, purged: SequenceNumber
+) -> tuple[DirectoryChange, ...]:
+    """Ascending changes, each of which names the number before it (decision R6)."""
+    chain = []
+    previous = start
+    for change in changes:
+        chain.append(replace(change, previous_seq_number=previous, purged_seq_number=purged))
+        previous = change.seq_number
+    return tuple(chain)
+
+
+def _send_already_purged(server: Server, partition: Partition, requester_name: str) -> None:
+    """Send Already Purged (3.2.7.7)."""
+    message = AlreadyPurgedMessage(
+        site_id=server.settings.site_id,
+        partition_id=partition.id,
+        purged_seq_number=partition.record.purged,
+    )
+    server.send(requester_name, message, acks=False)

@@ -1,0 +1,82 @@
+"""What a server does when it starts ([MC-MQDSRP] 3.1.3, 3.3.3), from whatever a crash left (decision R14)."""
+
+from mqdssm.engines.replication import purging, succession, sync, topology
+from mqdssm.engines.replication.actions import Started
+from mqdssm.engines.replication.operations import LoadState, Recover, Recovered, State
+from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.state import (
+    REQUEST_TIMEOUT_S,
+    Job,
+    Neighbor,
+    Partition,
+    Server,
+    key_of,
+    perform,
+)
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
+
+HOPS_MAX = 2
+"""So many times a change request is sent on its way from a BSC to the authority (3.1.1.5.1)."""
+
+
+def start(server: Server, _event: Started) -> Job[None]:
+    """Initialize the state, the neighbours and the timers, and ask for what was missed."""
+    state = yield from perform(LoadState(), State)
+    if state.partitions:
+        server.quiet_until = server.now + HOPS_MAX * REQUEST_TIMEOUT_S
+    yield from _load(server, state)
+    server.psc_name = _first_psc_name(server)
+    yield from succession.settle(server)
+    yield from topology.derive(server)
+    if server.is_bsc:
+        purging.start_bsc_ack(server)
+    for partition in list(server.partitions.values()):
+        yield from sync.resume(server, partition)
+    yield from succession.claim(server)
+
+
+def _load(server: Server, state: State) -> Job[None]:
+    """Replication State Initialization (3.1.3.1), Directory Neighbor Initialization (3.1.3.2)."""
+    for record in state.partitions:
+        server.partitions[record.partition_id] = Partition(record)
+    for neighbor in state.neighbors:
+        kept = server.bscs if neighbor.is_bsc else server.pscs
+        kept[key_of(neighbor.machine_name)] = Neighbor(neighbor)
+    if PEC_PARTITION_ID not in server.partitions:
+        yield from _make_enterprise(server)
+    for partition in server.partitions.values():
+        yield from _recover(server, partition)
+
+
+def _make_enterprise(server: Server) -> Job[None]:
+    settings = server.settings
+    owned = settings.role is Role.PEC
+    record = DirectoryPartition(
+        partition_id=PEC_PARTITION_ID,
+        authority_name=settings.machine_name if owned else settings.pec_name,
+        owned=owned,
+    )
+    server.partitions[PEC_PARTITION_ID] = partition = Partition(record)
+    yield from server.save(partition)
+
+
+def _recover(server: Server, partition: Partition) -> Job[None]:
+    """Finish deletions; an authority's LastSeqNumber is that of its newest object or tombstone (R15)."""
+    recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
+    record = partition.record
+    if record.owned:
+        partition.change(last=max(record.last, recovered.highest, record.purged))
+        if record.authority_name != server.name:
+            server.note("we have another name now", f"{record.authority_name} -> {server.name}")
+    partition.purged_at = partition.acked_at = partition.last
+
+
+def _first_psc_name(server: Server) -> str:
+    """MyPSCName of a BSC (3.1.3.1); empty for others."""
+    site = server.partitions.get(server.settings.site_id)
+    if server.settings.role is Role.BSC:
+        if site is None or not site.record.authority_name:
+            return server.settings.psc_name
+        return "" if site.record.owned else site.record.authority_name
+    handed_over = site is not None and not site.record.owned and not succession.is_adopting(server, site)
+    return site.record.authority_name if handed_over and site is not None else ""

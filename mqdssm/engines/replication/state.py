@@ -1,0 +1,271 @@
+"""What a directory server knows while it runs ([MC-MQDSRP] 3.1.1), and how its handlers speak.
+
+A handler is a generator: it yields operations and gets their results, so that it reads like the specification
+and touches nothing itself. Messages, timers and replies are put down with the methods of `Server`.
+"""
+
+from collections import OrderedDict
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias, TypeVar
+
+from mqdssm.engines.replication.actions import Action, Note, Reply, Send, StartTimer, StopTimer
+from mqdssm.engines.replication.operations import (
+    Done,
+    Operation,
+    Result,
+    SaveNeighbor,
+    SavePartition,
+)
+from mqdssm.engines.replication.settings import Settings
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import ChangeRequestMessage, DirectoryChange, ReplicationMessage
+from mqdssm.model.replication import (
+    PEC_PARTITION_ID,
+    DirectoryNeighbor,
+    DirectoryPartition,
+    PurgeState,
+)
+from mqdssm.model.seqnum import MIN, SequenceNumber
+
+T = TypeVar("T")
+R = TypeVar("R")
+Job: TypeAlias = Generator[Operation, Result, T]
+"""A handler at work: what it yields must be performed, what it is sent is the result."""
+
+REQUEST_TIMEOUT_S: Final = 10
+"""How long a change request, its reply and what was signed badly may be under way (3.3.7.1, 3.2.7.6)."""
+REQUEST_PRIORITY: Final = 8
+REPLICATION_TIMEOUT_S: Final = 20 * 60
+"""How long all other messages may be under way (3.3.7.2)."""
+REPLICATION_PRIORITY: Final = 3
+
+
+def perform(operation: Operation, expected: type[R]) -> Job[R]:
+    """Have an operation performed.
+
+    Raises:
+        TypeError: the driver gave the result of another operation.
+    """
+    result = yield operation
+    if not isinstance(result, expected):
+        raise TypeError(f"{type(operation).__name__} was answered by {type(result).__name__}")
+    return result
+
+
+def key_of(machine_name: str) -> str:
+    """What names of machines are compared by."""
+    return machine_name.casefold()
+
+
+@dataclass(slots=True)
+class Partition:
+    """A DirectoryPartition ([MC-MQDSRP] 3.1.1.2.3): what is persisted, and what is not.
+
+    Attributes:
+        record: the persisted half.
+        pending: PendingChangeCollection, by number.
+        known: the highest number that anybody told us of.
+        asking: a synchronization request is under way.
+        wait_s: how long the next one waits for its reply; 0 is the shortest wait.
+        whole: the replica was as the authority was at its LastSeqNumber; false while it may lack objects.
+        purged_at: PreviousPurgedSeqNumber.
+        acked_at: the number that we acknowledged last.
+    """
+
+    record: DirectoryPartition
+    pending: list[DirectoryChange] = field(default_factory=list)
+    known: SequenceNumber = MIN
+    asking: bool = False
+    wait_s: float = 0.0
+    whole: bool = False
+    purged_at: SequenceNumber = MIN
+    acked_at: SequenceNumber = MIN
+
+    @property
+    def id(self) -> Guid:
+        """PartitionID."""
+        return self.record.partition_id
+
+    @property
+    def last(self) -> SequenceNumber:
+        """LastSeqNumber."""
+        return self.record.last
+
+    @property
+    def is_normal(self) -> bool:
+        """No full synchronization is under way."""
+        return self.record.purge_state is PurgeState.NORMAL
+
+    def change(self, **changes: Any) -> None:
+        """Set fields of the persisted half, in memory."""
+        self.record = replace(self.record, **changes)
+
+
+@dataclass(slots=True)
+class Neighbor:
+    """A DirectoryNeighbor ([MC-MQDSRP] 3.1.1.2.4).
+
+    Attributes:
+        record: the persisted half.
+        machine_id: of a BSC, where it is known.
+        available: AvailableChangeCollection.
+        header_at: when it was sent a SeqNumberHeader last.
+    """
+
+    record: DirectoryNeighbor
+    machine_id: Guid | None = None
+    available: list[DirectoryChange] = field(default_factory=list)
+    header_at: float | None = None
+
+    @property
+    def name(self) -> str:
+        """MachineName."""
+        return self.record.machine_name
+
+    @property
+    def timer(self) -> str:
+        """Name of its Change Propagation Timer (3.3.2.1)."""
+        return f"propagate {'bsc' if self.record.is_bsc else 'psc'} {key_of(self.name)}"
+
+
+@dataclass(slots=True)
+class Request:
+    """A Process Change Request event that waits for its reply ([MC-MQDSRP] 3.3.7.1).
+
+    Attributes:
+        client: number of the client's request, where the client is ours; 0 is ourselves.
+        message: what we forwarded, where another server asked.
+        identifier: the object that a client's request creates.
+    """
+
+    client: int | None = None
+    message: ChangeRequestMessage | None = None
+    identifier: Guid | None = None
+
+
+RequestKey: TypeAlias = tuple[str, int]
+"""(RequesterName, RequestIdentifier): decision R10."""
+
+
+@dataclass(slots=True)
+class Server:
+    """A directory server's state, and the actions that the current step has put down.
+
+    Attributes:
+        settings: who it is.
+        next_request: number of its next change request.
+        now: seconds since 1970 by its own clock.
+        partitions: DirectoryPartitionCollection.
+        pscs: PSCNeighborCollection by key of name.
+        bscs: BSCNeighborCollection by key of name.
+        psc_name: MyPSCName; empty where this server is no BSC.
+        requests: change requests that wait.
+        executed: what became of the requests that were executed or answered lately, and when.
+        quiet_until: change requests of others are dropped until then (decision R33).
+        resent: how many messages with a bad signature were sent again to a machine.
+        has_machine: our own machine object is there (decision R34).
+        is_retiring: our site is handed over, and the enterprise does not know yet (decision R38).
+        actions: what the driver must do.
+    """
+
+    settings: Settings
+    next_request: int
+    now: float = 0.0
+    partitions: dict[Guid, Partition] = field(default_factory=dict)
+    pscs: dict[str, Neighbor] = field(default_factory=dict)
+    bscs: dict[str, Neighbor] = field(default_factory=dict)
+    psc_name: str = ""
+    requests: dict[RequestKey, Request] = field(default_factory=dict)
+    executed: OrderedDict[RequestKey, tuple[int, float]] = field(default_factory=OrderedDict)
+    quiet_until: float = 0.0
+    resent: dict[str, int] = field(default_factory=dict)
+    has_machine: bool = False
+    is_retiring: bool = False
+    actions: list[Action] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """QueueManager.MachineName."""
+        return self.settings.machine_name
+
+    @property
+    def enterprise(self) -> Partition | None:
+        """MyEnterprisePartition; None where this server is not the PEC."""
+        found = self.partitions.get(PEC_PARTITION_ID)
+        return found if found is not None and found.record.owned else None
+
+    @property
+    def site(self) -> Partition | None:
+        """MySitePartition, where this server is the PSC; else None."""
+        found = self.partitions.get(self.settings.site_id)
+        return found if found is not None and found.record.owned else None
+
+    @property
+    def is_bsc(self) -> bool:
+        """Whether this server is a backup controller, below a PSC."""
+        return bool(self.psc_name)
+
+    def is_me(self, machine_name: str) -> bool:
+        """Whether a machine name is ours."""
+        return key_of(machine_name) == key_of(self.name)
+
+    @property
+    def neighbors(self) -> Iterator[Neighbor]:
+        """All neighbours."""
+        yield from self.pscs.values()
+        yield from self.bscs.values()
+
+    def upstream(self, partition: Partition) -> str:
+        """Whom to ask for changes of a partition (3.3.7.3)."""
+        return self.psc_name or partition.record.authority_name
+
+    def note(self, what: str, detail: str = "") -> None:
+        """Tell the operator."""
+        self.actions.append(Note(what=what, detail=detail))
+
+    def reply(self, client: int, status: int, identifier: Guid | None = None) -> None:
+        """Answer a client."""
+        self.actions.append(Reply(request=client, status=status, identifier=identifier))
+
+    def send(self, destination: str, message: ReplicationMessage, *, acks: bool) -> None:
+        """Send what may take its time (3.3.7.2 and others)."""
+        self._send(destination, message, REPLICATION_TIMEOUT_S, REPLICATION_PRIORITY, acks=acks)
+
+    def send_soon(self, destination: str, message: ReplicationMessage) -> None:
+        """Send what somebody waits for (3.3.7.1, 3.2.7.6)."""
+        self._send(destination, message, REQUEST_TIMEOUT_S, REQUEST_PRIORITY, acks=True)
+
+    def _send(
+        self, destination: str, message: ReplicationMessage, timeout_s: int, priority: int, *, acks: bool
+    ) -> None:
+        sent = Send(
+            destination=destination,
+            message=message,
+            timeout_s=timeout_s,
+            priority=priority,
+            ack_requested=acks,
+        )
+        self.actions.append(sent)
+
+    def resend(self, destination: str, message: ReplicationMessage) -> None:
+        """Send a message whose signature was bad once more (3.3.7.9)."""
+        self._send(destination, message, REQUEST_TIMEOUT_S, REPLICATION_PRIORITY, acks=True)
+
+    def start_timer(self, name: str, after_s: float) -> None:
+        """Start a timer, or start it anew."""
+        self.actions.append(StartTimer(name=name, after_s=after_s))
+
+    def stop_timer(self, name: str) -> None:
+        """Stop a timer."""
+        self.actions.append(StopTimer(name=name))
+
+    def save(self, partition: Partition, **changes: Any) -> Job[None]:
+        """Set fields of a partition's persisted half, and persist it."""
+        partition.change(**changes)
+        yield from perform(SavePartition(partition=partition.record), Done)
+
+    def save_neighbor(self, neighbor: Neighbor, **changes: Any) -> Job[None]:
+        """Set fields of a neighbour's persisted half, and persist it."""
+        neighbor.record = replace(neighbor.record, **changes)
+        yield from perform(SaveNeighbor(neighbor=neighbor.record), Done)

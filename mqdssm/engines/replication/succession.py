@@ -1,0 +1,276 @@
+"""Who is the authority of a partition, and how that passes to another server (decisions R38, R39, R43).
+
+A site is handed over by the last number that its authority gives: an update that makes another machine of
+the site its PSC. Whoever has applied that number has all before it; so the successor knows when it is whole.
+The enterprise is handed over in the same way, by an update of PROPID_E_PECNAME. No message is needed for it.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from mqdssm.engines.replication import authority, purging, requests, sync, topology
+from mqdssm.engines.replication.actions import TakeOver
+from mqdssm.engines.replication.operations import (
+    Done,
+    ListObjects,
+    ObjectRead,
+    ObjectsListed,
+    PurgeDeletedObjects,
+    ReadObject,
+)
+from mqdssm.engines.replication.properties import CONTROLLER, service, text
+from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import MIN
+
+GAP: Final = 1 << 20
+"""Numbers that are skipped where others may know some that we do not: more than are ever under way."""
+
+
+def is_adopting(server: Server, site: Partition) -> bool:
+    """Whether a new PSC first takes what others have of its own partition (decision R43)."""
+    pec = server.partitions[PEC_PARTITION_ID].record.authority_name
+    return (
+        server.settings.role is not Role.BSC
+        and not site.record.owned
+        and (not site.record.authority_name or key_of(site.record.authority_name) == key_of(pec))
+    )
+
+
+def is_retiring(server: Server, sites: Iterable[ObjectRead]) -> bool:
+    """Whether we handed our site over, and the enterprise does not know yet: we still tell our neighbours."""
+    site = server.partitions.get(server.settings.site_id)
+    if site is None or site.record.owned or is_adopting(server, site):
+        return False
+    own = next((one for one in sites if one.identifier == site.id), None)
+    return own is not None and server.is_me(text(own.properties or (), Propid.S_PSC) or "")
+
+
+def settle(server: Server) -> Job[None]:
+    """At start: finish a handover that a crash cut short, and take note of a new name."""
+    site = server.partitions.get(server.settings.site_id)
+    if site is not None:
+        own = yield from _own_machine(server)
+        server.has_machine = own.partition_id == site.id
+        if site.record.owned:
+            successor = yield from _successor(server, site)
+            if successor is not None:
+                yield from hand_over(server, site, successor)
+    enterprise = server.partitions[PEC_PARTITION_ID]
+    if enterprise.record.owned:
+        pec_name = yield from _pec_name()
+        known = {key_of(enterprise.record.authority_name), key_of(server.name)}
+        if pec_name and key_of(pec_name) not in known:
+            yield from hand_over(server, enterprise, pec_name)
+    for partition in list(server.partitions.values()):
+        if not partition.record.owned:
+            yield from inherit_if_named(server, partition)
+        elif partition.record.authority_name != server.name:
+            yield from server.save(partition, authority_name=server.name)
+
+
+def _own_machine(server: Server) -> Job[ObjectRead]:
+    operation = ReadObject(object_type=ObjectType.MACHINE, identifier=server.settings.machine_id)
+    return (yield from perform(operation, ObjectRead))
+
+
+def _controllers(server: Server, site: Partition) -> Job[tuple[ObjectRead, ...]]:
+    """The machines of a site that are its PSC, but for us."""
+    operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site.id, service=int(CONTROLLER))
+    found = yield from perform(operation, ObjectsListed)
+    return tuple(one for one in found.objects if one.identifier != server.settings.machine_id)
+
+
+def _successor(server: Server, site: Partition) -> Job[str | None]:
+    others = yield from _controllers(server, site)
+    names = (text(one.properties or (), Propid.QM_PATHNAME) for one in others)
+    return next((name for name in names if name), None)
+
+
+def _pec_name() -> Job[str | None]:
+    found = yield from _enterprise()
+    return text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+
+
+def _enterprise() -> Job[ObjectRead | None]:
+    operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID)
+    found = yield from perform(operation, ObjectsListed)
+    return next(iter(found.objects), None)
+
+
+def hand_over(server: Server, partition: Partition, successor: str) -> Job[None]:
+    """We gave the last number; the partition is the successor's now."""
+    server.note("handed over", f"partition {partition.id} to {successor}")
+    yield from server.save(partition, owned=False, authority_name=successor)
+    partition.whole = True
+    if partition.id == server.settings.site_id:
+        server.psc_name = successor
+        purging.start_bsc_ack(server)
+
+
+def follow(server: Server, partition: Partition, successor: str) -> Job[None]:
+    """A partition of others has another authority now."""
+    yield from server.save(partition, authority_name=successor)
+    if partition.id == server.settings.site_id and server.is_bsc:
+        server.psc_name = successor
+    yield from topology.derive(server)
+
+
+def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
+    """Somebody knows numbers of our partition that we never gave (decision R39).
+
+    We were replaced while we were away, or restored from an old copy: we become a replica of who knows more.
+    """
+    server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
+    yield from server.save(partition, owned=False, authority_name=sender)
+    partition.whole = False
+    yield from topology.derive(server)
+    sync.ask(server, partition)
+
+
+def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
+    """Become the authority of a partition whose last change makes us so.
+
+    Returns:
+        Whether we are now.
+    """
+    if partition.record.owned or not partition.is_normal:
+        return False
+    if partition.id == PEC_PARTITION_ID:
+        found = yield from _enterprise()
+        named = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+    elif partition.id == server.settings.site_id:
+        found = yield from _own_machine(server)
+        role = service(found.properties or ()) or Service.NONE
+        named = found.partition_id == partition.id and bool(role & CONTROLLER)
+    else:
+        return False
+    if found is None or not named or found.seq_number is None or found.seq_number > partition.last:
+        return False
+    if not partition.whole and _knows_less(server, partition):
+        return False  # until we have caught up (`caught_up`)
+    yield from _inherit(server, partition)
+    return True
+
+
+def _knows_less(server: Server, partition: Partition) -> bool:
+    """Whether others may know numbers that we do not: unless the log ended with our being named."""
+    return partition.id == server.settings.site_id and is_adopting(server, partition)
+
+
+def caught_up(server: Server, partition: Partition) -> Job[None]:
+    """A replica is whole: it may be ours by right (decision R43)."""
+    partition.whole = True
+    if partition.id != server.settings.site_id or not is_adopting(server, partition):
+        return
+    if partition.last == MIN:
+        yield from _inherit(server, partition)
+    else:
+        yield from inherit_if_named(server, partition)
+
+
+def _inherit(server: Server, partition: Partition) -> Job[None]:
+    server.note("became the authority", f"of partition {partition.id}")
+    ahead = _knows_less(server, partition) and partition.last > MIN
+    last = partition.last.plus(GAP) if ahead else partition.last
+    purged = last if ahead else partition.record.purged
+    yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
+    _now_ours(server, partition)
+    yield from topology.derive(server)
+    yield from claim(server)
+
+
+def _now_ours(server: Server, partition: Partition) -> None:
+    partition.pending.clear()
+    partition.whole = True
+    partition.asking = False
+    server.stop_timer(sync.timer_of(partition))
+    if partition.id == server.settings.site_id:
+        server.psc_name = ""
+        server.stop_timer("bscack")
+
+
+def claim(server: Server) -> Job[None]:
+    """Have the enterprise say that our site and, if it is ours, the enterprise are ours."""
+    waits = False
+    enterprise = server.enterprise
+    if enterprise is not None:
+        found = yield from _enterprise()
+        if found is not None and not server.is_me(text(found.properties or (), Propid.E_PECNAME) or ""):
+            yield from _set(server, ObjectType.ENTERPRISE, found.identifier, Propid.E_PECNAME)
+    site = server.site
+    if site is not None:
+        operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
+        own = yield from perform(operation, ObjectRead)
+        psc_name = text(own.properties or (), Propid.S_PSC) or ""
+        if own.status == Hresult.MQ_OK and not server.is_me(psc_name):
+            waits = True
+            yield from _set(server, ObjectType.SITE, site.id, Propid.S_PSC)
+    if waits:
+        server.start_timer("claim", server.settings.sync_wait_s)
+
+
+def claim_timer(server: Server, _rest: str) -> Job[None]:
+    """Ask again until the site's object says so."""
+    yield from claim(server)
+
+
+def _set(server: Server, kind: ObjectType, identifier: Guid | None, propid: Propid) -> Job[None]:
+    """Set a property of an enterprise-wide object to our name, here or at the PEC."""
+    if identifier is None:
+        return
+    properties = ((propid, server.name),)
+    enterprise = server.enterprise
+    if enterprise is not None:
+        wanted = authority.Wanted(
+            command=Command.UPDATE, object_type=kind, identifier=identifier, properties=properties
+        )
+        yield from authority.execute(server, enterprise, wanted)
+    else:
+        requests.ask_authority(server, kind, identifier, properties)
+
+
+def take_over(server: Server, event: TakeOver) -> Job[None]:
+    """The operator says that the authority is lost, and makes us its successor.
+
+    What it had acknowledged and not sent to us is lost; every other server gets the whole partition from us.
+    """
+    partition = server.partitions.get(event.partition_id)
+    if partition is None or not partition.is_normal:
+        server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
+        return
+    if not partition.record.owned:
+        last = partition.last.plus(GAP)
+        yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=last)
+        yield from perform(PurgeDeletedObjects(partition_id=partition.id, up_to=last), Done)
+        _now_ours(server, partition)
+        yield from topology.derive(server)
+    if partition.id == server.settings.site_id:
+        yield from _be_controller(server, partition)
+    yield from claim(server)
+    server.reply(event.request, Hresult.MQ_OK)
+
+
+def _be_controller(server: Server, site: Partition) -> Job[None]:
+    """Make the machines of the site say who its PSC is."""
+    others = yield from _controllers(server, site)
+    for one in others:
+        yield from _serve(server, site, one.identifier, Service.BSC)
+    own = yield from _own_machine(server)
+    if own.partition_id == site.id and not topology.is_of(own.properties or (), CONTROLLER):
+        yield from _serve(server, site, own.identifier, Service.PSC)
+
+
+def _serve(server: Server, site: Partition, identifier: Guid | None, role: Service) -> Job[None]:
+    wanted = authority.Wanted(
+        command=Command.UPDATE,
+        object_type=ObjectType.MACHINE,
+        identifier=identifier,
+        properties=((Propid.QM_SERVICE, int(role)),),
+    )
+    yield from authority.write(server, site, wanted)

@@ -1,0 +1,174 @@
+"""Asking for missed changes, a little or everything ([MC-MQDSRP] 3.3.7.3, 3.3.7.5, 3.3.7.7, 3.3.7.10-11).
+
+We always ask for everything behind our LastSeqNumber (decision R32), and again until nothing more comes. Each
+step of a full synchronization is persisted before the next begins, and is resumed at start (decision R14).
+"""
+
+from mqdssm.engines.replication import changes, purging, succession
+from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
+from mqdssm.engines.replication.state import Job, Partition, Server, perform
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
+    CompleteSync0,
+    Scope,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
+from mqdssm.model.replication import PurgeState
+from mqdssm.model.seqnum import MAX, MIN
+
+
+def timer_of(partition: Partition) -> str:
+    """Name of the timer that repeats a request."""
+    return f"sync {partition.id}"
+
+
+def ask(server: Server, partition: Partition) -> None:
+    """Send Sync Request (3.3.7.3), unless one is under way."""
+    if not partition.asking:
+        _send(server, partition)
+
+
+def ask_later(server: Server, partition: Partition) -> None:
+    """Ask when the timer runs out, each time later."""
+    partition.asking = True
+    _start_timer(server, partition)
+
+
+def _send(server: Server, partition: Partition) -> None:
+    record = partition.record
+    if record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
+        return
+    partition.asking = True
+    _start_timer(server, partition)
+    upstream = server.upstream(partition)
+    if not upstream or server.is_me(upstream):
+        return  # until somebody tells us whom to ask
+    message = SyncRequestMessage(
+        site_id=server.settings.site_id,
+        partition_id=partition.id,
+        from_seq_number=partition.last,
+        to_seq_number=MAX,
+        known_purged_seq_number=record.purged,
+        is_sync0=record.purge_state is PurgeState.SYNC0,
+        scope=Scope.SITE if server.is_bsc else Scope.ENTERPRISE,
+        requester_name=server.name,
+    )
+    server.send(upstream, message, acks=True)
+
+
+def _start_timer(server: Server, partition: Partition) -> None:
+    settings = server.settings
+    wait_s = max(partition.wait_s, settings.sync_wait_s)
+    server.start_timer(timer_of(partition), wait_s)
+    partition.wait_s = min(2 * wait_s, settings.sync_wait_max_s)
+
+
+def timer(server: Server, rest: str) -> None:
+    """No reply came: ask again."""
+    partition = server.partitions.get(Guid.parse(rest))
+    if partition is not None and not partition.record.owned:
+        partition.asking = False
+        ask(server, partition)
+
+
+def resume(server: Server, partition: Partition) -> Job[None]:
+    """At start: go on where a full synchronization stood, and ask for what was missed (3.3.3)."""
+    if partition.record.owned:
+        return
+    state = partition.record.purge_state
+    if state is PurgeState.STARTSYNC0:
+        yield from _mark(server, partition)
+    elif state is PurgeState.COMPLETESYNC0:
+        yield from _sweep(server, partition)
+    ask(server, partition)
+
+
+def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job[None]:
+    """Receive Sync Reply (3.3.7.5)."""
+    partition = server.partitions.get(message.partition_id)
+    if partition is None or not changes.believes(server, partition, sender):
+        server.note("dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}")
+        return
+    record = partition.record
+    if (
+        record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}
+        or message.purged_seq_number < record.purged
+        or message.from_seq_number > partition.last
+    ):
+        return  # of an earlier state of ours
+    own = tuple(one for one in message.directory_changes if one.partition_id == partition.id)
+    if not (yield from changes.handle(server, partition, own, flush=True)):
+        return
+    if message.to_seq_number > partition.last:
+        yield from server.save(partition, last=message.to_seq_number)
+    if record.purge_state is PurgeState.SYNC0:
+        yield from _after_sync0_reply(server, partition, message)
+    else:
+        yield from _after_reply(server, partition, message)
+
+
+def _after_reply(server: Server, partition: Partition, message: SyncReplyMessage) -> Job[None]:
+    """Ask for more until nothing comes; then what came too early may be in order."""
+    _heard(server, partition)
+    if message.directory_changes:
+        ask(server, partition)
+        return
+    if message.to_seq_number < partition.last:
+        return  # of an earlier question
+    yield from succession.caught_up(server, partition)
+    if not partition.record.owned and partition.known > partition.last:
+        ask_later(server, partition)  # whom we ask does not know it either
+
+
+def _heard(server: Server, partition: Partition) -> None:
+    partition.asking = False
+    partition.wait_s = 0.0
+    server.stop_timer(timer_of(partition))
+
+
+def _after_sync0_reply(server: Server, partition: Partition, message: SyncReplyMessage) -> Job[None]:
+    if message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
+        _heard(server, partition)
+        yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)
+        yield from _sweep(server, partition)
+        ask(server, partition)
+    elif message.complete_sync0 is not CompleteSync0.NONE:
+        _heard(server, partition)
+        ask(server, partition)
+
+
+def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender: str) -> Job[None]:
+    """Receive Already Purged (3.3.7.7): what we miss is not there any more; begin anew (3.3.7.10)."""
+    partition = server.partitions.get(message.partition_id)
+    if partition is None or not changes.believes(server, partition, sender):
+        server.note("dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}")
+        return
+    purged = message.purged_seq_number
+    if partition.last >= purged or partition.record.purged >= purged:
+        return
+    server.note("synchronizes in full", f"partition {partition.id}, with {sender}")
+    partition.pending.clear()
+    partition.whole = False
+    partition.known = MIN
+    partition.acked_at = partition.purged_at = MIN
+    yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, purged=purged)
+    yield from _mark(server, partition)
+    _heard(server, partition)
+    ask(server, partition)
+
+
+def _mark(server: Server, partition: Partition) -> Job[None]:
+    """Start Sync0 State (3.3.7.10)."""
+    yield from perform(MarkPartition(partition_id=partition.id), Done)
+    yield from server.save(partition, purge_state=PurgeState.SYNC0)
+
+
+def _sweep(server: Server, partition: Partition) -> Job[None]:
+    """Complete Sync0 State (3.3.7.11)."""
+    yield from perform(SweepPartition(partition_id=partition.id), Done)
+    yield from server.save(partition, purge_state=PurgeState.NORMAL)
+    yield from changes.check_pending(server, partition)
+    purging.acknowledge(server, partition)
+    yield from succession.inherit_if_named(server, partition)

@@ -1,0 +1,257 @@
+"""Sites, their controllers, and who is whose neighbour ([MC-MQDSRP] 3.1.7.2.5-8, 3.1.7.2.10-12).
+
+The objects say who is there; the collections of neighbours follow from them, and are derived anew at each
+start, so that a crash between an object and a neighbour loses neither (decision R36).
+"""
+
+from collections.abc import Iterable
+
+from mqdssm.engines.replication import succession, sync
+from mqdssm.engines.replication.operations import (
+    Done,
+    ListObjects,
+    ObjectRead,
+    ObjectsListed,
+    ReadObject,
+    RemoveNeighbor,
+    RemovePartition,
+    SavePartition,
+)
+from mqdssm.engines.replication.properties import CONTROLLER, service, text, type_of
+from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of, perform
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, DirectoryChange, Properties
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import (
+    PEC_PARTITION_ID,
+    DirectoryNeighbor,
+    DirectoryPartition,
+    Service,
+)
+
+
+def derive(server: Server) -> Job[None]:
+    """Make partitions and neighbours what the objects say they are."""
+    sites = yield from perform(
+        ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID), ObjectsListed
+    )
+    for site in sites.objects:
+        if site.identifier is not None:
+            yield from _ensure_partition(server, site.identifier, _psc_of(site))
+    server.is_retiring = succession.is_retiring(server, sites.objects)
+    serves = server.enterprise is not None or server.site is not None or server.is_retiring
+    pscs = _wanted_pscs(server, sites.objects) if serves else {}
+    yield from _replace(server, server.pscs, pscs)
+    bscs: dict[str, Neighbor] = {}
+    if server.site is not None or server.is_retiring:
+        bscs = yield from _wanted_bscs(server)
+    yield from _replace(server, server.bscs, bscs)
+
+
+def _psc_of(site: ObjectRead) -> str:
+    return text(site.properties or (), Propid.S_PSC) or ""
+
+
+def _wanted_pscs(server: Server, sites: Iterable[ObjectRead]) -> dict[str, Neighbor]:
+    wanted = {}
+    for site in sites:
+        name = _psc_of(site)
+        known = server.partitions.get(site.identifier) if site.identifier is not None else None
+        if known is None or known.id == server.settings.site_id:
+            continue
+        for one in {name, known.record.authority_name}:
+            # the authority may be another machine already than the site's object says (decision R38)
+            if one and not server.is_me(one):
+                wanted[key_of(one)] = Neighbor(DirectoryNeighbor(partition_id=known.id, machine_name=one))
+    return wanted
+
+
+def _wanted_bscs(server: Server) -> Job[dict[str, Neighbor]]:
+    found = yield from perform(
+        ListObjects(
+            object_type=ObjectType.MACHINE,
+            partition_id=server.settings.site_id,
+            service=int(Service.BSC | CONTROLLER),
+        ),
+        ObjectsListed,
+    )
+    wanted = {}
+    for machine in found.objects:
+        name = text(machine.properties or (), Propid.QM_PATHNAME)
+        if name and machine.identifier != server.settings.machine_id:
+            record = DirectoryNeighbor(partition_id=server.settings.site_id, machine_name=name, is_bsc=True)
+            wanted[key_of(name)] = Neighbor(record, machine_id=machine.identifier)
+    return wanted
+
+
+def _replace(server: Server, kept: dict[str, Neighbor], wanted: dict[str, Neighbor]) -> Job[None]:
+    for key in [key for key in kept if key not in wanted]:
+        yield from _remove(server, kept, key)
+    for key, neighbor in wanted.items():
+        if key in kept:
+            kept[key].machine_id = neighbor.machine_id
+            _start_timer(server, kept[key])
+        else:
+            yield from _add(server, kept, neighbor)
+
+
+def _add(server: Server, kept: dict[str, Neighbor], neighbor: Neighbor) -> Job[None]:
+    kept[key_of(neighbor.name)] = neighbor
+    yield from server.save_neighbor(neighbor)
+    _start_timer(server, neighbor)
+
+
+def _remove(server: Server, kept: dict[str, Neighbor], key: str) -> Job[None]:
+    gone = kept.pop(key)
+    server.stop_timer(gone.timer)
+    operation = RemoveNeighbor(machine_name=gone.name, is_bsc=gone.record.is_bsc)
+    yield from perform(operation, Done)
+
+
+def _start_timer(server: Server, neighbor: Neighbor) -> None:
+    settings = server.settings
+    wait_s = settings.intrasite_s if neighbor.record.is_bsc else settings.intersite_s
+    server.start_timer(neighbor.timer, wait_s)
+
+
+def _ensure_partition(server: Server, site_id: Guid, psc_name: str) -> Job[None]:
+    """A new site has a partition of its own (3.1.7.2.5, 3.1.7.2.11; decision R4)."""
+    if site_id in server.partitions:
+        return
+    authority, owned = psc_name, False
+    if site_id == server.settings.site_id and server.settings.role is not Role.BSC and server.is_me(psc_name):
+        owned = server.enterprise is not None
+        if not owned:
+            # what the others have of us comes first, if they have anything (decision R43)
+            authority = server.partitions[PEC_PARTITION_ID].record.authority_name
+    record = DirectoryPartition(partition_id=site_id, authority_name=authority, owned=owned)
+    server.partitions[site_id] = partition = Partition(record)
+    yield from perform(SavePartition(partition=record), Done)
+    sync.ask(server, partition)
+
+
+def after_change(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
+    """What a change that has been made means for the topology.
+
+    Returns:
+        rNeedFlush: whether BSCs are to hear of it at once.
+    """
+    kind = type_of(change)
+    if kind is ObjectType.SITE:
+        return (yield from _after_site(server, change))
+    if kind is ObjectType.ENTERPRISE and change.command is not Command.DELETE:
+        return (yield from _after_enterprise(server, partition, change))
+    if kind is ObjectType.MACHINE:
+        yield from _after_machine(server, partition, change)
+    return False
+
+
+def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
+    """Handle Site Update and what create and delete do (3.1.7.2.5, 3.1.7.2.7, 3.1.7.2.11)."""
+    site_id = change.guid_identifier or _identifier(change, Propid.S_SITEID)
+    if site_id is None:
+        return False
+    if change.command is Command.DELETE:
+        yield from _remove_site(server, site_id)
+        return True
+    psc_name = text(change.properties, Propid.S_PSC)
+    if psc_name is None:
+        return False
+    known = server.partitions.get(site_id)
+    if known is not None and not known.record.owned and psc_name and not server.is_me(psc_name):
+        yield from server.save(known, authority_name=psc_name)
+        if site_id == server.settings.site_id and server.is_bsc:
+            server.psc_name = psc_name
+    yield from derive(server)
+    if known is not None and known.record.owned:
+        yield from succession.claim(server)
+    return True
+
+
+def _identifier(change: DirectoryChange, propid: Propid) -> Guid | None:
+    value = change.get(propid)
+    return value if isinstance(value, Guid) else None
+
+
+def _remove_site(server: Server, site_id: Guid) -> Job[None]:
+    """A site is gone: on every server (decision R37)."""
+    gone = server.partitions.pop(site_id, None)
+    if gone is not None:
+        server.stop_timer(sync.timer_of(gone))
+        yield from perform(RemovePartition(partition_id=site_id), Done)
+    if site_id == server.settings.site_id:
+        server.has_machine = False
+        server.note("our site was removed from the enterprise")
+    yield from derive(server)
+
+
+def _after_enterprise(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
+    """Handle Enterprise Update (3.1.7.2.10)."""
+    pec_name = text(change.properties, Propid.E_PECNAME)
+    if not pec_name or partition.record.owned:
+        return False
+    if server.is_me(pec_name):
+        yield from succession.inherit_if_named(server, partition)
+    elif key_of(pec_name) != key_of(partition.record.authority_name):
+        yield from server.save(partition, authority_name=pec_name)
+    return True
+
+
+def _after_machine(server: Server, partition: Partition, change: DirectoryChange) -> Job[None]:
+    """Handle Machine Update (3.1.7.2.12), and who owns the site now (decision R38)."""
+    mine = partition.id == server.settings.site_id
+    identifier = change.guid_identifier or _identifier(change, Propid.QM_MACHINE_ID)
+    if change.command is Command.DELETE:
+        if mine and identifier is not None:
+            yield from _machine_gone(server, identifier)
+        return
+    if identifier is None and change.path_name is None:
+        return
+    role = service(change.properties)
+    if mine and identifier == server.settings.machine_id:
+        server.has_machine = True
+    if role is None:
+        return
+    name = text(change.properties, Propid.QM_PATHNAME) or change.path_name
+    if identifier is None or name is None:
+        operation = ReadObject(
+            object_type=ObjectType.MACHINE, identifier=identifier, path_name=change.path_name
+        )
+        found = yield from perform(operation, ObjectRead)
+        identifier, name = found.identifier, text(found.properties or (), Propid.QM_PATHNAME)
+    if identifier is not None and name:
+        yield from _machine_serves(server, partition, identifier, name, role)
+
+
+def _machine_serves(
+    server: Server, partition: Partition, identifier: Guid, name: str, role: Service
+) -> Job[None]:
+    mine = partition.id == server.settings.site_id
+    if role & CONTROLLER and not partition.record.owned:
+        if identifier == server.settings.machine_id:
+            yield from succession.inherit_if_named(server, partition)
+        elif key_of(name) != key_of(partition.record.authority_name):
+            yield from succession.follow(server, partition, name)
+    if not mine or not (server.site is not None or server.is_retiring):
+        return
+    if identifier == server.settings.machine_id:
+        return
+    if role & (Service.BSC | CONTROLLER):
+        if key_of(name) not in server.bscs:
+            record = DirectoryNeighbor(partition_id=partition.id, machine_name=name, is_bsc=True)
+            yield from _add(server, server.bscs, Neighbor(record, machine_id=identifier))
+    else:
+        yield from _machine_gone(server, identifier)
+
+
+def _machine_gone(server: Server, identifier: Guid) -> Job[None]:
+    if identifier == server.settings.machine_id:
+        server.has_machine = False
+    for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:
+        yield from _remove(server, server.bscs, key)
+
+
+def is_of(properties: Properties, role: Service) -> bool:
+    """Whether a machine has one of these services."""
+    return bool((service(properties) or Service.NONE) & role)
