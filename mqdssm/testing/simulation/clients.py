@@ -98,9 +98,33 @@ class Clients:
         server.step(change)
         return self._number
 
+    def take_number(self) -> int:
+        """A number for a request of somebody else."""
+        self._number += 1
+        return self._number
+
     def next_number(self) -> int:
         """The number that the next request will have."""
         return self._number + 1
+
+    def create_probe(
+        self, server: Server, object_type: ObjectType, partition_id: Guid, then: Callable[[int], None]
+    ) -> None:
+        """Create an object that nothing speaks against."""
+        number = self.next_number()
+        more: Properties = ()
+        if object_type is ObjectType.MACHINE:
+            more = machine_properties(partition_id, 0)
+        self.ask(
+            server,
+            Command.CREATE,
+            object_type,
+            partition_id,
+            path_name=f"probe{number}",
+            identifier=self._world.guid("object", number),
+            properties=(*self._values(object_type, number), *more),
+            then=then,
+        )
 
     # -- what is changed
 

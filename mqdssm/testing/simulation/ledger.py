@@ -73,7 +73,7 @@ class Entry:
 
     @property
     def is_site_scope(self) -> bool:
-        """Whether this is a queue that other sites need not know ([MC-MQDSRP] 3.3.7.3)."""
+        """Whether this is a queue of site scope ([MC-MQDSRP] 3.3.7.3); all servers have it nevertheless."""
         return self.content is not None and self.content.get(Propid.Q_SCOPE) == 0
 
     def __str__(self) -> str:
@@ -90,9 +90,9 @@ class PartitionLedger:
         entries: by number, ascending.
         latest: the newest entry of each object, by identifier.
         last: the highest number.
+        granted: the highest LastSeqNumber of an authority: it may skip numbers (decisions R38, R43).
         dead: its site is deleted: nothing is promised any more.
         loose: its authority was lost and replaced by an operator: only the end counts.
-        hidden: queues that once had site scope: other sites need not have them, nor their tombstones.
     """
 
     partition_id: Guid
@@ -100,9 +100,9 @@ class PartitionLedger:
     entries: dict[int, Entry] = field(default_factory=dict)
     latest: dict[Guid, Entry] = field(default_factory=dict)
     last: int = 0
+    granted: int = 0
     dead: bool = False
     loose: bool = False
-    hidden: set[Guid] = field(default_factory=set)
 
     def live(self, object_type: ObjectType | None = None) -> list[Entry]:
         """The newest entries of objects that are there."""
@@ -111,6 +111,11 @@ class PartitionLedger:
             for one in self.latest.values()
             if one.content is not None and (object_type is None or one.object_type is object_type)
         ]
+
+    @property
+    def highest(self) -> int:
+        """What LastSeqNumber of a replica can be at most."""
+        return max(self.last, self.granted)
 
     def between(self, after: int, up_to: int) -> list[Entry]:
         """Entries with numbers above one, up to another."""
@@ -150,8 +155,6 @@ class Ledger:
         partition.entries[entry.number] = entry
         partition.latest[entry.identifier] = entry
         partition.last = max(partition.last, entry.number)
-        if entry.is_site_scope:
-            partition.hidden.add(entry.identifier)
         self._know_sites(entry)
 
     def _may_give(self, partition: PartitionLedger, entry: Entry, machine_id: Guid, name: str) -> None:

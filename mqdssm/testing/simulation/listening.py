@@ -79,8 +79,8 @@ class Listener:
             partition = self._strict(one.partition_id)
             if partition is None:
                 continue
-            if one.last_seq_number > partition.last:
-                raise Violation(f"{server.name} says {one}: the authority has given {partition.last}")
+            if one.last_seq_number > partition.highest:
+                raise Violation(f"{server.name} says {one}: the authority has given {partition.highest}")
             if one.purged_seq_number > one.last_seq_number:
                 raise Violation(f"{server.name} says {one}: purged what is not")
         if header.partition_seq_numbers and header.machine_name != server.name:
@@ -97,8 +97,8 @@ class Listener:
             previous = int(change.seq_number)
         if previous > message.to_seq_number:
             raise Violation(f"{server.name}: {previous} lies behind the end, {message.to_seq_number}")
-        if partition is not None and message.to_seq_number > max(partition.last, int(message.from_seq_number)):
-            raise Violation(f"{server.name}: ToSeqNumber {message.to_seq_number} behind {partition.last}")
+        if partition is not None and message.to_seq_number > max(partition.highest, int(message.from_seq_number)):
+            raise Violation(f"{server.name}: ToSeqNumber {message.to_seq_number} behind {partition.highest}")
 
     def _change(self, server: Server, change: DirectoryChange) -> None:
         partition = self._strict(change.partition_id)

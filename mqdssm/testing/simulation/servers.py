@@ -30,7 +30,7 @@ EPOCH_S: Final = 1_700_000_000
 """What clocks show about when a run begins: seconds since 1970."""
 _REPEAT_MS_MAX: Final = 3_000  # after a store that could not be reached
 _DRIFT: Final = 1_000_000  # a clock's rate is a whole number of millionths
-TIMERS_MAX: Final = 200
+TIMERS_MAX: Final = 400
 """More timers than any server of ours needs: neighbours, partitions, requests."""
 
 
@@ -106,6 +106,7 @@ class Server:
     Attributes:
         life: how often it has started.
         retired: it is gone for good.
+        held: somebody else starts it again.
         persisted: what its store holds of each partition.
         furthest: the highest LastSeqNumber of each partition that it has ever persisted.
         gone: objects whose deletion it has applied.
@@ -122,6 +123,7 @@ class Server:
         self.store = store
         self.life = 0
         self.retired = False
+        self.held = False
         self.persisted: dict[Guid, DirectoryPartition] = {}
         self.furthest: dict[Guid, int] = {}
         self.gone: set[Guid] = set()

@@ -247,6 +247,7 @@ class Watch:
         if new.owned:
             if old is not None and not old.owned:
                 self._check_baton(server, partition)
+            partition.granted = max(partition.granted, int(new.last))
             return
         before = 0
         if old is not None:
@@ -268,8 +269,8 @@ class Watch:
 
     def _check_claim(self, server: Server, partition: PartitionLedger, before: int, last: int) -> None:
         """A replica that says LastSeqNumber is `last` has everything up to it; up to `before` it had already."""
-        if last > partition.last:
-            raise Violation(f"{server.name}: LastSeqNumber {last} is above the authority's {partition.last}")
+        if last > partition.highest:
+            raise Violation(f"{server.name}: LastSeqNumber {last} is above the authority's {partition.highest}")
         known = server.furthest.get(partition.partition_id, 0)
         server.furthest[partition.partition_id] = max(known, last)
         for entry in partition.between(before, last):
@@ -282,8 +283,6 @@ class Watch:
         Raises:
             Violation: it is not.
         """
-        if entry.identifier in partition.hidden and self._is_elsewhere(server, partition):
-            return
         read = self.read(server, entry.object_type, entry.identifier)
         number = int(read.seq_number) if read.properties is not None and read.seq_number is not None else None
         if entry.content is None:
@@ -294,9 +293,6 @@ class Watch:
             raise Violation(f"{server.name} lacks {entry.number} {entry}: has {number}")
         else:
             self.check_object(server, partition, entry)
-
-    def _is_elsewhere(self, server: Server, partition: PartitionLedger) -> bool:
-        return server.settings.site_id != partition.partition_id
 
     def _purged(self, server: Server, operation: PurgeDeletedObjects) -> None:
         partition = self._strict(operation.partition_id)

@@ -68,6 +68,7 @@ class World:
         self.book = RequestBook()
         self.counts = Counts()
         self.servers: list[Server] = []
+        self.is_faulty = False
         self.network = Network(self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace)
         self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find)
         self._listener = Listener(self.ledger, options.tuning)
@@ -115,14 +116,19 @@ class World:
         self._names[name.casefold()] = server
         server.rename(name)
 
-    def crash(self, server: Server) -> None:
-        """Stop a server at once."""
-        server.crash()
-
     def start(self, server: Server) -> None:
-        """Start a server; what waits for it arrives."""
+        """Start a server, if it is down; what waits for it arrives."""
+        if server.is_up or server.retired:
+            return
+        server.faults = self.options.servers if self.is_faulty else ServerFaults()
         server.start()
         self.network.retry()
+
+    def retire(self, server: Server) -> None:
+        """Take a server away for good."""
+        if server.is_up:
+            server.crash()
+        server.retired = True
 
     # -- what servers call (`mqdssm.testing.simulation.servers.World`)
 
@@ -161,8 +167,10 @@ class World:
             self.trace(f"{server.name}: notes {note.what}: {note.detail}")
 
     def crashed(self, server: Server) -> None:
-        """A server stopped."""
+        """A server stopped; somebody starts it again."""
         self.counts.crashes += 1
+        down_ms = self.dice.between(100, 100 + 1000 * self.options.servers.down_max_s)
+        self.schedule.after(down_ms / 1000, lambda: None if server.held else self.start(server))
         for partition in server.persisted.values():
             name = partition.purge_state.name
             self.counts.states[name] = self.counts.states.get(name, 0) + 1
@@ -185,12 +193,14 @@ class World:
 
     def begin_faults(self) -> None:
         """From now on things go wrong."""
+        self.is_faulty = True
         self.network.faults = self.options.network
         for server in self.servers:
             server.faults = self.options.servers
 
     def end_faults(self) -> None:
         """From now on nothing goes wrong."""
+        self.is_faulty = False
         self.network.calm()
         for server in self.servers:
             server.calm()
