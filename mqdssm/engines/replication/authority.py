@@ -81,8 +81,11 @@ def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome
         outcome = yield from write(server, partition, demoted)
         if outcome.status != Hresult.MQ_OK:
             return outcome
+        server.is_demoted = True
     outcome = yield from write(server, partition, wanted)
-    if successor is not None and outcome.status == Hresult.MQ_OK:
+    if successor is not None and outcome.status != Hresult.MQ_OK:
+        yield from succession.claim(server)
+    elif successor is not None:
         yield from succession.hand_over(server, partition, successor)
         propagation.send_all(server)
         yield from topology.derive(server)

@@ -133,6 +133,22 @@ def _intersite(server: Server, neighbor: Neighbor) -> Iterator[Partition]:
             yield partition
 
 
+def _tell_stranger(server: Server, partition: Partition, sender: str) -> None:
+    """Tell who is behind, and no neighbour of ours any more, that there is something to ask for (R37)."""
+    if key_of(sender) in server.pscs or key_of(sender) in server.bscs:
+        return
+    numbers = PartitionSeqNumbers(
+        partition_id=partition.id,
+        last_seq_number=partition.last,
+        purged_seq_number=partition.record.purged,
+    )
+    message = ChangePropagationMessage(
+        site_id=server.settings.site_id,
+        seq_number_header=SeqNumberHeader(machine_name=server.name, partition_seq_numbers=(numbers,)),
+    )
+    server.send(sender, message, acks=False)
+
+
 def receive(server: Server, message: ChangePropagationMessage, sender: str) -> Job[None]:
     """Receive Change Propagation (3.2.7.1)."""
     yield from changes.receive(server, message.directory_changes, sender, flush=not message.flush)
@@ -153,6 +169,8 @@ def _take_numbers(
     if record.owned:
         if numbers.last_seq_number > partition.last:
             yield from succession.step_down(server, partition, sender)
+        elif numbers.last_seq_number < partition.last:
+            _tell_stranger(server, partition, sender)
         return
     if numbers.purged_seq_number < record.purged:
         return

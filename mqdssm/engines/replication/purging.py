@@ -72,8 +72,8 @@ def receive_psc_ack(server: Server, message: PSCAckMessage, sender: str) -> Job[
 
 
 def start_bsc_ack(server: Server) -> None:
-    """Start the BSC Ack Timer (3.3.2.2)."""
-    server.start_timer("bscack", server.settings.bsc_ack_s)
+    """Start the BSC Ack Timer for the first time (3.3.2.2)."""
+    server.start_timer("bscack", server.settings.bsc_ack_first_s)
 
 
 def bsc_ack_timer(server: Server, _rest: str) -> None:
@@ -85,7 +85,7 @@ def bsc_ack_timer(server: Server, _rest: str) -> None:
             bsc_name=server.name,
         )
         server.send(server.psc_name, message, acks=True)
-        start_bsc_ack(server)
+        server.start_timer("bscack", server.settings.bsc_ack_s)
 
 
 def receive_bsc_ack(server: Server, message: BSCAckMessage, sender: str) -> Job[None]:

@@ -9,7 +9,7 @@ from mqdssm.engines.replication import authority
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
 from mqdssm.engines.replication.operations import Outcome
 from mqdssm.engines.replication.properties import IDENTIFIERS, guid, with_identifier
-from mqdssm.engines.replication.state import Job, Request, RequestKey, Server, key_of
+from mqdssm.engines.replication.state import Job, Partition, Request, RequestKey, Server, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -123,7 +123,13 @@ def _forward(server: Server, message: ChangeRequestMessage, request: Request) ->
         return
     server.requests[key] = request
     server.send_soon(next_hop, message)
-    server.start_timer(_timer_of(key), server.settings.request_wait_s)
+    server.start_timer(_timer_of(key), _wait_s(server, next_hop, partition))
+
+
+def _wait_s(server: Server, next_hop: str, partition: Partition | None) -> float:
+    """How long to wait for the reply: longer where the next hop is not the authority (3.3.7.1 <11>)."""
+    direct = partition is not None and key_of(partition.record.authority_name) == key_of(next_hop)
+    return server.settings.request_wait_s if direct else server.settings.forwarded_wait_s
 
 
 def _timer_of(key: RequestKey) -> str:

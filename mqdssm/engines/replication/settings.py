@@ -26,10 +26,12 @@ class Settings:
         pec_name: machine of the PEC, for the first start ([MC-MQDSRP] 3.1.3.1).
         psc_name: of a BSC: machine of its PSC, for the first start.
         request_wait_s: how long a change request waits for its reply (3.3.7.1 <11>).
+        forwarded_wait_s: the same where the PSC has to forward it.
         intrasite_s: Change Propagation Timer towards BSCs (3.3.2.1 <6>).
         intersite_s: towards PSCs.
         header_s: how often propagations carry a SeqNumberHeader (3.3.7.2 <12>).
-        bsc_ack_s: BSC Ack Timer (3.3.2.2 <7>).
+        bsc_ack_first_s: BSC Ack Timer after the start (3.3.2.2 <7>).
+        bsc_ack_s: BSC Ack Timer later.
         sync_wait_s: how long a synchronization request waits before it is repeated; doubled each time.
         sync_wait_max_s: the longest such wait.
         purge_buffer: deleted objects that are never purged, in numbers (3.1.7.2.9: 1024).
@@ -48,10 +50,12 @@ class Settings:
     role: Role
     pec_name: str
     psc_name: str = ""
-    request_wait_s: float = 30.0
+    request_wait_s: float = 10.0
+    forwarded_wait_s: float = 20.0
     intrasite_s: float = 2.0
     intersite_s: float = 10.0
-    header_s: float = 60.0
+    header_s: float = 1200.0
+    bsc_ack_first_s: float = 5.0
     bsc_ack_s: float = 43_200.0
     sync_wait_s: float = 30.0
     sync_wait_max_s: float = 600.0

@@ -27,6 +27,8 @@ def start(server: Server, _event: Started) -> Job[None]:
     yield from _load(server, state)
     server.psc_name = _first_psc_name(server)
     yield from succession.settle(server)
+    if server.is_demoted and server.site is None:
+        server.psc_name = server.partitions[server.settings.site_id].record.authority_name
     yield from topology.derive(server)
     if server.is_bsc:
         purging.start_bsc_ack(server)
@@ -72,11 +74,10 @@ def _recover(server: Server, partition: Partition) -> Job[None]:
 
 
 def _first_psc_name(server: Server) -> str:
-    """MyPSCName of a BSC (3.1.3.1); empty for others."""
+    """MyPSCName of a server that began as a BSC (3.1.3.1); empty for others."""
     site = server.partitions.get(server.settings.site_id)
-    if server.settings.role is Role.BSC:
-        if site is None or not site.record.authority_name:
-            return server.settings.psc_name
-        return "" if site.record.owned else site.record.authority_name
-    handed_over = site is not None and not site.record.owned and not succession.is_adopting(server, site)
-    return site.record.authority_name if handed_over and site is not None else ""
+    if server.settings.role is not Role.BSC:
+        return ""
+    if site is None or not site.record.authority_name:
+        return server.settings.psc_name
+    return "" if site.record.owned else site.record.authority_name

@@ -111,12 +111,14 @@ class Neighbor:
         machine_id: of a BSC, where it is known.
         available: AvailableChangeCollection.
         header_at: when it was sent a SeqNumberHeader last.
+        is_timed: its timer runs.
     """
 
     record: DirectoryNeighbor
     machine_id: Guid | None = None
     available: list[DirectoryChange] = field(default_factory=list)
     header_at: float | None = None
+    is_timed: bool = False
 
     @property
     def name(self) -> str:
@@ -165,6 +167,7 @@ class Server:
         quiet_until: change requests of others are dropped until then (decision R33).
         resent: how many messages with a bad signature were sent again to a machine.
         has_machine: our own machine object is there (decision R34).
+        is_demoted: our own machine object says that we are a BSC.
         is_retiring: our site is handed over, and the enterprise does not know yet (decision R38).
         actions: what the driver must do.
     """
@@ -181,6 +184,7 @@ class Server:
     quiet_until: float = 0.0
     resent: dict[str, int] = field(default_factory=dict)
     has_machine: bool = False
+    is_demoted: bool = False
     is_retiring: bool = False
     actions: list[Action] = field(default_factory=list)
 

@@ -37,6 +37,7 @@ def is_adopting(server: Server, site: Partition) -> bool:
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
     return (
         server.settings.role is not Role.BSC
+        and not server.is_demoted
         and not site.record.owned
         and (not site.record.authority_name or key_of(site.record.authority_name) == key_of(pec))
     )
@@ -57,6 +58,7 @@ def settle(server: Server) -> Job[None]:
     if site is not None:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == site.id
+        server.is_demoted = server.has_machine and topology.is_of(own.properties or (), Service.BSC)
         if site.record.owned:
             successor = yield from _successor(server, site)
             if successor is not None:
@@ -110,6 +112,7 @@ def hand_over(server: Server, partition: Partition, successor: str) -> Job[None]
     partition.whole = True
     if partition.id == server.settings.site_id:
         server.psc_name = successor
+        server.is_demoted = True
         purging.start_bsc_ack(server)
 
 
@@ -181,6 +184,9 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     purged = last if ahead else partition.record.purged
     yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
     _now_ours(server, partition)
+    if partition.id == server.settings.site_id:
+        own = yield from _own_machine(server)
+        server.has_machine = own.partition_id == partition.id
     yield from topology.derive(server)
     yield from claim(server)
 
@@ -192,6 +198,7 @@ def _now_ours(server: Server, partition: Partition) -> None:
     server.stop_timer(sync.timer_of(partition))
     if partition.id == server.settings.site_id:
         server.psc_name = ""
+        server.is_demoted = False
         server.stop_timer("bscack")
 
 
@@ -205,6 +212,9 @@ def claim(server: Server) -> Job[None]:
             yield from _set(server, ObjectType.ENTERPRISE, found.identifier, Propid.E_PECNAME)
     site = server.site
     if site is not None:
+        if server.is_demoted:  # a handover that was cut short, or refused
+            server.is_demoted = False
+            yield from _serve(server, site, server.settings.machine_id, Service.PSC)
         operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
         own = yield from perform(operation, ObjectRead)
         psc_name = text(own.properties or (), Propid.S_PSC) or ""

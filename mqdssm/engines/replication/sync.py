@@ -101,7 +101,8 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     own = tuple(one for one in message.directory_changes if one.partition_id == partition.id)
     if not (yield from changes.handle(server, partition, own, flush=True)):
         return
-    if message.to_seq_number > partition.last:
+    behind = all(one.seq_number > message.to_seq_number for one in partition.pending)
+    if message.to_seq_number > partition.last and behind:
         yield from server.save(partition, last=message.to_seq_number)
     if record.purge_state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)

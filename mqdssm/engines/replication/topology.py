@@ -6,7 +6,7 @@ start, so that a crash between an object and a neighbour loses neither (decision
 
 from collections.abc import Iterable
 
-from mqdssm.engines.replication import succession, sync
+from mqdssm.engines.replication import propagation, succession, sync
 from mqdssm.engines.replication.operations import (
     Done,
     ListObjects,
@@ -104,12 +104,16 @@ def _add(server: Server, kept: dict[str, Neighbor], neighbor: Neighbor) -> Job[N
 
 def _remove(server: Server, kept: dict[str, Neighbor], key: str) -> Job[None]:
     gone = kept.pop(key)
+    propagation.send(server, gone)  # that it is no neighbour any more is among what waits for it
     server.stop_timer(gone.timer)
     operation = RemoveNeighbor(machine_name=gone.name, is_bsc=gone.record.is_bsc)
     yield from perform(operation, Done)
 
 
 def _start_timer(server: Server, neighbor: Neighbor) -> None:
+    if neighbor.is_timed:
+        return
+    neighbor.is_timed = True
     settings = server.settings
     wait_s = settings.intrasite_s if neighbor.record.is_bsc else settings.intersite_s
     server.start_timer(neighbor.timer, wait_s)

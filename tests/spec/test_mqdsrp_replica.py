@@ -1,0 +1,379 @@
+"""What a server does with changes of others: [MC-MQDSRP] 3.1.5, 3.1.7.2.2-3.1.7.2.8, 3.2.7.1, 3.3.7.5."""
+
+import pytest
+from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, sends, site, timers
+from replication_net import guid_of
+
+from mqdssm.engines.replication.settings import Role
+from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
+    ChangePropagationMessage,
+    Command,
+    CompleteSync0,
+    PartitionSeqNumbers,
+    Scope,
+    SeqNumberHeader,
+)
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, PurgeState
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+
+
+def number(value: int) -> SequenceNumber:
+    return SequenceNumber(value)
+
+
+def header(last: int, purged: int = 0, partition_id=PEC_PARTITION_ID, name: str = "PEC") -> SeqNumberHeader:
+    numbers = PartitionSeqNumbers(
+        partition_id=partition_id, last_seq_number=number(last), purged_seq_number=number(purged)
+    )
+    return SeqNumberHeader(machine_name=name, partition_seq_numbers=(numbers,))
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+@pytest.mark.spec("MC-MQDSRP 3.1.1.2.3")
+@pytest.mark.spec("MC-MQDSRP 3.1.1.3")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.3")
+def test_a_new_psc_asks_for_the_enterprise() -> None:
+    server = Lone()
+    assert server.state().partitions == (
+        DirectoryPartition(partition_id=PEC_PARTITION_ID, authority_name="PEC"),
+    )
+    (asked,) = sends(server.all)
+    assert (asked.destination, asked.timeout_s, asked.priority, asked.ack_requested) == ("PEC", 1200, 3, True)
+    request = asked.message
+    assert (request.from_seq_number, request.to_seq_number, request.known_purged_seq_number) == (
+        MIN,
+        MAX,
+        MIN,
+    )
+    assert (request.is_sync0, request.scope, request.requester_name) == (False, Scope.ENTERPRISE, "Me")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+@pytest.mark.spec("MC-MQDSRP 3.1.1.1")
+@pytest.mark.spec("MC-MQDSRP 3.3.3")
+def test_a_bsc_asks_its_psc_for_everything() -> None:
+    server = Lone(Role.BSC)
+    assert kinds(server.all) == [("SyncRequestMessage", "Boss")]
+    assert sends(server.all)[0].message.scope is Scope.SITE
+    assert timers(server.all)["bscack"] == 5.0
+    made = server.answered(site(1, "Away", "Other"), sender="Boss")
+    assert ("SyncRequestMessage", "Boss") in kinds(made)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.5.2")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.3")
+def test_changes_in_order_are_applied() -> None:
+    server = Lone()
+    server.told(numbered(1), numbered(2), numbered(3))
+    assert server.partition().last == 3
+    assert server.has("cn3")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+def test_a_change_that_is_known_is_dropped() -> None:
+    server = Lone()
+    server.told(numbered(1), numbered(2, name="cn1", guid_identifier=guid_of("cn1")))
+    server.told(numbered(1, name="old", guid_identifier=guid_of("cn1")))
+    assert dict(server.has("cn1"))[Propid.CN_NAME] == "cn1"
+    assert server.partition().last == 2
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.4")
+def test_a_change_that_comes_too_early_waits() -> None:
+    server = Lone()
+    server.answered()
+    made = server.told(numbered(3))
+    assert server.has("cn3") is None
+    assert kinds(made) == [("SyncRequestMessage", "PEC")]
+    server.told(numbered(1), numbered(2))
+    assert server.has("cn3")
+    assert server.partition().last == 3
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+def test_not_more_than_a_hundred_changes_wait() -> None:
+    server = Lone()
+    server.told(*(numbered(n) for n in range(2, 200)))
+    server.told(numbered(1))
+    assert server.partition().last == 101
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.5.2")
+def test_changes_of_an_unknown_partition_are_dropped() -> None:
+    server = Lone()
+    assert notes(server.told(numbered(1, partition_id=AWAY))) == ["dropped: changes of an unknown partition"]
+
+
+@pytest.mark.spec("MC-MQDSRP 5.1")
+def test_only_the_authority_is_believed() -> None:
+    server = Lone()
+    assert notes(server.told(numbered(1), sender="Mallory")) == [
+        "dropped: changes from a machine that is not asked"
+    ]
+    assert server.has("cn1") is None
+    assert server.answered(numbered(1), sender="Mallory")
+    assert server.has("cn1") is None
+    server.told(numbered(1), sender="pec")  # names of machines have no case
+    assert server.has("cn1")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+def test_an_update_of_what_is_missing_is_synchronized() -> None:
+    server = Lone(sync_wait_s=30.0)
+    server.answered()
+    made = server.told(numbered(5, 0, command=Command.UPDATE, properties=((Propid.CN_NAME, "renamed"),)))
+    assert "a change was not taken by the directory" in notes(made)
+    assert server.partition().last == MIN
+    (timer,) = timers(made)
+    assert timer == f"sync {PEC_PARTITION_ID}"
+    assert kinds(server.fired(timer)) == [("SyncRequestMessage", "PEC")]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+@pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
+def test_a_deletion_leaves_a_deleted_object() -> None:
+    server = Lone()
+    gone = numbered(
+        2,
+        command=Command.DELETE,
+        guid_identifier=guid_of("cn1"),
+        properties=((Propid.D_SCOPE, 1), (Propid.D_OBJTYPE, int(ObjectType.CN))),
+    )
+    server.told(numbered(1), gone)
+    assert server.has("cn1") is None
+    server.told(numbered(1))
+    assert server.has("cn1") is None
+    assert server.partition().last == 2
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_asks_until_nothing_comes() -> None:
+    server = Lone()
+    made = server.answered(numbered(1), numbered(4, 1))
+    assert server.partition().last == 4
+    (again,) = sends(made)
+    assert again.message.from_seq_number == 4
+    assert kinds(server.answered()) == []
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_a_reply_may_reach_behind_its_last_change() -> None:
+    server = Lone()
+    server.answered(numbered(1), to_seq_number=number(9))
+    assert server.partition().last == 9
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+@pytest.mark.parametrize(
+    "given", [{"from_seq_number": SequenceNumber(7)}, {"partition_id": AWAY}], ids=["later", "unknown"]
+)
+def test_replies_of_another_state_are_dropped(given) -> None:
+    server = Lone()
+    server.answered(numbered(8, 7), **given)
+    assert server.partition().last == MIN
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+@pytest.mark.spec("MC-MQDSRP 2.2.5.4")
+def test_a_header_tells_of_missed_changes() -> None:
+    server = Lone()
+    server.answered()
+    made = server.told(seq_number_header=header(7, purged=3))
+    assert kinds(made) == [("SyncRequestMessage", "PEC")]
+    assert server.partition().allowed_purge == 3
+    server.answered(numbered(7, 0))
+    server.answered()
+    assert kinds(server.told(seq_number_header=header(7))) == []
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_a_header_in_another_name_is_dropped() -> None:
+    server = Lone()
+    made = server.told(seq_number_header=header(7, name="PEC"), sender="Mallory")
+    assert notes(made) == ["dropped: numbers in another machine's name"]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_a_bsc_learns_of_a_new_psc_by_its_header() -> None:
+    server = Lone(Role.BSC)
+    server.answered(sender="Boss")
+    made = server.told(seq_number_header=header(7, name="NewBoss"), sender="NewBoss")
+    assert kinds(made) == [("SyncRequestMessage", "NewBoss")]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.7")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.10")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.spec("MC-MQDSRP 2.2.6.8")
+def test_full_synchronization() -> None:
+    server = Lone()
+    server.answered(numbered(1), numbered(2))
+    purged = AlreadyPurgedMessage(site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=number(50))
+    made = server.got(purged)
+    (asked,) = sends(made)
+    assert asked.message.is_sync0
+    assert asked.message.known_purged_seq_number == 50
+    assert server.partition().purge_state is PurgeState.SYNC0
+    assert server.got(purged) == []  # told twice, done once
+    server.answered(
+        numbered(40, 0, name="cn2", guid_identifier=guid_of("cn2"), purged_seq_number=number(50)),
+        purged_seq_number=number(50),
+        complete_sync0=CompleteSync0.SOON,
+    )
+    assert server.partition().purge_state is PurgeState.SYNC0
+    assert server.has("cn1")
+    server.answered(
+        numbered(60, 40, purged_seq_number=number(50)),
+        purged_seq_number=number(50),
+        complete_sync0=CompleteSync0.NOW,
+    )
+    assert server.partition().purge_state is PurgeState.NORMAL
+    assert server.has("cn1") is None  # nobody has it any more
+    assert server.has("cn2")
+    assert server.has("cn60")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.7")
+def test_what_was_purged_long_ago_does_not_matter() -> None:
+    server = Lone()
+    server.answered(numbered(60, 0))
+    purged = AlreadyPurgedMessage(site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=number(50))
+    assert server.got(purged) == []
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.10")
+@pytest.mark.parametrize("state", [PurgeState.STARTSYNC0, PurgeState.SYNC0, PurgeState.COMPLETESYNC0])
+def test_a_full_synchronization_goes_on_after_a_restart(state) -> None:
+    from dataclasses import replace
+
+    from mqdssm.engines.replication.operations import MarkPartition, SavePartition
+
+    server = Lone()
+    server.answered(numbered(1))
+    if state is PurgeState.COMPLETESYNC0:
+        server.store.perform(MarkPartition(partition_id=PEC_PARTITION_ID))
+    changed = replace(server.partition(), purge_state=state, last=MIN, purged=number(50))
+    server.store.perform(SavePartition(partition=changed))
+    again = server.again()
+    (asked,) = sends(again.all)
+    finished = state is PurgeState.COMPLETESYNC0
+    assert asked.message.is_sync0 is not finished
+    assert (again.has("cn1") is None) is finished
+    expected = PurgeState.NORMAL if finished else PurgeState.SYNC0
+    assert again.partition().purge_state is expected
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+@pytest.mark.spec("MC-MQDSRP 3.1.1.2.4")
+@pytest.mark.parametrize("command", [Command.CREATE, Command.SYNC])
+def test_a_new_site_is_a_partition_and_a_neighbour(command) -> None:
+    server = Lone()
+    server.answered(site(1, "Home", "Me"))
+    server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)  # the PEC has none of it
+    assert server.partition(HOME).owned
+    given = {"path_name": "Away", "guid_identifier": None} if command is Command.CREATE else {}
+    properties = ((Propid.S_PATHNAME, "Away"), (Propid.S_PSC, "Other"), (Propid.S_SITEID, AWAY))
+    made = server.told(
+        numbered(2, command=command, **({"guid_identifier": AWAY} | given), properties=properties)
+    )
+    assert ("SyncRequestMessage", "Other") in kinds(made)
+    assert server.partition(AWAY).authority_name == "Other"
+    names = {(one.partition_id, one.machine_name) for one in server.state().neighbors}
+    assert (AWAY, "Other") in names  # decision R4
+    assert timers(made)["propagate psc other"] == 10.0
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+def test_a_site_gets_another_psc() -> None:
+    server = Lone()
+    server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
+    server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
+    server.told(
+        numbered(3, command=Command.UPDATE, guid_identifier=AWAY, properties=((Propid.S_PSC, "Newer"),))
+    )
+    assert server.partition(AWAY).authority_name == "Newer"
+    assert {one.machine_name for one in server.state().neighbors} == {"Newer"}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+def test_the_enterprise_gets_another_pec() -> None:
+    server = Lone()
+    server.told(
+        numbered(
+            1,
+            guid_identifier=guid_of("enterprise"),
+            properties=((Propid.E_NAME, "E"), (Propid.E_PECNAME, "Newer")),
+        )
+    )
+    assert server.partition().authority_name == "Newer"
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+def test_a_removed_site_is_forgotten() -> None:
+    server = Lone()
+    server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
+    server.told(
+        numbered(
+            3,
+            command=Command.DELETE,
+            guid_identifier=AWAY,
+            properties=((Propid.D_SCOPE, 1), (Propid.D_OBJTYPE, int(ObjectType.SITE))),
+        )
+    )
+    assert {one.partition_id for one in server.state().partitions} == {PEC_PARTITION_ID, HOME}
+    assert server.state().neighbors == ()
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.3")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.4")
+@pytest.mark.spec("MC-MQDSRP 2.2.6.7")
+def test_a_psc_acknowledges_every_256_numbers() -> None:
+    server = Lone()
+    assert "PSCAckMessage" not in dict(kinds(server.answered(numbered(255, 0))))
+    made = server.told(numbered(300, 255))
+    (ack,) = [one for one in sends(made) if type(one.message).__name__ == "PSCAckMessage"]
+    assert ack.destination == "PEC"
+    assert (ack.message.psc_name, ack.message.psc_site_id) == ("Me", HOME)
+    assert (ack.message.acked_partition_id, ack.message.acked_seq_number) == (PEC_PARTITION_ID, 300)
+    assert (ack.timeout_s, ack.priority, ack.ack_requested) == (1200, 3, True)
+    assert "PSCAckMessage" not in dict(kinds(server.told(numbered(301), numbered(302))))
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.6.2")
+@pytest.mark.spec("MC-MQDSRP 3.3.2.2")
+@pytest.mark.spec("MC-MQDSRP 2.2.6.6")
+def test_a_bsc_acknowledges_by_timer() -> None:
+    server = Lone(Role.BSC)
+    made = server.fired("bscack", 5)
+    (ack,) = sends(made)
+    assert (ack.destination, ack.message.bsc_name) == ("Boss", "Me")
+    assert ack.message.bsc_machine_id == guid_of("machine Me")
+    assert timers(made) == {"bscack": 43_200.0}
+    assert "PSCAckMessage" not in dict(kinds(server.told(numbered(300, 0), sender="Boss")))
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.9")
+def test_a_replica_purges_what_it_is_allowed_to() -> None:
+    server = Lone(purge_interval=1, purge_buffer=3)
+    gone = numbered(
+        2,
+        command=Command.DELETE,
+        guid_identifier=guid_of("cn1"),
+        properties=((Propid.D_SCOPE, 1), (Propid.D_OBJTYPE, int(ObjectType.CN))),
+    )
+    server.told(numbered(1), gone, *(numbered(n) for n in range(3, 10)))
+    assert server.partition().purged == MIN  # nobody said that it may
+    server.told(seq_number_header=header(9, purged=9))
+    server.told(numbered(10), numbered(11))
+    assert server.partition().purged == 8  # the last three numbers stay
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.5.1")
+def test_an_empty_propagation_is_nothing() -> None:
+    assert Lone().got(ChangePropagationMessage(site_id=AWAY)) == []

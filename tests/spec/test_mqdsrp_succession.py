@@ -1,0 +1,262 @@
+"""Who owns a partition, and how it passes on: [MC-MQDSRP] 3.1.7.2.10, 3.1.7.2.11, decisions R38, R39, R43."""
+
+import pytest
+from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
+
+from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.settings import Role
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import ChangePropagationMessage, Command
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.store.memory import MemoryStore
+
+SITE1 = guid_of("site Site1")
+LONG_S = 1500  # until headers have been sent
+
+
+def world() -> Net:
+    """PEC, a PSC, and its BSC."""
+    net = enterprise(header_s=60.0)
+    with_site(net, "Site1", "PSC1")
+    with_bsc(net, "Site1", "BSC1", "PSC1")
+    assert net.create_machine("C14", "Site1", "PSC1").status == Hresult.MQ_OK
+    net.run(60)
+    return net
+
+
+def hand_over(net: Net, to: str = "BSC1", at: str = "PSC1") -> Hresult:
+    """Make another machine of the site its PSC."""
+    reply = net.change(
+        at,
+        Command.UPDATE,
+        ObjectType.MACHINE,
+        path_name=to,
+        partition_id=SITE1,
+        properties=((Propid.QM_SERVICE, int(Service.PSC)),),
+    )
+    return Hresult(reply.status)
+
+
+def owners(net: Net, partition_id=SITE1) -> list[str]:
+    """Which servers own a partition."""
+    return [name for name, host in net.hosts.items() if host.engine.next_sequence_number(partition_id) > 0]
+
+
+def label(net: Net, name: str) -> object:
+    """What a server says of the site's PSC."""
+    found = net.content(name, PEC_PARTITION_ID)[SITE1]
+    return found[2][Propid.S_PSC]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+def test_a_site_is_handed_to_its_bsc() -> None:
+    net = world()
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert owners(net) == ["BSC1"]
+    assert {label(net, name) for name in net.hosts} == {"BSC1"}
+    for server in ("PEC", "PSC1", "BSC1"):  # whoever is asked, the new authority does it
+        assert net.create_queue("C14", f"of {server}", "Site1", server).status == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+def test_nothing_is_lost_when_the_last_number_is() -> None:
+    net = world()
+    lost = []
+
+    def drop(source: str, send: Send) -> bool:
+        if source == "PSC1" and isinstance(send.message, ChangePropagationMessage) and not lost:
+            lost.append(send)
+        return bool(lost) and net.now < lost_until
+
+    lost_until = net.now + 300
+    net.drop = drop
+    for n in range(5):
+        net.create_queue("C14", f"q{n}", "Site1", "PSC1")
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(100)
+    assert owners(net) == []  # nobody gives numbers while the successor does not know
+    net.run(LONG_S)
+    assert lost
+    assert owners(net) == ["BSC1"]
+    assert len(net.content("BSC1", SITE1)) == 8  # three machines, five queues
+    assert all_equal(net)
+
+
+@pytest.mark.parametrize("who", ["PSC1", "BSC1"])
+def test_a_restart_in_the_middle_changes_nothing(who) -> None:
+    net = world()
+    assert hand_over(net) == Hresult.MQ_OK
+    net.restart(who)
+    net.run(LONG_S)
+    assert owners(net) == ["BSC1"]
+    assert {label(net, name) for name in net.hosts} == {"BSC1"}
+    net.restart(who)
+    net.run(LONG_S)
+    assert owners(net) == ["BSC1"]
+    assert all_equal(net)
+
+
+def test_there_and_back_again() -> None:
+    net = world()
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert hand_over(net, "PSC1", "BSC1") == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert owners(net) == ["PSC1"]
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+def test_the_enterprise_is_handed_to_another_psc() -> None:
+    net = world()
+
+    def to(name: str) -> int:
+        return net.change(
+            "PEC",
+            Command.UPDATE,
+            ObjectType.ENTERPRISE,
+            identifier=guid_of("enterprise"),
+            partition_id=PEC_PARTITION_ID,
+            properties=((Propid.E_PECNAME, name),),
+        ).status
+
+    assert to("BSC1") == Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION  # no PSC
+    assert to("PSC1") == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
+    assert net.create_site("Site7", "PSC7", at="PEC").status == Hresult.MQ_OK  # forwarded
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.parametrize("who", ["PEC", "PSC1", "BSC1"])
+def test_a_renamed_server_goes_on(who) -> None:
+    net = world()
+    before = owners(net), owners(net, PEC_PARTITION_ID)
+    net.restart(who, as_name="Renamed")
+    net.run(LONG_S)
+    after = owners(net), owners(net, PEC_PARTITION_ID)
+    assert after == tuple([name.replace(who, "Renamed") for name in names] for names in before)
+    psc = "Renamed" if who == "PSC1" else "PSC1"
+    assert {label(net, name) for name in net.hosts} == {psc}
+    assert net.create_queue("C14", "later", "Site1", "BSC1" if who != "BSC1" else "PSC1").status == 0
+    net.run(LONG_S)
+    if who == "BSC1":  # it is called by its machine object, which its PSC has not changed
+        renamed = net.change(
+            "PSC1",
+            Command.UPDATE,
+            ObjectType.MACHINE,
+            identifier=guid_of("machine BSC1"),
+            partition_id=SITE1,
+            properties=((Propid.QM_PATHNAME, "Renamed"),),
+        )
+        assert renamed.status == Hresult.MQ_OK
+        net.run(LONG_S)
+    assert all_equal(net)
+
+
+def test_the_operator_replaces_a_lost_psc() -> None:
+    net = world()
+    net.run(LONG_S)
+    net.stop("PSC1")
+    assert net.take_over("BSC1", SITE1).status == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert owners(net) == ["BSC1"]
+    assert label(net, "PEC") == "BSC1"
+    assert net.create_queue("C14", "after", "Site1", "PEC").status == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+def test_a_psc_that_comes_back_after_its_replacement_steps_down() -> None:
+    net = world()
+    away = net.stop("PSC1")
+    net.take_over("BSC1", SITE1)
+    net.run(LONG_S)
+    net.hosts["PSC1"] = away
+    net.restart("PSC1")
+    net.run(2 * LONG_S)
+    assert owners(net) == ["BSC1"]
+    assert all_equal(net)
+
+
+def test_a_psc_with_an_empty_disk_takes_what_the_others_have() -> None:
+    net = world()
+    for n in range(5):
+        assert net.create_queue("C14", f"q{n}", "Site1", "PSC1").status == Hresult.MQ_OK
+    net.run(LONG_S)
+    net.stop("PSC1")
+    net.server("PSC1", Role.PSC, "Site1", store=MemoryStore())
+    net.run(LONG_S)
+    assert owners(net) == ["PSC1"]
+    assert len(net.content("PSC1", SITE1)) == 8
+    assert net.create_queue("C14", "later", "Site1", "PSC1").status == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.parametrize(
+    ("machine", "service"), [("C14", Service.NONE), ("Second", Service.PSC), ("PSC1", Service.NONE)]
+)
+def test_a_site_has_one_psc(machine, service) -> None:
+    net = world()
+    if machine == "C14":  # the PEC's own site is not handed over while it is the PEC
+        with_bsc(net, "Site0", "BSC01", "PEC")
+        reply = net.change(
+            "PEC",
+            Command.UPDATE,
+            ObjectType.MACHINE,
+            path_name="BSC01",
+            partition_id=guid_of("site Site0"),
+            properties=((Propid.QM_SERVICE, int(Service.PSC)),),
+        )
+    elif machine == "PSC1":
+        reply = net.change(
+            "PSC1",
+            Command.UPDATE,
+            ObjectType.MACHINE,
+            path_name="PSC1",
+            partition_id=SITE1,
+            properties=((Propid.QM_SERVICE, int(service)),),
+        )
+    else:
+        reply = net.create_machine(machine, "Site1", "PSC1", service)
+    assert reply.status == Hresult.MQ_ERROR_ILLEGAL_OPERATION
+    net.run(LONG_S)
+    assert owners(net) == ["PSC1"]
+
+
+def test_a_site_is_removed_when_it_is_empty() -> None:
+    net = world()
+
+    def remove() -> int:
+        return net.change(
+            "PEC",
+            Command.DELETE,
+            ObjectType.SITE,
+            identifier=SITE1,
+            partition_id=PEC_PARTITION_ID,
+        ).status
+
+    assert remove() == Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
+    assert owners(net) == ["PSC1"]
+    net.stop("BSC1")
+
+    def delete(machine: str) -> int:
+        return net.change(
+            "PSC1", Command.DELETE, ObjectType.MACHINE, path_name=machine, partition_id=SITE1
+        ).status
+
+    assert delete("PSC1") == Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
+    assert [delete(machine) for machine in ("BSC1", "C14", "PSC1")] == [Hresult.MQ_OK] * 3
+    assert net.create_machine("late", "Site1", "PSC1").status == Hresult.MQ_ERROR_ILLEGAL_OPERATION
+    assert remove() == Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS  # the PEC has not heard of it
+    net.run(LONG_S)
+    assert remove() == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert all(SITE1 not in net.partitions(name) for name in net.hosts)
+    assert all_equal(net)
