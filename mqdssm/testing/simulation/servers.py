@@ -22,6 +22,7 @@ from mqdssm.engines.replication.settings import Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
 from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.violation import Violation
@@ -200,7 +201,7 @@ class Server:
         """Give the engine an event, and do what it says."""
         while self._engine is not None:
             if self._world.trace is not None:
-                self._say(f"< {event}")
+                self._say(f"< {describe(event)}")
             self._carry_out(self._engine.step(event, self.now()))
             if self._next is None:
                 return
@@ -235,7 +236,8 @@ class Server:
                     raise Violation(f"{self.name} has two operations under way: {operation}")
                 self._next = (token, operation)
             case Send():
-                self._say(f"> {action.destination} {action.message}")
+                if self._world.trace is not None:
+                    self._say(f"> {action.destination} {describe(action.message)}")
                 self._world.sent(self, action)
             case StartTimer(name=name, after_s=after_s):
                 self._start_timer(name, after_s)
@@ -264,7 +266,7 @@ class Server:
         """Perform an operation now, and say what came of it; or see to it later."""
         faults = self.faults
         if self._doom is not None and self._doom.writes is not None:
-            self._say(f"crashes in {operation}, behind {self._doom.writes} writes")
+            self._say(f"crashes in {describe(operation)}, behind {self._doom.writes} half writes")
             self._world.torn(self, operation)
             self.store.perform_torn(operation, self._doom.writes)
             self.crash()
@@ -309,7 +311,7 @@ class Server:
     def _performed(self, operation: Operation) -> Result:
         result = self.store.perform(operation)
         if self._world.trace is not None:
-            self._say(f"! {operation} = {result}")
+            self._say(f"! {describe(operation)} = {describe(result)}")
         self._world.performed(self, operation, result)
         return result
 

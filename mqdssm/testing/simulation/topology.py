@@ -194,8 +194,15 @@ class Administrator:
     # -- going
 
     def remove_bsc(self, server: Server) -> Task:
-        """A backup controller is taken away."""
-        yield from self._delete(server.settings.site_id, server.settings.machine_id)
+        """A backup controller is taken away; first its queues."""
+        site_id, machine_id = server.settings.site_id, server.settings.machine_id
+        site = self._world.ledger.partitions[site_id]
+        path = site.latest[machine_id].path.casefold()
+        while self._machine(server) is not None and not site.dead:
+            for queue in site.live(ObjectType.QUEUE):
+                if queue.path.casefold().startswith(path + "\\"):
+                    yield from self._delete(site_id, queue.identifier)
+            yield from self._delete(site_id, machine_id, tries=3)
         yield self._dice.below(20) * 1.0
         self._world.retire(server)
 

@@ -19,6 +19,7 @@ from mqdssm.engines.replication.operations import (
     ApplyChanges,
     CreateObject,
     DeleteObject,
+    LoadState,
     ObjectRead,
     Operation,
     Outcome,
@@ -31,6 +32,7 @@ from mqdssm.engines.replication.operations import (
     Result,
     SaveNeighbor,
     SavePartition,
+    State,
     UpdateObject,
 )
 from mqdssm.model.guid import Guid
@@ -108,6 +110,9 @@ class Watch:
                     self._applied(server, operation, result.count)
             case SavePartition(partition=partition):
                 self._saved(server, partition)
+            case LoadState():
+                if isinstance(result, State):
+                    self._loaded(server, result)
             case SaveNeighbor(neighbor=neighbor):
                 server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
             case RemoveNeighbor(machine_name=name, is_bsc=is_bsc):
@@ -123,6 +128,15 @@ class Watch:
     def torn(self, server: Server, operation: Operation) -> None:
         """Remember an operation that a crash cuts short: it counts if its number is there afterwards."""
         server.torn_operation = operation if isinstance(operation, Given) else None
+
+    def _loaded(self, server: Server, state: State) -> None:
+        """After a crash the store may have one thing more, or less, than was said to be done."""
+        kept = {one.partition_id for one in state.partitions}
+        for partition_id in [one for one in server.persisted if one not in kept]:
+            del server.persisted[partition_id]
+        for one in state.partitions:
+            self._saved(server, one)
+        server.neighbors = {(one.is_bsc, one.machine_name.casefold()): one for one in state.neighbors}
 
     # -- authorities
 

@@ -11,6 +11,7 @@ from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.dice import Dice, guid
+from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.ledger import Ledger
 from mqdssm.testing.simulation.listening import Listener
 from mqdssm.testing.simulation.network import Network
@@ -153,7 +154,7 @@ class World:
         """A client is answered."""
         self.counts.answers[reply.status] = self.counts.answers.get(reply.status, 0) + 1
         if self.trace is not None:
-            self.trace(f"{server.name}: answers {reply}")
+            self.trace(f"{server.name}: answers {describe(reply)}")
         if reply.request in self.book.requests:
             self.book.told(reply.request, reply.status, self.schedule.now)
         waiter = self._waiters.pop(reply.request, None)
