@@ -82,7 +82,7 @@ class Listener:
                 continue
             if one.last_seq_number > partition.highest:
                 raise Violation(f"{server.name} says {one}: the authority has given {partition.highest}")
-            if one.purged_seq_number > one.last_seq_number:
+            if one.purged_seq_number > partition.highest:
                 raise Violation(f"{server.name} says {one}: purged what is not")
         if header.partition_seq_numbers and header.machine_name != server.name:
             raise Violation(f"{server.name} says it is {header.machine_name}")

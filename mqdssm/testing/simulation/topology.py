@@ -244,6 +244,15 @@ class Administrator:
         while not self._site_names(site_id, heir):
             yield _PAUSE_S
 
+    def _all_know(self, site_id: Guid) -> bool:
+        """Whether every primary controller has the newest object of a site."""
+        enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
+        entry = enterprise.latest[site_id]
+        owners = [self._owner(one) for one in self._open_sites()]
+        return all(
+            one is self._world.pec or one.furthest.get(PEC_PARTITION_ID, 0) >= entry.number for one in owners
+        )
+
     def _site_names(self, site_id: Guid, server: Server) -> bool:
         site = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
         content = site.content if site is not None else None
@@ -275,6 +284,8 @@ class Administrator:
         server.held = False
         self._world.start(server)
         yield from self._until_known(site_id, server)
+        while not self._all_know(site_id):
+            yield _PAUSE_S  # two that were renamed, and had not heard of each other, never would
 
     def take_over(self, site_id: Guid, heir: Server) -> Task:
         """The primary controller of a site is lost for good; a backup controller is made it."""

@@ -127,7 +127,8 @@ class Watch:
 
     def torn(self, server: Server, operation: Operation) -> None:
         """Remember an operation that a crash cuts short: it counts if its number is there afterwards."""
-        server.torn_operation = operation if isinstance(operation, Given) else None
+        if isinstance(operation, Given):
+            server.torn_operation = operation
 
     def _loaded(self, server: Server, state: State) -> None:
         """After a crash the store may have one thing more, or less, than was said to be done."""
@@ -261,6 +262,7 @@ class Watch:
         if new.owned:
             if old is not None and not old.owned:
                 self._check_baton(server, partition)
+                partition.giver = server.index
             partition.granted = max(partition.granted, int(new.last))
             return
         before = 0
