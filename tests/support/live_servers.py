@@ -24,6 +24,14 @@ from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import MemoryStore
 from mqdssm.store.performer import Store
 
+QUICKLY: dict[str, float] = {
+    "intrasite_s": 0.05,
+    "intersite_s": 0.05,
+    "header_s": 0.3,
+    "sync_wait_s": 0.3,
+    "bsc_ack_first_s": 0.1,
+}
+"""Settings of servers that hear of each other at once."""
 SERVICES = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Service.BSC}
 
 
@@ -134,6 +142,7 @@ class Enterprise:
         psc: str = "",
         key: PrivateKey | None = None,
         store: Store | None = None,
+        **tuning: float,
     ) -> LiveServer:
         """Start a server; of the others it knows the PEC's key and its PSC's, from its administrator."""
         settings = Settings(
@@ -143,11 +152,7 @@ class Enterprise:
             role=role,
             pec_name="PEC",
             psc_name=psc,
-            intrasite_s=0.05,
-            intersite_s=0.05,
-            header_s=0.3,
-            sync_wait_s=0.3,
-            bsc_ack_first_s=0.1,
+            **(QUICKLY | tuning),  # type: ignore[arg-type]  # numbers of many settings
         )
         thread = StoreThread(store or self._make_store(name), f"store {name}", retry_first_s=0.01)
         pinned = PinnedKeys(
