@@ -20,6 +20,7 @@ from benchmarks import (
     listing,
     loading,
     reading,
+    replicating,
     report,
     samba,
     validating,
@@ -38,6 +39,7 @@ ROWS: Mapping[Goal, Measure] = {
     **validating.ROWS,
     **loading.ROWS,
     **codec.ROWS,
+    **replicating.ROWS,
 }
 """Creating comes last: the lists have to find what was loaded, and nothing else."""
 QUICK = Size(queues=4_000, queue_managers=200, hosts=50)

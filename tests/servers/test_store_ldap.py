@@ -47,12 +47,14 @@ class TestLdapStore(StoreContract):
         check_propagation(harness, plan, splits, points)
 
     @pytest.mark.soak
+    @pytest.mark.timeout(1800)
     @settings(max_examples=150)
     @given(numbered_drafts(), STEPS)
     def test_many_replicas_are_what_the_model_is(self, harness, drafts, steps) -> None:
         check_replica(harness, drafts, steps)
 
     @pytest.mark.soak
+    @pytest.mark.timeout(1800)
     @settings(max_examples=80)
     @given(PLANS, SPLITS, CRASHES)
     def test_much_propagation_in_any_batches_with_crashes(self, harness, plan, splits, points) -> None:

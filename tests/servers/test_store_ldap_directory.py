@@ -19,7 +19,7 @@ from mqdssm.directory.filters import And, Equal, Present
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
-from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
+from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError, MappingError
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, DirectoryChange
@@ -317,6 +317,17 @@ class TestWritesAndSearches:
         assert world.apply(world.sync(machine, 2, world.machine(machine, OS=2))).status == OK
         assert brief(world.changes()) == [(Command.SYNC, 5, machine)]
         assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 5
+
+    def test_an_entry_that_somebody_has_damaged_is_named(self, world: World, harness: LdapHarness) -> None:
+        machine = guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        dn = entry(harness.session, Equal("objectGUID", bytes(machine))).dn
+        harness.session.modify(dn, {"mqisSeqNumber": (b"-5",)})
+        with pytest.raises(MappingError, match=f"{dn}.*no sequence number"):
+            world.read(machine, ObjectType.MACHINE)
+        harness.session.modify(dn, {"mqisSeqNumber": (b"1",), "mSMQQuota": (b"99999999999",)})
+        with pytest.raises(MappingError, match=f"{dn}.*QM_QUOTA"):
+            world.changes()
 
     @pytest.mark.spec("MC-MQDSRP 3.2.7.8")
     def test_the_highest_number_is_found_by_the_ceiling(self, world: World, cutter: Cutter) -> None:

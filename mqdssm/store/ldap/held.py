@@ -6,6 +6,7 @@ from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter, Not, Present
+from mqdssm.errors import MappingError
 from mqdssm.model.dn import normalize
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.propids import ObjectType
@@ -127,4 +128,7 @@ def held_of(entry: Entry) -> Held:
         MappingError: what should be numbers or GUIDs is none.
     """
     spelt = {_SPELT[name]: tuple(raws) for name, raws in entry.attributes.items() if name in _SPELT}
-    return Held(entry.dn, spelt)
+    try:
+        return Held(entry.dn, spelt)
+    except MappingError as error:
+        raise MappingError(f"{entry.dn}: {error}") from None

@@ -6,6 +6,7 @@ from typing import Final
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LdapFilter, LessOrEqual, any_of
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges, ObjectRead
+from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import DirectoryChange, Properties
@@ -159,14 +160,21 @@ def _number(held: Held) -> tuple[int, bytes]:
 
 
 def properties_in(held: Held) -> Properties:
-    """What a change carries of an object."""
+    """What a change carries of an object.
+
+    Raises:
+        MappingError: somebody has written a value that no property can have.
+    """
     kind, identifier = _named(held)
-    return rules.replicated(kind, identifier, properties_of(kind, held.entry, CHANGED[kind]))
+    try:
+        return rules.replicated(kind, identifier, properties_of(kind, held.entry, CHANGED[kind]))
+    except MappingError as error:
+        raise MappingError(f"{held.dn}: {error}") from None
 
 
 def _named(held: Held) -> tuple[ObjectType, Guid]:
     if held.type is None or held.identifier is None:
-        raise ValueError(f"{held.dn} has a number, and is no object")
+        raise MappingError(f"{held.dn} has a number, and is no object: its class or its GUID is gone")
     return held.type, held.identifier
 
 
@@ -187,7 +195,7 @@ def change_of(held: Held, purged: SequenceNumber) -> tuple[DirectoryChange, int]
     """An object or tombstone as synchronization carries it, and the octets it takes, about."""
     kind, identifier = _named(held)
     if held.numbers is None:
-        raise ValueError(f"{held.dn} has no number")
+        raise MappingError(f"{held.dn} has no number")
     partition, number = held.numbers.partition, held.numbers.number
     if kind is not ObjectType.DELETED_OBJECT:
         properties = properties_in(held)
