@@ -169,6 +169,8 @@ def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
     """
     if plan.refused is not None:
         raise ConfigError(f"the plan cannot be applied: {plan.refused}")
+    if not plan.target.urls:
+        raise ConfigError("the plan was made without a directory, for LDIF alone: plan again with one")
     deletes = sum(plan.deletes.values())
     if options.allow_deletes is not None and deletes > options.allow_deletes:
         raise ConfigError(

@@ -395,6 +395,8 @@ class _Verdict:
 
 def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     made, entry = candidate.made, at.entry
+    if entry is None and candidate.is_there:  # planned without a directory
+        return _Verdict(candidate, None, MODIFY, tuple(made.values))
     if entry is None:
         return _Verdict(candidate, None, ADD)
     if candidate.role == CONTAINER:

@@ -59,7 +59,7 @@ class Target(BaseModel):
     """The directory that was looked at.
 
     Attributes:
-        urls: servers; no credentials.
+        urls: servers; no credentials. None: it was planned without any, for LDIF.
         profile: kind of server.
         root: where computers, queues and users are, a DN.
         configuration: the configuration naming context.

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from mqdssm.spark.migrate.deciding import Decider, Wanted
 from mqdssm.spark.migrate.deletes import Planned, plan_deletes
 from mqdssm.spark.migrate.gathering import all_sites, gather, resolved
 from mqdssm.spark.migrate.known import Known
+from mqdssm.spark.migrate.nowhere import DEFAULT_PROFILE, nowhere
 from mqdssm.spark.migrate.outcome import WORK_NAME, put_together
 from mqdssm.spark.migrate.plan_file import (
     PLAN_NAME,
@@ -87,24 +88,28 @@ class Source:
         asked: what for.
         mapping: how it holds tables.
         files: of a folder; None for a database.
+        sids: the map of SIDs, as it was given.
     """
 
     asked: Asked
     mapping: SourceMapping
     files: "dict[str, TableFiles] | None"
+    sids: SidMap
 
     @classmethod
     def of(cls, asked: Asked) -> Self:
         """Look at it.
 
         Raises:
-            ConfigError: there is no such source, or its mapping cannot be used.
+            ConfigError: there is no such source, or its mapping or its map of SIDs cannot be used.
         """
         mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
         if is_jdbc(asked.source):
             refuse_secret(asked.source)
-            return cls(asked, mapping, None)
-        return cls(asked, mapping, find_files(Path(asked.source), mapping))
+            files = None
+        else:
+            files = find_files(Path(asked.source), mapping)
+        return cls(asked, mapping, files, SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map))
 
     def stage(self, runner: jobs.Runner, folder: Path) -> tuple[SourceTable, ...]:
         """Read it into the folder of the plan; gives the tables that it has."""
@@ -151,19 +156,56 @@ def plan_migration(
         SparkFailed: Spark itself failed.
     """
     source = Source.of(asked)
-    sids = SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map)
-    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
     check_spark()
     with access_to(urls, login, on) as access, access.connect() as directory:
         session = directory.session
         session.check_msmq()
-        sids = resolved(session, sids)
-        folder = prepared(to)
         at = access.at(session.server_url or access.urls[0])
-        with spark_session("mqdssm plan", brief=True, conf=conf, on=on) as spark:
-            probe(spark, on, [folder / WORK_NAME / WITNESS_NAME])
-            runner = jobs.SparkRunner(spark, at.for_executors(on))
-            return Planning(source, folder, session, runner, watch).run(sids)
+        return _planned(source, (session, jobs.into(at.for_executors(on))), to, on, watch)
+
+
+def plan_for_ldif(
+    asked: Asked,
+    root: str,
+    to: Path,
+    *,
+    profile: str = DEFAULT_PROFILE,
+    on: SparkOptions = HERE,
+    watch: Watch = lambda _: None,
+) -> MigrationPlan:
+    """Plan a migration into a directory that holds its base tree alone, without any server: for LDIF.
+
+    Args:
+        asked: what for.
+        root: the root of the names, a DN.
+        to: a new or empty folder.
+        profile: the kind of server.
+        on: where Spark runs.
+        watch: is told what is being done.
+
+    Returns:
+        The plan, as it was written; it names no server, and is not to be applied.
+
+    Raises:
+        ConfigError: something that was given cannot be used; with what, and what is expected.
+        SparkFailed: Spark itself failed.
+    """
+    source = Source.of(asked)
+    session = nowhere(root, profile)
+    check_spark()
+    return _planned(source, (session, lambda: nullcontext(session)), to, on, watch)
+
+
+def _planned(
+    source: Source, target: "tuple[Session, jobs.Enter]", to: Path, on: SparkOptions, watch: Watch
+) -> MigrationPlan:
+    session, enter = target
+    sids = resolved(session, source.sids)
+    folder = prepared(to)
+    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
+    with spark_session("mqdssm plan", brief=True, conf=conf, on=on) as spark:
+        probe(spark, on, [folder / WORK_NAME / WITNESS_NAME])
+        return Planning(source, folder, session, jobs.SparkRunner(spark, enter), watch).run(sids)
 
 
 class Planning:
@@ -251,7 +293,7 @@ class Planning:
             made=datetime.now(UTC).replace(microsecond=0),
             source=asked.shown_source,
             target=Target(
-                urls=(session.server_url or "",),
+                urls=() if session.server_url is None else (session.server_url,),
                 profile=session.profile.name,
                 root=str(session.naming.root),
                 configuration=str(session.naming.configuration),
