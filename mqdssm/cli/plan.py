@@ -1,5 +1,6 @@
 """``mqdssm plan``: what a migration of MQIS tables would do."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from mqdssm.cli.run import Run, add_command, usage_problems
 if TYPE_CHECKING:
     from mqdssm.spark.migrate.plan_file import MigrationPlan
     from mqdssm.spark.migrate.planning import Asked
+    from mqdssm.spark.migrate.progress import Watch
 
 app = typer.Typer(add_completion=False)
 
@@ -157,8 +159,8 @@ def _planned(run: Run, asked: "Asked", folder: Path, *, without_server: bool) ->
     on = run.spark()
     if settings.url or not without_server:
         run.connection_options()  # what cannot be is refused before Java starts
-        with run.output.progress("planning", counted=False):
-            return plan_migration(asked, settings.url, folder, on=on, **login_of(run))
+        with watched(run, "planning") as watch:
+            return plan_migration(asked, settings.url, folder, on=on, watch=watch, **login_of(run))
     if settings.naming_context is None:
         raise UsageProblem(
             "no server was named: LDIF needs none, but it needs the root of the names, as "
@@ -168,8 +170,15 @@ def _planned(run: Run, asked: "Asked", folder: Path, *, without_server: bool) ->
     with usage_problems():
         nowhere(settings.naming_context, profile)
     run.output.note("no server was named: this is what an empty directory would get")
-    with run.output.progress("planning", counted=False):
-        return plan_for_ldif(asked, settings.naming_context, folder, profile=profile, on=on)
+    with watched(run, "planning") as watch:
+        return plan_for_ldif(asked, settings.naming_context, folder, profile=profile, on=on, watch=watch)
+
+
+@contextlib.contextmanager
+def watched(run: Run, doing: str) -> "Iterator[Watch | None]":
+    """Show a person at a terminal how far a migration is, how fast it goes and how long it will take."""
+    with run.output.bar(doing) as bar:
+        yield None if bar is None else lambda now: bar(now.done, now.total, now.what)
 
 
 def named_by_time() -> Path:

@@ -1,7 +1,7 @@
 """Planning a migration: what would happen to every row, found out and written down; nothing is changed."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from mqdssm.spark.access import LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, probe
 from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
-from mqdssm.spark.migrate.deciding import Decider, Wanted
+from mqdssm.spark.migrate.deciding import Decider, Wanted, told_of
 from mqdssm.spark.migrate.deletes import Planned, plan_deletes
 from mqdssm.spark.migrate.gathering import all_sites, gather, resolved
 from mqdssm.spark.migrate.known import Known
@@ -28,6 +28,7 @@ from mqdssm.spark.migrate.plan_file import (
     Policy,
     Target,
 )
+from mqdssm.spark.migrate.progress import Watch, counted, tell
 from mqdssm.spark.migrate.sids import SidMap, load_sid_map
 from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.spark.migrate.summary import Summary, write_sids
@@ -50,8 +51,6 @@ FIRST_TABLES: Final = ("Enterprise", "Machine", "User")
 LAST_TABLES: Final = ("RoutingLink", "Queue", "ConnectedNetwork", "Deleted")
 """What depends on which machines were accepted, or can as well wait."""
 _PRIVATE: Final = 0o700
-
-Watch = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +133,7 @@ def plan_migration(
     to: Path,
     *,
     on: SparkOptions = HERE,
-    watch: Watch = lambda _: None,
+    watch: Watch | None = None,
     **login: Unpack[LogIn],
 ) -> MigrationPlan:
     """Plan a migration; nothing but the folder of the plan is changed.
@@ -144,7 +143,7 @@ def plan_migration(
         urls: LDAP servers, tried in turn.
         to: a new or empty folder.
         on: where Spark runs.
-        watch: is told what is being done.
+        watch: is told what is being done, and how far it is; from another thread, too.
         **login: see `LogIn`.
 
     Returns:
@@ -171,7 +170,7 @@ def plan_for_ldif(
     *,
     profile: str = DEFAULT_PROFILE,
     on: SparkOptions = HERE,
-    watch: Watch = lambda _: None,
+    watch: Watch | None = None,
 ) -> MigrationPlan:
     """Plan a migration into a directory that holds its base tree alone, without any server: for LDIF.
 
@@ -181,7 +180,7 @@ def plan_for_ldif(
         to: a new or empty folder.
         profile: the kind of server.
         on: where Spark runs.
-        watch: is told what is being done.
+        watch: is told what is being done, and how far it is; from another thread, too.
 
     Returns:
         The plan, as it was written; it names no server, and is not to be applied.
@@ -197,7 +196,7 @@ def plan_for_ldif(
 
 
 def _planned(
-    source: Source, target: "tuple[Session, jobs.Enter]", to: Path, on: SparkOptions, watch: Watch
+    source: Source, target: "tuple[Session, jobs.Enter]", to: Path, on: SparkOptions, watch: Watch | None
 ) -> MigrationPlan:
     session, enter = target
     sids = resolved(session, source.sids)
@@ -216,7 +215,7 @@ class Planning:
         folder: of the plan, prepared.
         session: to the target.
         runner: does the work.
-        watch: is told what is being done.
+        watch: is told what is being done, and how far it is; from another thread, too.
     """
 
     def __init__(
@@ -225,7 +224,7 @@ class Planning:
         folder: Path,
         session: "Session",
         runner: jobs.Runner,
-        watch: Watch = lambda _: None,
+        watch: Watch | None = None,
     ) -> None:
         self._source = source
         self._asked = source.asked
@@ -250,20 +249,28 @@ class Planning:
             MqdssmError: as `plan_migration`.
         """
         with _told(self._folder):
-            self._watch("reading the source")
+            tell(self._watch, "reading the source")
             self._source.stage(self._runner, self._folder)
-            self._watch("looking at the directory")
+            tell(self._watch, "looking at the directory")
             create = self._asked.create_computers
             known = gather(self._session, self._folder, sids, create_computers=create)
-            self._watch("comparing")
-            known = self._sites(known)
-            self._decide(FIRST_TABLES, known)
-            self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
+            known = self._compare(known)
             put_together(self._folder)
             plan = self._plan(sids, known)
             shutil.rmtree(self._folder / WORK_NAME, ignore_errors=True)
             plan.write(self._folder)
         return plan
+
+    def _compare(self, known: Known) -> Known:
+        """Decide about all rows; gives what is known with the sites."""
+        parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self._folder, table)]
+        told = told_of(self._folder)
+        told.begin()
+        with counted(self._watch, "comparing", sum(part.rows for part in parts), told):
+            known = self._sites(known)
+            self._decide(FIRST_TABLES, known)
+            self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
+        return known
 
     def _sites(self, known: Known) -> Known:
         """Decide about the sites, few as they are, here: everything refers to them."""
