@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow.parquet as pq
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from mqdssm.directory.loading.items import Effect, LoadOptions
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.spark.access import Access, LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, probe
+from mqdssm.spark.documents import read_document
 from mqdssm.spark.journal import write_whole
 from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import sha256
@@ -103,12 +104,9 @@ class State(BaseModel):
             ConfigError: it cannot be read.
         """
         path = folder / STATE_NAME
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except (OSError, ValidationError) as error:
-            raise ConfigError(f"{path} cannot be used: {error}") from error
+        return read_document(cls, path, other="cannot be used: it does not say how far the plan is applied")
 
     def write(self, folder: Path) -> "State":
         """Write it, at once and whole."""
