@@ -73,9 +73,8 @@ def settle(server: Server) -> Job[None]:
                 yield from hand_over(server, site, successor)
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
-        pec_name = yield from _pec_name()
-        known = {key_of(enterprise.record.authority_name), key_of(server.name)}
-        if pec_name and key_of(pec_name) not in known:
+        pec_name = yield from _new_pec(server, enterprise)
+        if pec_name is not None:
             yield from hand_over(server, enterprise, pec_name)
     for partition in list(server.partitions.values()):
         if partition.record.owned and partition.record.authority_name != server.name:
@@ -104,9 +103,14 @@ def _successor(server: Server, site: Partition) -> Job[str | None]:
     return None
 
 
-def _pec_name() -> Job[str | None]:
+def _new_pec(server: Server, enterprise: Partition) -> Job[str | None]:
+    """To whom we handed the enterprise over before a crash."""
     found = yield from _enterprise()
-    return text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    known = {key_of(enterprise.record.authority_name), key_of(server.name)}
+    if found is None or found.seq_number is None or not pec_name or key_of(pec_name) in known:
+        return None
+    return pec_name if found.seq_number > enterprise.record.purged else None
 
 
 def _enterprise() -> Job[ObjectRead | None]:
@@ -144,14 +148,13 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     sync.ask(server, partition)
 
 
-def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
-    """Become the authority of a partition whose last change makes us so, once we have all of it.
-
-    Returns:
-        Whether we are now.
-    """
-    if partition.record.owned or not partition.is_normal or not partition.whole:
-        return False  # if not yet, then when we have caught up
+def inherit_if_named(server: Server, partition: Partition) -> Job[None]:
+    """Become the authority of a partition whose last change makes us so, once we have all of it."""
+    if partition.record.owned or not partition.is_normal:
+        return
+    if not partition.whole:
+        sync.ask(server, partition)  # then when we have caught up
+        return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
         named = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
@@ -160,11 +163,9 @@ def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
         role = service(found.properties or ()) or Service.NONE
         named = found.partition_id == partition.id and bool(role & CONTROLLER)
     else:
-        return False
-    if found is None or not named or found.seq_number is None or found.seq_number > partition.last:
-        return False
-    yield from _inherit(server, partition)
-    return True
+        return
+    if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
+        yield from _inherit(server, partition)
 
 
 def caught_up(server: Server, partition: Partition) -> Job[None]:
