@@ -8,6 +8,7 @@ import typer
 
 from mqdssm.cli.access import login_of
 from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.plan import watched
 from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def apply(
     check_spark()
     run.connection_options()  # what cannot be is refused before Java starts
     on = run.spark()
-    with run.output.progress("applying the plan", counted=False):
-        report = apply_plan(plan, run.loaded.settings.url, options, on=on, **login_of(run))
+    with watched(run, "applying the plan") as watch:
+        report = apply_plan(plan, run.loaded.settings.url, options, on=on, watch=watch, **login_of(run))
     tell_report(run, report, plan)
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 

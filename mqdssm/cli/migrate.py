@@ -18,6 +18,7 @@ from mqdssm.cli.plan import (
     make_plan,
     named_by_time,
     tell_plan,
+    watched,
 )
 from mqdssm.cli.run import Run, add_command
 
@@ -65,8 +66,10 @@ def migrate(
     run.connection_options()  # what cannot be is refused before Java starts
     on = run.spark()
     folder = to or named_by_time()
-    with run.output.progress("migrating", counted=False):
-        plan, report = carry_over(asked, run.loaded.settings.url, folder, options, on=on, **login_of(run))
+    with watched(run, "migrating") as watch:
+        plan, report = carry_over(
+            asked, run.loaded.settings.url, folder, options, on=on, watch=watch, **login_of(run)
+        )
     if report is None:
         tell_plan(run, plan, folder)
         return ExitCode.FINDINGS

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
 from mqdssm.cli.exits import visible
 
@@ -27,6 +27,19 @@ PIPE_COLUMNS: Final = 110
 GAP: Final = "  "
 
 Row = Sequence[str]
+
+
+class Bar(Protocol):
+    """Shows how far something is."""
+
+    def __call__(self, done: int, total: int | None, doing: str = ...) -> None:
+        """Show it.
+
+        Args:
+            done: how many.
+            total: how many there will be, if that is known.
+            doing: what is done now.
+        """
 
 
 class Output:
@@ -144,15 +157,15 @@ class Output:
             yield lambda more: shown.advance(task, more)
 
     @contextlib.contextmanager
-    def bar(self, doing: str) -> Iterator[Callable[[int, int | None], None] | None]:
+    def bar(self, doing: str) -> Iterator["Bar | None"]:
         """Show how far something is, how fast it goes and how long it will take: only to a person.
 
         Args:
             doing: what.
 
         Yields:
-            To be called with how many are done and how many there will be, if that is known; None where
-            nobody looks.
+            To be called with how many are done and how many there will be, if that is known, and with what is
+            done now, if that changes; None where nobody looks.
         """
         if self.is_json or not sys.stderr.isatty():
             yield None
@@ -171,7 +184,9 @@ class Output:
         with shown:
             task = shown.add_task(doing, total=None, rate="")
 
-            def show(done: int, total: int | None) -> None:
+            def show(done: int, total: int | None, doing: str = doing) -> None:
+                if doing != shown.tasks[0].description:  # another rate, too
+                    shown.reset(task, description=doing, completed=done, total=total, rate="")
                 shown.update(task, completed=done, total=total)
                 speed = shown.tasks[0].speed
                 shown.update(task, rate=f"{speed:,.0f}/s" if speed else "")

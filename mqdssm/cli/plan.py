@@ -1,5 +1,6 @@
 """``mqdssm plan``: what a migration of MQIS tables would do."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,14 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.access import login_of
-from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.spark.migrate.plan_file import MigrationPlan
     from mqdssm.spark.migrate.planning import Asked
+    from mqdssm.spark.migrate.progress import Watch
 
 app = typer.Typer(add_completion=False)
+
+AUTO: Final = "auto"
+"""The profile that is found out, where there is a server."""
 
 COUNTS: Final = ("table", "read", "add", "change", "equal", "conflicts", "skipped", "rejected", "not carried")
 REJECTS: Final = ("table", "row", "column", "reason")
@@ -86,7 +91,13 @@ Mapping = Annotated[
 ]
 ToLdif = Annotated[
     Path | None,
-    _option("--to-ldif", "Also write what would be written as LDIF.", metavar="DIR", show_default=False),
+    _option(
+        "--to-ldif",
+        "Also write what would be written as LDIF; without a server for an empty directory "
+        "(--naming-context, --profile).",
+        metavar="DIR",
+        show_default=False,
+    ),
 ]
 
 
@@ -123,15 +134,11 @@ def plan(
 def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None) -> int:
     """Make a plan, tell of it, and write its LDIF if that is wanted; returns the exit code."""
     from mqdssm.spark.migrate.ldif import WAITING_FILE, write_ldif
-    from mqdssm.spark.migrate.planning import plan_migration
     from mqdssm.spark.session import check_spark
 
     check_spark()
-    run.connection_options()  # what cannot be is refused before Java starts
-    on = run.spark()
     folder = to or named_by_time()
-    with run.output.progress("planning", counted=False):
-        made = plan_migration(asked, run.loaded.settings.url, folder, on=on, **login_of(run))
+    made = _planned(run, asked, folder, without_server=to_ldif is not None)
     tell_plan(run, made, folder)
     if to_ldif is not None and made.refused is None:
         records = write_ldif(made, folder, to_ldif)
@@ -142,6 +149,36 @@ def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None) -
                 f"{waiting} references need GUIDs that the server makes: {to_ldif / WAITING_FILE}"
             )
     return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
+
+
+def _planned(run: Run, asked: "Asked", folder: Path, *, without_server: bool) -> "MigrationPlan":
+    from mqdssm.spark.migrate.nowhere import DEFAULT_PROFILE, nowhere
+    from mqdssm.spark.migrate.planning import plan_for_ldif, plan_migration
+
+    settings = run.loaded.settings
+    on = run.spark()
+    if settings.url or not without_server:
+        run.connection_options()  # what cannot be is refused before Java starts
+        with watched(run, "planning") as watch:
+            return plan_migration(asked, settings.url, folder, on=on, watch=watch, **login_of(run))
+    if settings.naming_context is None:
+        raise UsageProblem(
+            "no server was named: LDIF needs none, but it needs the root of the names, as "
+            "--naming-context DC=example,DC=com, and --profile activedirectory where it is for that"
+        )
+    profile = DEFAULT_PROFILE if settings.profile == AUTO else settings.profile
+    with usage_problems():
+        nowhere(settings.naming_context, profile)
+    run.output.note("no server was named: this is what an empty directory would get")
+    with watched(run, "planning") as watch:
+        return plan_for_ldif(asked, settings.naming_context, folder, profile=profile, on=on, watch=watch)
+
+
+@contextlib.contextmanager
+def watched(run: Run, doing: str) -> "Iterator[Watch | None]":
+    """Show a person at a terminal how far a migration is, how fast it goes and how long it will take."""
+    with run.output.bar(doing) as bar:
+        yield None if bar is None else lambda now: bar(now.done, now.total, now.what)
 
 
 def named_by_time() -> Path:
@@ -187,8 +224,10 @@ def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:
     output.line(last_line(made))
     if made.refused is not None:
         output.note(f"the plan cannot be applied: {made.refused}")
-    else:
+    elif made.target.urls:
         output.note(f"the plan is in {folder}: 'mqdssm apply {folder}' does it")
+    else:
+        output.note(f"the plan is in {folder}; it is for LDIF alone")
 
 
 def last_line(made: "MigrationPlan") -> str:
@@ -250,5 +289,6 @@ add_command(
         "mqdssm plan mqis/ --to plan --connection lab --create-computers",
         "mqdssm plan mqis/ --to plan --connection lab --sid-map sids.csv --on-conflict update",
         "mqdssm plan jdbc:postgresql://db/mqis --mapping mqis.toml --to plan --connection lab",
+        "mqdssm plan mqis/ --to plan --to-ldif ldif --naming-context DC=example,DC=com --create-computers",
     ),
 )

@@ -149,7 +149,8 @@ def read(
     """
     if not piece.groups:
         return
-    with pq.ParquetFile(piece.path, read_dictionary=list(dictionaries), pre_buffer=True) as file:
+    # without a buffer in advance, which would take all columns of the whole piece at once
+    with pq.ParquetFile(piece.path, read_dictionary=list(dictionaries), pre_buffer=False) as file:
         yield from file.iter_batches(
             batch_size=rows_max, row_groups=list(piece.groups), columns=list(columns), use_threads=False
         )

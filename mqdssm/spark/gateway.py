@@ -3,10 +3,14 @@
 PySpark starts Java through two shells and a Java that only makes a command line. Whoever interrupts it then
 leaves all of them behind, for as long as they take to notice. What is started here is a process group of its
 own, which is ended and waited for. PySpark joins it as it joins the Java of ``spark-submit``.
+
+A Java that dies while Spark runs (no memory left, killed) does not take this program along: PySpark is made
+to forget it, and the next session starts another one.
 """
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import shlex
@@ -21,20 +25,33 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log: Final = logging.getLogger(__name__)
 
 ENDS_WAIT_S: Final = 10.0
 """How long Java may take to remove its files when we leave; it needs a second."""
 BROKEN_WAIT_S: Final = 5.0
 """The same when its start was broken off."""
 _POLL_S: Final = 0.05
+_WENT_WAIT_S: Final = 5.0
+"""How long a Java that answers no more may take to be gone: it still writes down why."""
+_OUT_OF_MEMORY: Final = 52
+"""The exit code of a Java whose heap is full (Spark's ``SparkExitCode.OOM``)."""
 _CAUSES_MAX: Final = 20  # in a chain that should have an end
 _LOG_LINES_MAX: Final = 200  # at the end of the log, among which the reason is
 _CLASS: Final = re.compile(r'(?:Exception in thread "\w+" )?(?:[a-z]\w*\.)+[A-Z][\w$]*: ')
 _SAYS: Final = re.compile(_CLASS.pattern + r"|.*\b[Ee]rror\b|Invalid ")
 """Lines of a log that explain something."""
+
+
+_STARTED: Final[list["subprocess.Popen[bytes]"]] = []
+"""The Java of this program, if it has one that we started."""
 
 
 class JavaEndedError(ConfigError):
@@ -68,7 +85,8 @@ def java_started(conf: Mapping[str, str], log: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
         if _has_java():
             # PySpark keeps it for the next session of this program, also after an error
-            atexit.register(_leave, started[0])
+            _STARTED[:] = started
+            atexit.register(_leave_all)
         else:
             for process in started:
                 _end(process)
@@ -78,6 +96,89 @@ def _has_java() -> bool:
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None  # noqa: SLF001  nothing public says it
+
+
+def is_java_gone() -> bool:
+    """Whether the Java that PySpark talks to has ended."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    try:
+        if _has_java():
+            SparkContext._gateway.jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]  # noqa: SLF001  as above
+    except (Py4JError, OSError):
+        return True
+    return False
+
+
+def forget_java() -> str:
+    """Make PySpark forget a Java that has ended: its next session starts another one.
+
+    Returns:
+        How it ended, in words.
+    """
+    _forget()
+    if not _STARTED:
+        return "its Java has ended"
+    process = _STARTED.pop()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_WENT_WAIT_S)
+    code = process.returncode
+    _end(process)
+    return how_it_ended(code)
+
+
+def how_it_ended(code: int | None) -> str:
+    """Words for the exit code of a Java that ended while it was needed; negative: the number of a signal."""
+    if code == _OUT_OF_MEMORY:
+        return "its Java had no memory left; setting spark.driver.memory, as 4g, gives it more"
+    if code == -signal.SIGKILL:
+        return "its Java was killed, as a machine does that has no memory left"
+    return "its Java answers no more" if code is None else f"its Java has ended with {code}"
+
+
+def _forget() -> None:
+    """What `SparkSession.stop` does here, without a word to Java, and more: for PySpark there was no Java."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001  nothing public does it
+    if context is not None:
+        context._jsc = None  # noqa: SLF001
+        context.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    if gateway is not None:
+        gateway.close(keep_callback_server=True)
+
+
+def stop(session: "SparkSession") -> None:
+    """Stop a session, also one whose Java has ended already, or was forgotten."""
+    if session.sparkContext._jsc is None:  # noqa: SLF001  as above
+        return
+    if is_java_gone():
+        log.info("Spark is not stopped: %s", forget_java())
+    else:
+        session.stop()
+
+
+def silence() -> None:
+    """Keep PySpark and Py4J from printing tracebacks when Java has gone: an error is raised besides."""
+    from pyspark import SparkContext
+
+    logging.getLogger().addFilter(_is_not_of_py4j)
+    context = SparkContext._active_spark_context  # noqa: SLF001  nothing public leads there
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: log.debug("Java sends no more counters")
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """A filter for the root logger: Py4J uses it for a command that Java did not answer."""
+    if "py4j" not in Path(record.pathname).parts:
+        return True
+    log.debug("%s", record.getMessage())
+    return False
 
 
 def _launch(conf: Mapping[str, str], told: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -144,6 +245,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     _leave(process, BROKEN_WAIT_S)
 
 
+def _leave_all() -> None:
+    """At the end of the program; a session that nobody stopped must not talk to Java any more."""
+    if _STARTED:
+        _forget()
+        _leave(_STARTED.pop())
+
+
 def _leave(process: subprocess.Popen[bytes], wait_s: float = ENDS_WAIT_S) -> None:
     """Let Java end by itself, and see to it that it did."""
     try:
@@ -156,6 +264,11 @@ def _leave(process: subprocess.Popen[bytes], wait_s: float = ENDS_WAIT_S) -> Non
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+if sys.platform != "win32":
+    # a child that was forked has no business with the Java of its parent
+    os.register_at_fork(after_in_child=_STARTED.clear)
 
 
 @contextlib.contextmanager

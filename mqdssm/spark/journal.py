@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from mqdssm.errors import ConfigError
+from mqdssm.spark.documents import read_document
 from mqdssm.spark.manifest import MANIFEST_NAME, ExportedFile, sha256
 from mqdssm.spark.marks import Marks
 from mqdssm.spark.partitions import Slice
@@ -104,13 +105,9 @@ class Plan(BaseModel):
         Raises:
             ConfigError: it cannot be used.
         """
-        path = work / PLAN_NAME
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-        except ValidationError as error:
-            raise ConfigError(f"{path} is not of this version of the program; export again") from error
+        return read_document(
+            cls, work / PLAN_NAME, other="is not of this version of the program; export again"
+        )
 
     def refuse_other(self, asked: "Plan", folder: Path) -> None:
         """Refuse to go on with something else.

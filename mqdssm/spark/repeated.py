@@ -16,7 +16,7 @@ from mqdssm.spark.rules.rule import Repeated
 from mqdssm.spark.scan import Batch, Findings, findings
 from mqdssm.spark.translate import message, translate
 
-ROWS_MAX: Final = 131_072
+ROWS_MAX: Final = 16_384  # of one reading
 
 
 def repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str]) -> Findings:

@@ -17,11 +17,22 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.errors import ConfigError
 from mqdssm.spark.cluster import HERE, LOCAL, MASTER, SparkOptions, check_master, package_zip
 from mqdssm.spark.failures import SparkFailed, unpack
-from mqdssm.spark.gateway import JavaEndedError, cause_of, environment, java_started
+from mqdssm.spark.gateway import (
+    JavaEndedError,
+    cause_of,
+    environment,
+    forget_java,
+    is_java_gone,
+    java_started,
+    silence,
+    stop,
+)
 from mqdssm.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log: Final = logging.getLogger(__name__)
 
 LOG_NAME: Final = "spark.log"
 PYTHON: Final = "spark.pyspark.python"
@@ -84,12 +95,15 @@ def spark_session(
 
     Raises:
         ConfigError: Java or pyspark is missing or too old; with what to install.
-        SparkFailed: Spark raised an error that no worker of ours did; its log is kept.
+        SparkFailed: Spark raised an error that no worker of ours did, or its Java died; its log is kept.
+            The next session of the process starts another Java.
         MqdssmError: an error that a worker of ours raised, with the class that it had there.
     """
     check_spark()
     from pyspark.sql import SparkSession
 
+    if is_java_gone():
+        log.warning("Spark starts again: %s", forget_java())
     active = SparkSession.getActiveSession()
     if active is not None:
         ours = _folder.cache_info().currsize
@@ -107,7 +121,7 @@ def spark_session(
         _KEPT.add(_folder())
         raise
     finally:
-        session.stop()
+        stop(session)
 
 
 def check_spark() -> None:
@@ -139,10 +153,14 @@ def _translated(hint: str) -> Iterator[None]:
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
         known = unpack(str(error))
         if known is not None:
             raise known from None
+        if is_java_gone():
+            raise SparkFailed(f"Spark failed: {forget_java()}; {hint}") from error
+        if not isinstance(error, PySparkException | Py4JError):
+            raise
         raise SparkFailed(f"Spark failed: {cause_of(error) or _first_lines(error)}; {hint}") from error
 
 
@@ -223,6 +241,7 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
         where = "" if LOCAL.fullmatch(conf[MASTER]) else f" on {conf[MASTER]}"
         raise ConfigError(f"Spark did not start{where}: {why.rstrip('.')}; {_log_hint()}") from error
     _silence()
+    silence()
     return session
 
 

@@ -22,7 +22,7 @@ from mqdssm.spark.translate import Untranslatable, condition, message, translate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BATCH_ROWS: Final = 65_536  # more need more memory and gain nothing
+BATCH_ROWS: Final = 16_384  # more need more memory and gain nothing
 PIECE_ROWS: Final = 250_000  # of one task: enough that starting it does not count
 REPEATED_ROWS_MAX: Final = (
     3_000_000  # objects whose values are held in one worker's memory (0.1 GB a million)
@@ -139,6 +139,8 @@ def worker(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     yield from done(plan, plan.items[number])
+                    # else what one piece needed stays beside what the next one needs
+                    pa.default_memory_pool().release_unused()
         finally:
             gc.enable()
 

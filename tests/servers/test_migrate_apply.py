@@ -25,7 +25,12 @@ def server():
 def test_a_sample_enterprise_is_migrated_verified_and_undone(server, tmp_path):
     _, folder = sample_plan(server, tmp_path)
     before = everything(server)
-    report = apply_here(server, folder)
+    told = []
+    report = apply_here(server, folder, watch=told.append)
+    counts = {now.what: (now.done, now.total) for now in told if now.total is not None}  # the last of each
+    assert list(counts)[:2] == ["level 1-top", "level 2-machines"]
+    assert all(done == total > 0 for what, (done, total) in counts.items() if what.startswith("level "))
+    assert "reading everything back" in counts
     assert report.is_fine, report.model_dump_json(indent=1)
     assert report.last_line == "81 read, 80 written, 1 equal, 0 rejected, 0 lost"
     assert report == Report.load(folder)

@@ -1,6 +1,7 @@
 """One Spark session for all tests of Spark: a JVM costs 15 seconds and a gigabyte."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from mqdssm.events.facade import Directory
 
+MEMORY = "2g"
+"""Of Java's heap: the widest plans take 0.7 GB at a time, and what hundreds of tests leave adds up."""
+
 
 @pytest.fixture(scope="session")
 def event_log(tmp_path_factory) -> Path:
@@ -23,11 +27,31 @@ def event_log(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("events")
 
 
-@pytest.fixture(scope="session")
-def spark(event_log: Path) -> "Iterator[SparkSession]":
-    """The session that `export` and `validate` join when a test calls them."""
-    from mqdssm.spark.session import spark_session
+class Shared:
+    """The one session of all tests, and another one when its Java has died: that is the fault of one test."""
 
+    def __init__(self, conf: dict[str, str]) -> None:
+        self._conf = conf
+        self._stack = ExitStack()
+        self._session: SparkSession | None = None
+
+    def session(self) -> "SparkSession":
+        from mqdssm.spark.gateway import is_java_gone
+        from mqdssm.spark.session import spark_session
+
+        if self._session is None or self._session.sparkContext._jsc is None or is_java_gone():
+            self.stop()
+            self._session = self._stack.enter_context(
+                spark_session("mqdssm tests", cores=2, memory=MEMORY, brief=True, conf=self._conf)
+            )
+        return self._session
+
+    def stop(self) -> None:
+        self._stack.close()
+
+
+@pytest.fixture(scope="session")
+def shared_spark(event_log: Path) -> Iterator[Shared]:
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
@@ -36,8 +60,15 @@ def spark(event_log: Path) -> "Iterator[SparkSession]":
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": event_log.as_uri(),
     }
-    with spark_session("mqdssm tests", cores=2, memory="1g", brief=True, conf=settings) as session:
-        yield session
+    shared = Shared(settings)
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture
+def spark(shared_spark: Shared) -> "SparkSession":
+    """The session that `export` and `validate` join when a test calls them."""
+    return shared_spark.session()
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,25 @@ def test_a_plan_on_the_command_line(spark, enterprise, login, tmp_path):
     assert "holds a plan already: name another folder" in again.stderr
 
 
+def test_ldif_without_a_server(spark, tmp_path, monkeypatch):
+    for name in ("URL", "CONFIG", "CONNECTION"):
+        monkeypatch.delenv(f"MQDSSM_{name}", raising=False)
+    generate(Plan(sites=2, machines=5, queues=20, users=0, seed=4), tmp_path / "mqis", SampleForm.MQIS)
+    command = ["plan", tmp_path / "mqis", "--to", tmp_path / "plan", "--create-computers"]
+    command += ["--to-ldif", tmp_path / "ldif"]
+    refused = invoke(*command, code=2)
+    assert "it needs the root of the names, as --naming-context DC=example,DC=com" in refused.stderr
+    refused = invoke(*command, "--naming-context", "OU=x", code=2)
+    assert "has to begin with DC=" in refused.stderr
+    result = invoke(*command, "--naming-context", "DC=contoso,DC=test")
+    assert "it is for LDIF alone" in result.stderr
+    text = (tmp_path / "ldif" / "3-children.ldif").read_text()
+    assert text.count("objectClass: mSMQQueue") == 20
+    assert "dc=contoso,dc=test" in text.lower()
+    refused = invoke("apply", tmp_path / "plan", "--url", "ldap://x", code=6)
+    assert "the plan was made without a directory" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [

@@ -26,6 +26,47 @@ with validation(sys.argv[2]) as found:
 """
 
 
+MORTAL = """
+import os, signal, time
+from pyspark import SparkContext
+from mqdssm.spark.failures import SparkFailed
+from mqdssm.spark.session import spark_session
+
+def kill():
+    os.kill(SparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
+
+def count(session):
+    counter = session.sparkContext.accumulator(0)  # for which Java keeps a connection to us
+    session.sparkContext.parallelize([1, 2]).foreach(counter.add)
+    return counter.value
+
+try:
+    with spark_session("dies", cores=1, memory="1g", brief=True) as session:
+        print(count(session))
+        kill()
+        count(session)
+except SparkFailed as error:
+    print(str(error).partition(";")[0])
+never_left = spark_session("is not stopped", cores=1, memory="1g", brief=True)
+print(count(never_left.__enter__()))
+"""
+
+
+def test_a_java_that_dies_is_told_in_words_and_another_one_started(tmp_path) -> None:
+    """Nothing of it is printed: neither when it dies, nor at the end of the program."""
+    ran = subprocess.run(
+        [sys.executable, "-c", MORTAL],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+        env=os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    words = "Spark failed: its Java was killed, as a machine does that has no memory left"
+    assert (ran.stdout.splitlines(), ran.stderr, ran.returncode) == (["3", words, "3"], "", 0)
+    assert [one.name.rpartition("-")[0] for one in tmp_path.iterdir()] == ["mqdssm-spark"]  # with its log
+
+
 def test_a_session_of_somebody_elses_is_joined_and_neither_changed_nor_stopped(spark) -> None:
     key = "spark.sql.session.timeZone"
     spark.conf.set(key, "Asia/Tokyo")

@@ -40,7 +40,13 @@ def here(work: Callable[[int], Any], count: int) -> list[Any]:
 
 
 def apply_here(
-    server: Any, folder: Path, access: Access | None = None, *, do: Any = here, **options: Any
+    server: Any,
+    folder: Path,
+    access: Access | None = None,
+    *,
+    do: Any = here,
+    watch: Any = None,
+    **options: Any,
 ) -> Report:
     """Apply a plan as `apply_plan` does."""
     plan, chosen = MigrationPlan.load(folder), ApplyOptions(**options)
@@ -49,7 +55,7 @@ def apply_here(
     access = access or access_for(server, folder)
     with access.connect(read_only=False) as directory:
         check_target(plan, directory.session)
-        return Applying(Job(plan, chosen, access, folder), directory.session, do).run()
+        return Applying(Job(plan, chosen, access, folder), directory.session, do, watch).run()
 
 
 def operations_in(folder: Path) -> list[Operation]:

@@ -12,7 +12,6 @@ from mqdssm.spark.migrate.jobs import StageTask, decided
 from mqdssm.spark.migrate.operations import ADD, DELETE, Operation, read_operations
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.planning import Asked, Planning, Source, prepared
-from mqdssm.spark.migrate.sids import SidMap, load_sid_map
 from mqdssm.testing.openldap import OpenLdapServer
 
 
@@ -39,11 +38,10 @@ def access_of(server: OpenLdapServer) -> dict[str, Any]:
 def plan_here(server: OpenLdapServer, source: Path, to: Path, **asked: Any) -> MigrationPlan:
     """Plan as `plan_migration` does."""
     wanted = Source.of(Asked(source=str(source), **asked))
-    sids = SidMap() if wanted.asked.sid_map is None else load_sid_map(wanted.asked.sid_map)
     with mqdssm.connect(server.url, **access_of(server)) as directory:
         session = directory.session
         planning = Planning(wanted, prepared(to), session, Here(session))
-        return planning.run(resolved(session, sids))
+        return planning.run(resolved(session, wanted.sids))
 
 
 def operations_of(plan: MigrationPlan, folder: Path) -> list[Operation]:

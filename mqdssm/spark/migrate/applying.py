@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow.parquet as pq
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from mqdssm.directory.loading.items import Effect, LoadOptions
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.spark.access import Access, LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, probe
+from mqdssm.spark.documents import read_document
 from mqdssm.spark.journal import write_whole
 from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import sha256
@@ -30,6 +31,7 @@ from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, 
 from mqdssm.spark.migrate.operations import read_operations
 from mqdssm.spark.migrate.places import Places, look_up, referred_to, there_alone, write_guid_map
 from mqdssm.spark.migrate.plan_file import PLAN_NAME, Level, MigrationPlan, PlanFile
+from mqdssm.spark.migrate.progress import Lines, Told, Watch, counted, tell
 from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
 from mqdssm.spark.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.spark.migrate.verifying import Lost, Verified, VerifyTask
@@ -40,10 +42,11 @@ if TYPE_CHECKING:
 
 STATE_NAME: Final = "state.json"
 LOCK_NAME: Final = "lock"
+VERIFIED_NAME: Final = "verified"
+"""Folder in that of applying: how far each worker is with reading back."""
 CHILDREN_LEVEL: Final = 3
 """The first level with names that hold GUIDs: those of routing links."""
 
-Watch = Callable[[str], None]
 Do = Callable[[jobs.Work, int], list[Any]]
 """Does pieces of work, numbered from 0, and gives what became of each."""
 
@@ -101,12 +104,9 @@ class State(BaseModel):
             ConfigError: it cannot be read.
         """
         path = folder / STATE_NAME
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except (OSError, ValidationError) as error:
-            raise ConfigError(f"{path} cannot be used: {error}") from error
+        return read_document(cls, path, other="cannot be used: it does not say how far the plan is applied")
 
     def write(self, folder: Path) -> "State":
         """Write it, at once and whole."""
@@ -120,7 +120,7 @@ def apply_plan(
     options: ApplyOptions | None = None,
     *,
     on: SparkOptions = HERE,
-    watch: Watch = lambda _: None,
+    watch: Watch | None = None,
     **login: Unpack[LogIn],
 ) -> Report:
     """Apply a plan, or go on with one that was broken off.
@@ -130,7 +130,7 @@ def apply_plan(
         urls: LDAP servers, tried in turn; of the directory that was planned for.
         options: how.
         on: where Spark runs.
-        watch: is told what is being done.
+        watch: is told what is being done, and how far it is; from another thread, too.
         **login: see `LogIn`.
 
     Returns:
@@ -169,6 +169,8 @@ def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
     """
     if plan.refused is not None:
         raise ConfigError(f"the plan cannot be applied: {plan.refused}")
+    if not plan.target.urls:
+        raise ConfigError("the plan was made without a directory, for LDIF alone: plan again with one")
     deletes = sum(plan.deletes.values())
     if options.allow_deletes is not None and deletes > options.allow_deletes:
         raise ConfigError(
@@ -235,10 +237,10 @@ class Applying:
         job: what is to be done.
         session: to the target.
         do: does numbered pieces of work, and gives what became of each.
-        watch: is told what is being done.
+        watch: is told what is being done, and how far it is; from another thread, too.
     """
 
-    def __init__(self, job: Job, session: "Session", do: Do, watch: Watch = lambda _: None) -> None:
+    def __init__(self, job: Job, session: "Session", do: Do, watch: Watch | None = None) -> None:
         self._plan = job.plan
         self._workers = job.workers
         self._options = job.options
@@ -271,8 +273,7 @@ class Applying:
                 continue
             if level.number >= CHILDREN_LEVEL and not self._plan.target.keeps_guids and not places.known:
                 places = self._places()
-            self._watch(f"level {level.name}: {level.rows} operations")
-            self._apply([file.path for file in level.files], "", places)
+            self._apply([file.path for file in level.files], "", places, f"level {level.name}", level.rows)
         if self._stopped is not None:
             self._leave_references()
         else:
@@ -293,13 +294,13 @@ class Applying:
         elif known.ended is None:
             known = known.model_copy(update={"resumed": known.resumed + 1}).write(self._folder)
         if not known.undo_is_whole:
-            self._watch("writing the undo file")
+            tell(self._watch, "writing the undo file")
             write_undo(self._session, self._folder, self._plan.levels)
             known = known.model_copy(update={"undo_is_whole": True}).write(self._folder)
         begin_undo(self._folder)
         return known
 
-    def _apply(self, parts: Sequence[str], stage: str, places: Places) -> None:
+    def _apply(self, parts: Sequence[str], stage: str, places: Places, what: str, rows: int) -> None:
         if not parts:
             return
         rate = self._options.max_rate
@@ -316,7 +317,9 @@ class Applying:
             ),
             errors_max=self._options.max_errors,
         )
-        done = self._do(task, len(parts))
+        lines = Lines([ApplyJournal(self._folder, part, stage).path for part in parts])
+        with counted(self._watch, what, rows, lines):
+            done = self._do(task, len(parts))
         self._done += done
         for one in done:
             self._left.update(one.left)
@@ -342,7 +345,7 @@ class Applying:
 
     def _parts_with_later(self) -> list[str]:
         paths = [file.path for level in self._plan.levels for file in level.files]
-        return [path for path in paths if _has_later(self._folder / path)]
+        return [path for path in paths if _later_rows(self._folder / path)]
 
     def _places(self) -> Places:
         parts = [file.path for level in self._plan.levels for file in level.files]
@@ -354,22 +357,24 @@ class Applying:
         """Set what refers to objects that were made after it."""
         parts = self._parts_with_later()
         if parts:
-            self._watch("setting references")
             places = self._places()
-            self._apply(parts, LATER, places)
+            rows = sum(_later_rows(self._folder / part) for part in parts)
+            self._apply(parts, LATER, places, "setting references", rows)
         return places
 
     # -- the end
 
     def _verify(self, places: Places) -> None:
-        self._watch("reading everything back")
-        parts = [file.path for level in self._plan.levels for file in level.files]
-        parts += [file.path for file in self._plan.equal]
-        task = VerifyTask(folder=self._folder, access=self._access, parts=tuple(parts), places=places)
-        self._verified = self._do(task, len(parts))
+        files = [*(file for level in self._plan.levels for file in level.files), *self._plan.equal]
+        parts, rows = tuple(file.path for file in files), sum(file.rows for file in files)
+        told = Told(self._folder / APPLY_NAME / VERIFIED_NAME)
+        told.begin()
+        task = VerifyTask(folder=self._folder, access=self._access, parts=parts, places=places, told=told)
+        with counted(self._watch, "reading everything back", rows, told):
+            self._verified = self._do(task, len(parts))
 
     def _report(self, state: State) -> Report:
-        self._watch("writing the report")
+        tell(self._watch, "writing the report")
         ended = None if self._stopped else _now()
         guids = [row for file in self._verified for row in file.guids]
         if guids or (not self._plan.target.keeps_guids and self._verified):
@@ -446,10 +451,10 @@ def _rows_of(path: Path) -> Iterator[tuple[str, int]]:
     return zip(table.column("table").to_pylist(), table.column("source_row").to_pylist(), strict=True)
 
 
-def _has_later(path: Path) -> bool:
-    """Whether a file of operations has references that are set last."""
+def _later_rows(path: Path) -> int:
+    """How many operations in a file have references that are set last."""
     column = pq.read_table(path, columns=["later"]).column("later")
-    return any(len(chunk.keys) for chunk in column.chunks)
+    return sum(bool(one) for chunk in column.chunks if len(chunk.keys) for one in chunk.to_pylist())
 
 
 def _now() -> datetime:

@@ -28,8 +28,9 @@ from mqdssm.spark.migrate.operations import (
     Operation,
     deletion,
 )
-from mqdssm.spark.migrate.outcome import Done, OutcomeWriter, shown
+from mqdssm.spark.migrate.outcome import WORK_NAME, Done, OutcomeWriter, shown
 from mqdssm.spark.migrate.plan_file import Policy
+from mqdssm.spark.migrate.progress import Told
 from mqdssm.spark.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
 from mqdssm.spark.migrate.sids import SidRewriter
 from mqdssm.spark.migrate.staging import StagedPart, StagedRow, staged_rows
@@ -43,6 +44,7 @@ from mqdssm.tables.settings import RDN_VALUE
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
+TOLD_NAME: Final = "progress"
 ROWS_TOGETHER: Final = 500
 """Rows that are looked up together."""
 
@@ -62,6 +64,11 @@ class Wanted:
     on_conflict: Policy = "fail"
     create_computers: bool = False
     domain: str = ""
+
+
+def told_of(folder: Path) -> Told:
+    """Where workers say how many rows of a plan they have decided about."""
+    return Told(folder / WORK_NAME / TOLD_NAME)
 
 
 @dataclass(slots=True)
@@ -116,6 +123,7 @@ class Decider:
         try:
             for batch in batched(staged_rows(part), ROWS_TOGETHER):
                 self._batch(table, batch, rewriter, writer)
+                told_of(self._wanted.folder).tell(number, writer.done.counts["read"])
         except BaseException:
             writer.abandon()
             raise
@@ -395,6 +403,8 @@ class _Verdict:
 
 def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     made, entry = candidate.made, at.entry
+    if entry is None and candidate.is_there:  # planned without a directory
+        return _Verdict(candidate, None, MODIFY, tuple(made.values))
     if entry is None:
         return _Verdict(candidate, None, ADD)
     if candidate.role == CONTAINER:

@@ -39,6 +39,8 @@ _OUTCOME: Final = "done binary, error string"
 _SCHEMA: Final = pa.schema([("done", pa.binary()), ("error", pa.string())])
 
 Work = Callable[[int], Any]
+Enter = Callable[[], AbstractContextManager["Session"]]
+"""Opens a session to the target, in a worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,17 @@ class Runner(Protocol):
         """Decide about staged rows; each part has a number that no other one has."""
 
 
+def into(access: Access) -> "Enter":
+    """How workers get into a directory."""
+
+    @contextlib.contextmanager
+    def enter() -> "Iterator[Session]":
+        with access.connect() as directory:
+            yield directory.session
+
+    return enter
+
+
 class SparkRunner:
     """Lets Spark's workers do it.
 
@@ -83,12 +96,12 @@ class SparkRunner:
 
     Args:
         spark: the session.
-        access: how workers get into the target; None: there is none, and nothing can be decided.
+        enter: how workers get into the target; None: there is none, and nothing can be decided.
     """
 
-    def __init__(self, spark: "SparkSession", access: Access | None = None) -> None:
+    def __init__(self, spark: "SparkSession", enter: "Enter | None" = None) -> None:
         self._spark = spark
-        self._access = access
+        self._enter = enter
 
     def copy(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
         """See `Runner`."""
@@ -101,8 +114,8 @@ class SparkRunner:
 
     def decide(self, known: Known, wanted: Wanted, parts: Sequence[tuple[int, StagedPart]]) -> list[Done]:
         """See `Runner`."""
-        access = self._access
-        if access is None:
+        enter = self._enter
+        if enter is None:
             raise ValueError("nothing can be decided without a target")
         if not parts:
             return []
@@ -110,8 +123,7 @@ class SparkRunner:
 
         @contextlib.contextmanager
         def ready() -> Iterator[Work]:
-            with access.connect() as directory:
-                session = directory.session
+            with enter() as session:
                 yield lambda number: decided(session, shipped.value, wanted, *parts[number])
 
         rows = sum(part.rows for _, part in parts)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 from mqdssm.spark.access import LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions
 from mqdssm.spark.migrate import jobs
-from mqdssm.spark.migrate.applying import ApplyOptions, Watch, apply_plan
+from mqdssm.spark.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.planning import Asked, Source, plan_migration
+from mqdssm.spark.migrate.progress import Watch
 from mqdssm.spark.session import check_spark, spark_session
 from mqdssm.spark.sources.jdbc import spark_settings
 
@@ -36,7 +37,7 @@ def migrate(
     options: ApplyOptions | None = None,
     *,
     on: SparkOptions = HERE,
-    watch: Watch = lambda _: None,
+    watch: Watch | None = None,
     **login: Unpack[LogIn],
 ) -> Migrated:
     """Plan a migration and apply the plan.
@@ -49,7 +50,7 @@ def migrate(
         to: a new or empty folder for the plan.
         options: how it is applied.
         on: where Spark runs.
-        watch: is told what is being done.
+        watch: is told what is being done, and how far it is; from another thread, too.
         **login: see `LogIn`.
 
     Raises:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from mqdssm.errors import ConfigError
+from mqdssm.spark.documents import read_document
 from mqdssm.spark.journal import write_whole
 
 PLAN_NAME: Final = "plan.json"
@@ -59,7 +59,7 @@ class Target(BaseModel):
     """The directory that was looked at.
 
     Attributes:
-        urls: servers; no credentials.
+        urls: servers; no credentials. None: it was planned without any, for LDIF.
         profile: kind of server.
         root: where computers, queues and users are, a DN.
         configuration: the configuration naming context.
@@ -177,12 +177,9 @@ class MigrationPlan(BaseModel):
         Raises:
             ConfigError: there is none, or one of another version.
         """
-        path = folder / PLAN_NAME
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
-            raise ConfigError(f"{folder} holds no plan: make one with 'mqdssm plan'") from None
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-        except ValidationError as error:
-            raise ConfigError(f"{path} is no plan of this version of the program: plan again") from error
+        return read_document(
+            cls,
+            folder / PLAN_NAME,
+            other="is no plan of this version of the program: plan again",
+            absent=f"{folder} holds no plan: make one with 'mqdssm plan'",
+        )

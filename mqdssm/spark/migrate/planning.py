@@ -1,8 +1,8 @@
 """Planning a migration: what would happen to every row, found out and written down; nothing is changed."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +13,11 @@ from mqdssm.spark.access import LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, probe
 from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
-from mqdssm.spark.migrate.deciding import Decider, Wanted
+from mqdssm.spark.migrate.deciding import Decider, Wanted, told_of
 from mqdssm.spark.migrate.deletes import Planned, plan_deletes
 from mqdssm.spark.migrate.gathering import all_sites, gather, resolved
 from mqdssm.spark.migrate.known import Known
+from mqdssm.spark.migrate.nowhere import DEFAULT_PROFILE, nowhere
 from mqdssm.spark.migrate.outcome import WORK_NAME, put_together
 from mqdssm.spark.migrate.plan_file import (
     PLAN_NAME,
@@ -27,6 +28,7 @@ from mqdssm.spark.migrate.plan_file import (
     Policy,
     Target,
 )
+from mqdssm.spark.migrate.progress import Watch, counted, tell
 from mqdssm.spark.migrate.sids import SidMap, load_sid_map
 from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.spark.migrate.summary import Summary, write_sids
@@ -49,8 +51,6 @@ FIRST_TABLES: Final = ("Enterprise", "Machine", "User")
 LAST_TABLES: Final = ("RoutingLink", "Queue", "ConnectedNetwork", "Deleted")
 """What depends on which machines were accepted, or can as well wait."""
 _PRIVATE: Final = 0o700
-
-Watch = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,24 +87,28 @@ class Source:
         asked: what for.
         mapping: how it holds tables.
         files: of a folder; None for a database.
+        sids: the map of SIDs, as it was given.
     """
 
     asked: Asked
     mapping: SourceMapping
     files: "dict[str, TableFiles] | None"
+    sids: SidMap
 
     @classmethod
     def of(cls, asked: Asked) -> Self:
         """Look at it.
 
         Raises:
-            ConfigError: there is no such source, or its mapping cannot be used.
+            ConfigError: there is no such source, or its mapping or its map of SIDs cannot be used.
         """
         mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
         if is_jdbc(asked.source):
             refuse_secret(asked.source)
-            return cls(asked, mapping, None)
-        return cls(asked, mapping, find_files(Path(asked.source), mapping))
+            files = None
+        else:
+            files = find_files(Path(asked.source), mapping)
+        return cls(asked, mapping, files, SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map))
 
     def stage(self, runner: jobs.Runner, folder: Path) -> tuple[SourceTable, ...]:
         """Read it into the folder of the plan; gives the tables that it has."""
@@ -129,7 +133,7 @@ def plan_migration(
     to: Path,
     *,
     on: SparkOptions = HERE,
-    watch: Watch = lambda _: None,
+    watch: Watch | None = None,
     **login: Unpack[LogIn],
 ) -> MigrationPlan:
     """Plan a migration; nothing but the folder of the plan is changed.
@@ -139,7 +143,7 @@ def plan_migration(
         urls: LDAP servers, tried in turn.
         to: a new or empty folder.
         on: where Spark runs.
-        watch: is told what is being done.
+        watch: is told what is being done, and how far it is; from another thread, too.
         **login: see `LogIn`.
 
     Returns:
@@ -151,19 +155,56 @@ def plan_migration(
         SparkFailed: Spark itself failed.
     """
     source = Source.of(asked)
-    sids = SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map)
-    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
     check_spark()
     with access_to(urls, login, on) as access, access.connect() as directory:
         session = directory.session
         session.check_msmq()
-        sids = resolved(session, sids)
-        folder = prepared(to)
         at = access.at(session.server_url or access.urls[0])
-        with spark_session("mqdssm plan", brief=True, conf=conf, on=on) as spark:
-            probe(spark, on, [folder / WORK_NAME / WITNESS_NAME])
-            runner = jobs.SparkRunner(spark, at.for_executors(on))
-            return Planning(source, folder, session, runner, watch).run(sids)
+        return _planned(source, (session, jobs.into(at.for_executors(on))), to, on, watch)
+
+
+def plan_for_ldif(
+    asked: Asked,
+    root: str,
+    to: Path,
+    *,
+    profile: str = DEFAULT_PROFILE,
+    on: SparkOptions = HERE,
+    watch: Watch | None = None,
+) -> MigrationPlan:
+    """Plan a migration into a directory that holds its base tree alone, without any server: for LDIF.
+
+    Args:
+        asked: what for.
+        root: the root of the names, a DN.
+        to: a new or empty folder.
+        profile: the kind of server.
+        on: where Spark runs.
+        watch: is told what is being done, and how far it is; from another thread, too.
+
+    Returns:
+        The plan, as it was written; it names no server, and is not to be applied.
+
+    Raises:
+        ConfigError: something that was given cannot be used; with what, and what is expected.
+        SparkFailed: Spark itself failed.
+    """
+    source = Source.of(asked)
+    session = nowhere(root, profile)
+    check_spark()
+    return _planned(source, (session, lambda: nullcontext(session)), to, on, watch)
+
+
+def _planned(
+    source: Source, target: "tuple[Session, jobs.Enter]", to: Path, on: SparkOptions, watch: Watch | None
+) -> MigrationPlan:
+    session, enter = target
+    sids = resolved(session, source.sids)
+    folder = prepared(to)
+    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
+    with spark_session("mqdssm plan", brief=True, conf=conf, on=on) as spark:
+        probe(spark, on, [folder / WORK_NAME / WITNESS_NAME])
+        return Planning(source, folder, session, jobs.SparkRunner(spark, enter), watch).run(sids)
 
 
 class Planning:
@@ -174,7 +215,7 @@ class Planning:
         folder: of the plan, prepared.
         session: to the target.
         runner: does the work.
-        watch: is told what is being done.
+        watch: is told what is being done, and how far it is; from another thread, too.
     """
 
     def __init__(
@@ -183,7 +224,7 @@ class Planning:
         folder: Path,
         session: "Session",
         runner: jobs.Runner,
-        watch: Watch = lambda _: None,
+        watch: Watch | None = None,
     ) -> None:
         self._source = source
         self._asked = source.asked
@@ -208,20 +249,28 @@ class Planning:
             MqdssmError: as `plan_migration`.
         """
         with _told(self._folder):
-            self._watch("reading the source")
+            tell(self._watch, "reading the source")
             self._source.stage(self._runner, self._folder)
-            self._watch("looking at the directory")
+            tell(self._watch, "looking at the directory")
             create = self._asked.create_computers
             known = gather(self._session, self._folder, sids, create_computers=create)
-            self._watch("comparing")
-            known = self._sites(known)
-            self._decide(FIRST_TABLES, known)
-            self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
+            known = self._compare(known)
             put_together(self._folder)
             plan = self._plan(sids, known)
             shutil.rmtree(self._folder / WORK_NAME, ignore_errors=True)
             plan.write(self._folder)
         return plan
+
+    def _compare(self, known: Known) -> Known:
+        """Decide about all rows; gives what is known with the sites."""
+        parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self._folder, table)]
+        told = told_of(self._folder)
+        told.begin()
+        with counted(self._watch, "comparing", sum(part.rows for part in parts), told):
+            known = self._sites(known)
+            self._decide(FIRST_TABLES, known)
+            self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
+        return known
 
     def _sites(self, known: Known) -> Known:
         """Decide about the sites, few as they are, here: everything refers to them."""
@@ -251,7 +300,7 @@ class Planning:
             made=datetime.now(UTC).replace(microsecond=0),
             source=asked.shown_source,
             target=Target(
-                urls=(session.server_url or "",),
+                urls=() if session.server_url is None else (session.server_url,),
                 profile=session.profile.name,
                 root=str(session.naming.root),
                 configuration=str(session.naming.configuration),

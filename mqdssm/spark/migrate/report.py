@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final, Self
 
 import pyarrow.parquet as pq
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from mqdssm.errors import ConfigError
+from mqdssm.spark.documents import read_document
 from mqdssm.spark.journal import write_whole
 from mqdssm.spark.migrate.apply_work import FileDone, Refused
 from mqdssm.spark.migrate.plan_file import REJECTS_NAME, SOURCE_NAME, MigrationPlan
@@ -192,13 +192,7 @@ class Report(BaseModel):
         Raises:
             ConfigError: there is none, or one of another version.
         """
-        path = folder / REPORT_NAME
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-        except ValidationError as error:
-            raise ConfigError(f"{path} is no report of this version of the program") from error
+        return read_document(cls, folder / REPORT_NAME, other="is no report of this version of the program")
 
 
 def write_refused(folder: Path, refused: Iterable[Refused]) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
@@ -16,10 +16,14 @@ from mqdssm.spark.migrate.apply_journal import LATER, ApplyJournal, Recorded
 from mqdssm.spark.migrate.operations import DELETE, EQUAL, OBJECT, Operation, Values, read_operations
 from mqdssm.spark.migrate.outcome import shown
 from mqdssm.spark.migrate.places import MapRow, Places
+from mqdssm.spark.migrate.progress import Told
 from mqdssm.tables.equality import differing
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
+
+TELL_EVERY: Final = 10
+"""Batches after which a worker says how far it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +75,14 @@ class VerifyTask:
         access: how workers get into the target.
         parts: files of operations, and of what was equal; each is a piece of work.
         places: what references refer to.
+        told: where workers say how far they are.
     """
 
     folder: Path
     access: Access
     parts: tuple[str, ...]
     places: Places
+    told: Told
 
     def __call__(self, number: int) -> Verified:
         """Read one file back; what was refused is not looked for.
@@ -90,10 +96,12 @@ class VerifyTask:
         later = ApplyJournal(self.folder, part, LATER).read()
         try:
             with self.access.connect() as directory:
-                for batch in batched(read_operations(self.folder / part), AT_ONCE):
+                for count, batch in enumerate(batched(read_operations(self.folder / part), AT_ONCE), 1):
                     applied = [one for one in batch if _is_applied(one, journal)]
                     done.lost += _untold(batch, journal, later)
                     _verify(directory.session, self._expected(applied, journal, later), done)
+                    if count % TELL_EVERY == 0:
+                        self.told.tell(number, count * AT_ONCE)
         except OSError as error:
             if isinstance(error, MqdssmError):
                 raise

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal, Self
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from mqdssm.directory.secret import password_in
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import GUIDS, Variant
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
@@ -18,7 +20,11 @@ from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 FETCH_ROWS: Final = 5_000
 """Rows fetched at a time: with 0, their default, some drivers hold a whole table in memory."""
 MAPPING_BYTES_MAX: Final = 1_048_576
-_SECRET: Final = re.compile(r"password|pwd|passwd|secret|://[^/@?;]*:[^/@?;]*@", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"password|passwd|pwd|secret|token|credential|api_?key|://[^/@?;]*:[^/@?;]*@|oracle:[^/@]*/[^@]*@",
+    re.IGNORECASE,
+)
+"""Names of properties that hold one, and the ways in which URLs say user and password in front of a host."""
 _CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
 _TEXTS: Final = frozenset({Variant.LPWSTR, Variant.LPWSTRS})
 
@@ -124,10 +130,7 @@ class JdbcMapping(BaseModel):
             return found
         if self.password_file is None:
             return None
-        try:
-            return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"the password file {self.password_file} cannot be read: {error}") from None
+        return password_in(self.password_file)
 
 
 class SourceMapping(BaseModel):
@@ -211,7 +214,7 @@ def refuse_secret(url: str) -> None:
     Raises:
         ConfigError: it does.
     """
-    if _SECRET.search(url):
+    if _SECRET.search(unquote(url)):
         raise ConfigError(
             "the JDBC URL may not hold a password: name its file as password_file, or its environment "
             "variable as password_env, in [jdbc] of the --mapping file"

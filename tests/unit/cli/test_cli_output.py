@@ -176,9 +176,13 @@ def test_a_bar_shows_rate_and_remaining_time(monkeypatch):
             time.sleep(0.15)
             show(count, 10_000)
         show(12_000, 10_000)  # more came meanwhile
+    with Output().bar("exporting") as show:
+        show(5, 7)
+        show(7, 7, "reading back")
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
     assert "exporting" in text
     assert "12,000" in text
+    assert re.search(r"reading back\D+7", text)
     assert re.search(r"[0-9,]+/s", text)
     assert re.search(r"\d:\d\d:\d\d", text)
 

@@ -236,10 +236,18 @@ def test_columns_that_are_missing(tmp_path):
 
 
 def test_passwords_of_databases(tmp_path, monkeypatch):
-    for url in ("jdbc:postgresql://h/d?password=x", "jdbc:sqlserver://h;pwd=x", "jdbc:postgresql://u:p@h/d"):
+    for url in (
+        "jdbc:postgresql://h/d?password=x",
+        "jdbc:postgresql://h/d?%70assword=x",
+        "jdbc:sqlserver://h;pwd=x",
+        "jdbc:sqlserver://h;accessToken=x",
+        "jdbc:postgresql://u:p@h/d",
+        "jdbc:oracle:thin:scott/tiger@//h:1521/d",
+    ):
         with pytest.raises(ConfigError, match="may not hold a password"):
             refuse_secret(url)
     refuse_secret("jdbc:postgresql://host:5432/mqis?ssl=true")
+    refuse_secret("jdbc:oracle:thin:@//host:1521/mqis")
     (tmp_path / "secret").write_text("s3cret\n")
     in_file = mapping_of(tmp_path, '[jdbc]\npassword_file = "secret"')
     assert in_file.jdbc.password() == "s3cret"

@@ -23,6 +23,9 @@ def image(*aces: Ace, owner: Sid | None = ADMINS, group: Sid | None = None, cont
     [
         ("mSMQSite1", b"CN=A,CN=Sites,DC=x", b"cn=a, cn=sites, dc=X"),
         ("mSMQLabelEx", b"Orders  of May", b" orders of may"),
+        ("mSMQLabelEx", b"a   b    c", b"a b c"),
+        ("mSMQLabelEx", b" ", b"   "),
+        ("mSMQSite1", b"CN=A   B,DC=x", b"CN=a b,DC=x"),
         ("mSMQLabelEx", "Aufträge".encode(), "AUFTRA\u0308GE".encode()),
         ("mSMQQueueQuota", b"-1", b"4294967295"),
         ("mSMQPrivacyLevel", b"2", b"2"),
@@ -43,6 +46,13 @@ def test_one_value_in_two_spellings(attribute, one, other):
     [
         ("mSMQSite1", b"CN=A,DC=x", b"CN=B,DC=x"),
         ("mSMQLabelEx", "Straße".encode(), b"Strasse"),
+        (
+            "mSMQLabelEx",
+            b"orders of May",
+            b"ordersofMay",
+        ),  # how many blanks does not count, that they are does
+        ("mSMQLabelEx", b"a b", b"ab"),
+        ("mSMQSite1", b"CN=A B,DC=x", b"CN=AB,DC=x"),
         ("mSMQQueueQuota", b"-1", b"1"),
         ("mSMQQueueQuota", b"4294967296", b"0"),
         ("objectGUID", UUID(int=1 << 127).bytes_le, UUID(int=1 << 127).bytes),

@@ -1,0 +1,91 @@
+"""A directory that nobody is connected to and that holds its base tree alone: for plans that become LDIF."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.profiles import PROFILES
+from mqdssm.errors import ConfigError, ObjectNotFound
+from mqdssm.model.dn import DN
+
+if TYPE_CHECKING:
+    from mqdssm.directory.profile import Naming, Profile
+    from mqdssm.directory.session import Session
+
+DEFAULT_PROFILE: Final = "openldap"
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The option of a session that look-ups ask for."""
+
+    forest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Nowhere:
+    """Answers look-ups as a session to an empty directory would.
+
+    Attributes:
+        profile: the kind of server.
+        naming: where things will be.
+    """
+
+    profile: "Profile"
+    naming: "Naming"
+    server_url: None = None
+    catalog: None = None
+    options: _Options = _Options()
+
+    @property
+    def keeps_guids(self) -> bool:
+        """As such servers do."""
+        return self.profile.makes_guid
+
+    def bound_sid(self) -> None:
+        """Nobody is logged in."""
+
+    def find(self, *_: Any, **__: Any) -> Iterator[Entry]:
+        """Find nothing."""
+        return iter(())
+
+    def get(self, target: Any, attributes: Sequence[str] = (), **_: Any) -> Entry:
+        """Find nothing.
+
+        Raises:
+            ObjectNotFound: always.
+        """
+        del attributes
+        raise ObjectNotFound("there is no directory", dn=str(target))
+
+
+def nowhere(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
+    """A session to an empty directory.
+
+    Args:
+        root: the root of the names, a DN that begins with ``DC=``.
+        profile: the kind of server.
+
+    Raises:
+        ConfigError: no such kind, or no such root.
+    """
+    found = PROFILES.get(profile)
+    if found is None:
+        raise ConfigError(f"there is no profile {profile!r}: {', '.join(PROFILES)} are known")
+    try:
+        top = DN.parse(root)
+    except ValueError as error:
+        raise ConfigError(f"{root!r} is no root of names: {error}") from error
+    if not top.rdns or top.rdn[0][0].upper() != "DC":
+        raise ConfigError(f"the root of the names has to begin with DC=, not {root!r}")
+    configuration = top.child("CN", "Configuration")
+    contexts = {
+        "defaultnamingcontext": top,
+        "rootdomainnamingcontext": top,
+        "configurationnamingcontext": configuration,
+        "schemanamingcontext": configuration.child("CN", "Schema"),
+    }
+    root_dse = Entry("", {name: [str(dn).encode()] for name, dn in contexts.items()})
+    # all that planning asks of a session is answered above
+    return cast("Session", Nowhere(found, found.naming(root_dse, None)))

@@ -1,0 +1,86 @@
+"""LDIF of a migration without any server: what an empty directory gets, by the same rules."""
+
+import subprocess
+
+import pytest
+from planning import Here, lines_of, operations_of, plan_here, rejects_of
+
+from mqdssm.errors import ConfigError
+from mqdssm.samples.forms import SampleForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import Plan
+from mqdssm.spark.migrate.applying import ApplyOptions, refuse
+from mqdssm.spark.migrate.ldif import write_ldif
+from mqdssm.spark.migrate.nowhere import nowhere
+from mqdssm.spark.migrate.plan_file import MigrationPlan
+from mqdssm.spark.migrate.planning import Asked, Planning, Source, prepared
+from mqdssm.tables.ldif import base_tree_entries, entry_ldif
+from mqdssm.testing.openldap import OpenLdapServer
+
+ROOT = "dc=example,dc=com"
+SAMPLE = Plan(sites=3, machines=12, queues=60, users=2, seed=1, root=ROOT)
+
+
+def planned(source, to, *, profile="openldap", **asked) -> MigrationPlan:
+    session, wanted = nowhere(ROOT, profile), Source.of(Asked(source=str(source), **asked))
+    return Planning(wanted, prepared(to), session, Here(session)).run(wanted.sids)
+
+
+@pytest.fixture
+def source(tmp_path):
+    generate(SAMPLE, tmp_path / "mqis", SampleForm.MQIS)
+    return tmp_path / "mqis"
+
+
+@pytest.mark.server
+def test_what_is_loaded_is_what_is_planned_for_an_empty_server(source, tmp_path):
+    plan = planned(source, tmp_path / "plan", create_computers=True)
+    records = write_ldif(plan, tmp_path / "plan", tmp_path / "ldif")
+    assert (plan.refused, plan.target.urls) == (None, ())
+    assert plan.total["add"] == 3 + 2 + 12 + 60
+    assert (plan.tables["Enterprise"].modify, plan.tables["User"].rejected) == (1, 2)
+    with OpenLdapServer(durable=False, base_dn=ROOT) as server:
+        there = plan_here(server, source, tmp_path / "there", create_computers=True)
+        mine = {(one.dn.lower(), one.action) for one in operations_of(plan, tmp_path / "plan")}
+        assert mine == {(one.dn.lower(), one.action) for one in operations_of(there, tmp_path / "there")}
+        tree = tmp_path / "base-tree.ldif"
+        tree.write_text("".join(entry_ldif(pairs) + "\n" for pairs in base_tree_entries(ROOT)))
+        server.load(tree, *(tmp_path / "ldif" / name for name in records if name < "7"))
+        changes = tmp_path / "ldif" / "8-changes.ldif"
+        login = ["-x", "-H", server.url, "-D", server.user, "-w", server.password]
+        subprocess.run(["ldapmodify", *login, "-f", changes], check=True, capture_output=True, timeout=120)
+        again = plan_here(server, source, tmp_path / "again", create_computers=True)
+    assert again.levels == ()
+    assert again.total["equal"] == plan.total["add"] + plan.total["modify"]
+
+
+def test_for_active_directory(source, tmp_path):
+    plan = planned(source, tmp_path / "plan", profile="activedirectory", create_computers=True)
+    records = write_ldif(plan, tmp_path / "plan", tmp_path / "ldif")
+    assert plan.total["add"] == 3 + 2 + 12 + 60
+    assert "7-references.ldif" in records
+    assert b"objectGUID" not in b"".join(path.read_bytes() for path in (tmp_path / "ldif").glob("[1-4]*"))
+    assert lines_of(tmp_path / "ldif" / "waiting.jsonl")
+
+
+def test_what_only_a_directory_knows_is_refused_by_the_same_rules(source, tmp_path):
+    plan = planned(source, tmp_path / "plan")
+    assert {name for name, one in plan.tables.items() if one.rejected} == {"Machine", "Queue", "User"}
+    (reason,) = {one["reason"].partition(" named ")[0] for one in rejects_of(tmp_path / "plan", "Machine")}
+    assert reason == "there is no computer"
+    with pytest.raises(ConfigError, match="made without a directory, for LDIF alone"):
+        refuse(plan, ApplyOptions())
+
+
+@pytest.mark.parametrize(
+    ("root", "profile", "words"),
+    [
+        ("DC=x", "windows", "there is no profile 'windows': openldap, activedirectory are known"),
+        ("x", "openldap", "'x' is no root of names: "),
+        ("OU=x", "openldap", "has to begin with DC=, not 'OU=x'"),
+        ("", "openldap", "has to begin with DC="),
+    ],
+)
+def test_roots_and_profiles_that_are_none(root, profile, words):
+    with pytest.raises(ConfigError, match=words):
+        nowhere(root, profile)

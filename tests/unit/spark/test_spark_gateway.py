@@ -1,0 +1,29 @@
+"""What is said of a Java that has ended, and what is not printed."""
+
+import logging
+
+import pytest
+
+from mqdssm.spark.gateway import _is_not_of_py4j, how_it_ended
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (52, "had no memory left; setting spark.driver.memory, as 4g, gives it more"),
+        (-9, "was killed, as a machine does that has no memory left"),
+        (1, "has ended with 1"),
+        (-15, "has ended with -15"),
+        (None, "answers no more"),
+    ],
+)
+def test_how_java_ended(code: int | None, words: str) -> None:
+    assert how_it_ended(code) == f"its Java {words}"
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"), [("/x/site-packages/py4j/java_gateway.py", False), ("/x/my/py4j_like/main.py", True)]
+)
+def test_only_what_py4j_says_is_kept_from_the_terminal(path: str, kept: bool) -> None:
+    record = logging.LogRecord("root", logging.ERROR, path, 1, "Exception while sending", None, None)
+    assert _is_not_of_py4j(record) is kept
