@@ -31,11 +31,9 @@ NEXT_GOALS = {  # of rows that the committed run does not have yet
     "load-growth": (1.25, "at_most"),
     "samba-load": (0.9, "at_least"),
 }
-GOALS_OF_REPLICATION = {"replica-apply": (1.5, "at_least")}
-
-
 GOALS_OF_REPLICATION = {
     "codec": (5, "at_least"),
+    "replica-apply": (1.5, "at_least"),
 }
 GOALS_OF_THE_PIPELINE = {
     "export": (0.75, "at_least"),
