@@ -54,7 +54,10 @@ class Client:
         identifier: Guid | None = None,
         properties: Properties = (),
     ) -> Outcome:
-        return self.enterprise.servers[self.name].driver.change(
+        server = self.enterprise.servers.get(self.name)
+        if server is None:  # it was killed
+            return Outcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+        return server.driver.change(
             command=command,
             object_type=kind,
             partition_id=partition_id,
@@ -71,7 +74,7 @@ class Directories(Enterprise):
         directories: the slapds, by the name of their server.
     """
 
-    def __init__(self, *, durable: bool = False, **tuning: float) -> None:
+    def __init__(self, *, durable: bool = False, with_proxies: bool = False, **tuning: float) -> None:
         super().__init__()
         self.directories = {name: OpenLdapServer(durable=durable, replication=True) for name in MEMBERS}
         self.proxies: dict[str, Proxy] = {}
@@ -83,6 +86,9 @@ class Directories(Enterprise):
         except BaseException:
             self.close()
             raise
+        if with_proxies:
+            for name in MEMBERS:
+                self.with_proxy(name)
 
     def close(self) -> None:
         """Stop everything; a defect of a server is raised."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Thread
 
 from queue_managers import guid_of, key_of, sender_of, wait_until
@@ -131,6 +132,7 @@ class Enterprise:
         self.network = Network()
         self.policy = policy or SignaturePolicy()
         self.servers: dict[str, LiveServer] = {}
+        self._lives = count(1)  # no two use the same numbers of requests (decision R33)
         self._make_store = make_store or (lambda _name: MemoryStore())
 
     def server(
@@ -168,7 +170,7 @@ class Enterprise:
             signer=Signer(guid_of(name), key or key_of(name)),
             verifier=Verifier(KeyRings((pinned, DirectoryKeys(thread.lookup))), time.time(), self.policy),
         )
-        engine = ReplicationEngine(settings, first_request=1000 * (len(self.servers) + 1))
+        engine = ReplicationEngine(settings, first_request=1_000_000 * next(self._lives))
         made = LiveServer(host, ReplicationDriver(engine, thread, host, policy=self.policy), thread)
         self.servers[name] = made
         made.start()

@@ -5,7 +5,7 @@ answered is asked for again until somebody does: nothing is in doubt in the end.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -111,24 +111,25 @@ class Client:
         name: of the client; its choices follow from it.
         server: where it asks.
         sites: identifiers of the sites whose partitions it changes.
-        wait: what it does between two attempts.
+        patience_s: how long it asks for one change.
     """
 
     def __init__(
-        self, name: str, server: Server, sites: tuple[Guid, ...], wait: Callable[[float], None] = time.sleep
+        self, name: str, server: Server, sites: tuple[Guid, ...], *, patience_s: float = PATIENCE_S
     ) -> None:
         self.name, self.server = name, server
         self.things: dict[Guid, Thing] = {}
         self.attempts = 0
-        self._sites, self._wait = sites, wait
+        self._sites, self._patience_s = sites, patience_s
         self._dice = Dice("client", name)
         self._made = 0
 
     def run(self, changes: int) -> None:
-        """Make so many changes."""
-        for site in self._sites:
+        """Make so many changes; machines come first."""
+        bare = [] if self.things else list(self._sites)
+        for site in bare:
             self._create(ObjectType.MACHINE, site)
-        for _ in range(changes - len(self._sites)):
+        for _ in range(changes - len(bare)):
             self._change_something()
 
     def live(self, *kinds: ObjectType) -> list[Thing]:
@@ -245,7 +246,7 @@ class Client:
 
     def _until(self, command: Command, thing: Thing, properties: Properties) -> bool:
         """Ask for a change until it is known what became of it; whether it was made."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + self._patience_s
         by_name = command is not Command.CREATE and thing.path_name is not None and self._dice.one_in(2)
         unsure = False
         while True:
@@ -269,7 +270,7 @@ class Client:
             assert status in AGAIN, what
             assert time.monotonic() < until, what
             unsure = True
-            self._wait(0.1)
+            time.sleep(0.1)
 
 
 def differences(things: list[Thing], found: Mapping[Guid, Mapping[Propid, PropertyValue]]) -> list[str]:
