@@ -34,6 +34,7 @@ NEXT_GOALS = {  # of rows that the committed run does not have yet
 GOALS_OF_REPLICATION = {
     "codec": (5, "at_least"),
     "replica-apply": (1.5, "at_least"),
+    "replica-sync": (1.25, "at_most"),
 }
 GOALS_OF_THE_PIPELINE = {
     "export": (0.75, "at_least"),
