@@ -383,6 +383,12 @@ class Host:
                     queue.put_back(number, message, message.priority, message.reach_deadline)
                 return True
 
+    def _is_here(self, name: FormatName) -> bool:
+        try:
+            return _address(name) in {self._machine_name.casefold(), self._identifier}
+        except ValueError:
+            return False
+
     def _take_in(self, message: Message) -> None:
         """Receive a message from the network ([MS-MQQB] 3.1.5.8)."""
         if message.identifier in self._known:
@@ -425,6 +431,11 @@ class Host:
         return self._verifier.verify(message, self._clock())
 
     def _find(self, name: FormatName | None) -> HostInbox | None:
+        """The queue that a format name means, if it is one of this machine: else who recorded a message that
+        was signed for another machine could send it here.
+        """
+        if name is None or not self._is_here(name):
+            return None
         with self._lock:
             inboxes = list(self._inboxes.values())
         for inbox in inboxes:
