@@ -431,8 +431,9 @@ class Host:
         return self._verifier.verify(message, self._clock())
 
     def _find(self, name: FormatName | None) -> HostInbox | None:
-        """The queue that a format name means, if it is one of this machine: else who recorded a message that
-        was signed for another machine could send it here.
+        """The queue that a format name means, if it is here.
+
+        What was signed for another machine is not: somebody recorded it, and sends it to us.
         """
         if name is None or not self._is_here(name):
             return None
