@@ -70,6 +70,7 @@ class Partition:
         hint: a server that knows more than whom we ask; it is asked next.
         asking: a synchronization request is under way.
         wait_s: how long the next one waits for its reply; 0 is the shortest wait.
+        must_ask: what is being done needs a request, once it is persisted.
         tries: how many requests in a row had no reply.
         whole: the replica is as the authority was at `last`; false where it may lack objects.
         settled: it has been whole since our start, and nobody has known better since.
@@ -84,6 +85,7 @@ class Partition:
     hint: str = ""
     asking: bool = False
     wait_s: float = 0.0
+    must_ask: bool = False
     tries: int = 0
     whole: bool = False
     settled: bool = False

@@ -159,7 +159,7 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
     if partition.record.owned or not partition.is_normal:
         return
     if not partition.whole and not surely:
-        sync.ask(server, partition)  # then when we have caught up
+        partition.must_ask = True  # then when we have caught up
         return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
@@ -213,7 +213,9 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == partition.id
-        yield from inherit_if_named(server, server.partitions[PEC_PARTITION_ID])
+        enterprise = server.partitions[PEC_PARTITION_ID]
+        yield from inherit_if_named(server, enterprise)
+        sync.ask_if_must(server, enterprise)
     yield from topology.derive(server)
     yield from claim(server)
 

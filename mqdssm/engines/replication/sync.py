@@ -30,6 +30,13 @@ def ask(server: Server, partition: Partition) -> None:
         _send(server, partition)
 
 
+def ask_if_must(server: Server, partition: Partition) -> None:
+    """Ask if something that was just done needs it."""
+    if partition.must_ask:
+        partition.must_ask = False
+        ask(server, partition)
+
+
 def ask_later(server: Server, partition: Partition) -> None:
     """Ask when the timer runs out, each time later."""
     partition.asking = True
