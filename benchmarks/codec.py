@@ -82,7 +82,7 @@ def construct_layout() -> Any:
         Variant.LPWSTRS: c.PrefixedArray(c.Int32ul, c.CString("utf_16_le")),
     }
     value = c.Switch(
-        lambda ctx: ctx.PropertyID[ctx._index], {int(one): values[one.variant] for one in Propid}
+        lambda ctx: ctx.PropertyID[ctx["_index"]], {int(one): values[one.variant] for one in Propid}
     )
     return c.Struct(
         "Command" / c.Int8ul,

@@ -12,7 +12,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks import creating, exporting, importing, listing, loading, reading, report, samba, validating
+from benchmarks import (
+    codec,
+    creating,
+    exporting,
+    importing,
+    listing,
+    loading,
+    reading,
+    report,
+    samba,
+    validating,
+)
 from benchmarks.harness import DOCUMENT, Goal, Outcome, Skipped, write_results
 from benchmarks.world import Size, World, filled
 
@@ -26,6 +37,7 @@ ROWS: Mapping[Goal, Measure] = {
     **exporting.ROWS,
     **validating.ROWS,
     **loading.ROWS,
+    **codec.ROWS,
 }
 """Creating comes last: the lists have to find what was loaded, and nothing else."""
 QUICK = Size(queues=4_000, queue_managers=200, hosts=50)

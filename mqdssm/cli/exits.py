@@ -72,6 +72,8 @@ def words_of(error: BaseException) -> str:
 def as_json(error: BaseException, code: int) -> str:
     """What an error says, as one line of JSON for programs."""
     said: dict[str, Any] = {"error": type(error).__name__, "message": words_of(error), "exit_code": code}
+    if isinstance(error, errors.DecodeError):
+        said |= {"section": error.section, "field": error.field, "offset": error.offset}
     if isinstance(error, errors.DirectoryError):
         said["message"] = visible(error.message)
         said["result"] = error.result.value

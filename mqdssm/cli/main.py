@@ -34,6 +34,7 @@ MODULES: Final = {
     "plan": "mqdssm.cli.plan",
     "apply": "mqdssm.cli.apply",
     "migrate": "mqdssm.cli.migrate",
+    "decode": "mqdssm.cli.decode",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""

@@ -4,7 +4,7 @@ Several steps of an operation are several writes; `MemoryStore.on_write` is call
 may raise, as a machine that loses its power. Then the store is dead, `MemoryStore.reopened` starts anew.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec
@@ -18,13 +18,15 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.shelves import Kept, Numbered, Shelf, StoredObject
+from mqdssm.store.lookup import Restriction, View
+from mqdssm.store.shelves import Kept, Numbered, Shelf, StoredObject, view_of
 from mqdssm.tables.creation import DEFAULTS
 
 _P = ParamSpec("_P")
 _DONE: Final = ops.Done()
 _NOT_FOUND: Final = ops.Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _NOT_READ: Final = ops.ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+_CLOSED: Final = "the directory in memory is closed"
 _TOMBSTONE_BYTES: Final = 64  # in a message, about
 
 
@@ -79,7 +81,7 @@ class MemoryStore:
             DirectoryNotConnected: the store is closed, or died in a crash.
         """
         if not self._open:
-            raise DirectoryNotConnected("the directory in memory is closed")
+            raise DirectoryNotConnected(_CLOSED)
         try:
             return self._performers[type(operation)](operation)
         except BaseException:
@@ -96,6 +98,16 @@ class MemoryStore:
         again = MemoryStore()
         again._kept = self._kept
         return again
+
+    def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
+        """The objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
+
+        Raises:
+            DirectoryNotConnected: the store is closed, or died in a crash.
+        """
+        if not self._open:
+            raise DirectoryNotConnected(_CLOSED)
+        return map(view_of, self._kept.candidates(object_type, restrictions))
 
     def _write(self, change: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
         """One durable write."""
@@ -210,13 +222,17 @@ class MemoryStore:
         if problem is not None:
             return ops.Outcome(status=problem)
         made = _updated(found, number, operation.properties)
-        path_name = made.path_name
-        if path_name is not None and any(
-            other is not found for other in self._kept.named(made.object_type, path_name)
-        ):
+        if self._name_taken(found, made.path_name):
             return ops.Outcome(status=rules.EXISTS[made.object_type])
         self._write(self._kept.put, made)
         return ops.Outcome(status=Hresult.MQ_OK, identifier=made.identifier)
+
+    def _name_taken(self, found: StoredObject, path_name: str | None) -> bool:
+        """Whether an object cannot be renamed so; that it is called so already is no reason."""
+        if path_name is None or path_name == found.path_name:
+            return False
+        named = self._kept.named(found.object_type, path_name)
+        return bool(named) and found not in named
 
     def _delete(self, operation: ops.DeleteObject) -> ops.Outcome:
         shelf = self._kept.shelf(operation.partition_id)
@@ -314,12 +330,12 @@ class MemoryStore:
 
     def _apply(self, change: DirectoryChange) -> Hresult:
         shelf = self._kept.shelf(change.partition_id)
-        if change.command is Command.DELETE:
+        if change.command == Command.DELETE:
             return self._apply_deletion(shelf, change)
         object_type = change.object_type
         if object_type is None or object_type not in DEFAULTS:
             return Hresult.MQDS_WRONG_OBJ_TYPE
-        if change.command is Command.UPDATE:
+        if change.command == Command.UPDATE:
             return self._apply_update(shelf, object_type, change)
         identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
         if identifier is None:
@@ -348,9 +364,7 @@ class MemoryStore:
         identifier = change.guid_identifier if found is None else found.identifier
         if identifier is None:
             return Hresult.MQ_OK  # nothing of that name: nothing to delete, and no GUID for a tombstone
-        known = shelf.graves.get(identifier)
-        number = max(change.seq_number, MIN if known is None else known.seq_number)
-        if found is not None and found.seq_number >= number:
+        if found is not None and found.seq_number >= change.seq_number:
             return Hresult.MQ_OK
         grave = rules.deletion_of(change, identifier, said if found is None else found.object_type)
         self._delete_as(shelf, found, grave)

@@ -14,6 +14,7 @@ from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.tables.creation import DEFAULTS, REQUIRED
 from mqdssm.tables.properties import PROPERTY_TABLES
 from mqdssm.tables.property_facts import CHANGED
+from mqdssm.tables.property_rows import Role
 
 PATH_CHARS_MAX: Final = 512
 """Longest path name that is accepted: any such fits the 1,024 UTF-16 units of a change."""
@@ -39,6 +40,16 @@ NAME: Final[Mapping[ObjectType, Propid | None]] = MappingProxyType(
     {one: table.name for one, table in PROPERTY_TABLES.items()}
 )
 """The property that is an object's path name ([MS-MQDS] 3.1.4.21.4); None: its type has none."""
+NUMBERING: Final[Mapping[ObjectType, tuple[Propid, Propid]]] = MappingProxyType(
+    {
+        one: (
+            next(row.propid for row in table.rows if row.role is Role.PARTITION),
+            next(row.propid for row in table.rows if row.role is Role.SEQNUM),
+        )
+        for one, table in PROPERTY_TABLES.items()
+    }
+)
+"""The properties that are an object's partition and its number."""
 _KEPT: Final[Mapping[ObjectType, frozenset[Propid]]] = {
     one: frozenset(row.propid for row in table.rows if row.propid != table.identity and not row.is_numbering)
     for one, table in PROPERTY_TABLES.items()
@@ -89,6 +100,18 @@ def replicated(
     """
     found = tuple((propid, values[propid]) for propid in CHANGED[object_type] if propid in values)
     return found or ((IDENTITY[object_type], identifier),)
+
+
+def view_of(
+    object_type: ObjectType,
+    identifier: Guid,
+    numbering: tuple[Guid, SequenceNumber],
+    values: Mapping[Propid, PropertyValue],
+) -> Mapping[Propid, PropertyValue]:
+    """All properties of an object as a lookup sees them, identifier, partition and number among them."""
+    partition, number = NUMBERING[object_type]
+    mine = {IDENTITY[object_type]: identifier, partition: numbering[0], number: bytes(numbering[1])}
+    return {**values, **mine}
 
 
 def identifier_in(object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]) -> Guid | None:

@@ -4,7 +4,7 @@ Each public method of `Kept` that changes something is one durable write: it is 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -15,9 +15,13 @@ from mqdssm.model.messages import DirectoryChange, PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject, DirectoryNeighbor, DirectoryPartition
 from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.store import rules
+from mqdssm.store.lookup import Relation, Restriction, View
 from mqdssm.store.numbers import NumberIndex
 from mqdssm.store.rules import (
+    IDENTITY,
     NAME,
+    NUMBERING,
     bytes_at_most,
     computer_of,
     name_key,
@@ -83,6 +87,15 @@ class StoredObject:
 
 
 Numbered: TypeAlias = StoredObject | DeletedObject
+
+
+def view_of(entry: Numbered) -> View:
+    """An object or a tombstone as a lookup sees it."""
+    numbering = (entry.partition_id, entry.seq_number)
+    if isinstance(entry, StoredObject):
+        return rules.view_of(entry.object_type, entry.identifier, numbering, entry.properties)
+    said = {Propid.D_SCOPE: int(entry.scope), Propid.D_OBJTYPE: int(entry.object_type)}
+    return rules.view_of(ObjectType.DELETED_OBJECT, entry.identifier, numbering, said)
 
 
 @dataclass(slots=True, eq=False)
@@ -166,6 +179,24 @@ class Kept:
             found = shelf.objects.get(identifier)
             if found is not None:
                 yield found
+
+    def candidates(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> list[Numbered]:
+        """The objects that a restriction to equality names, else all of the type."""
+        if object_type is ObjectType.DELETED_OBJECT:
+            return [one for shelf in self.shelves.values() for one in shelf.graves.values()]
+        found: Iterable[StoredObject] | None = None
+        for one in restrictions:
+            if one.relation == Relation.PREQ and isinstance(one.value, str):
+                if one.propid is NAME[object_type]:
+                    found = self.named(object_type, one.value)
+            elif one.relation == Relation.PREQ and isinstance(one.value, bytes):
+                if one.propid is IDENTITY[object_type]:
+                    found = self.everywhere(Guid(one.value))
+                elif one.propid is NUMBERING[object_type][0]:
+                    found = self.shelf(Guid(one.value)).types[object_type].values()
+        if found is None:
+            found = (one for shelf in self.shelves.values() for one in shelf.types[object_type].values())
+        return [one for one in found if one.object_type is object_type]
 
     def save_partition(self, state: DirectoryPartition) -> None:
         """Persist a partition's state."""

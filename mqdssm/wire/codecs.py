@@ -101,8 +101,14 @@ def _load_bool16(raw: int) -> bool:
     return raw != 0
 
 
+def _truth(value: bool) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"{value!r} is neither True nor False")
+    return value
+
+
 def _dump_bool16(value: bool) -> int:
-    return 0xFFFF if value else 0
+    return 0xFFFF if _truth(value) else 0
 
 
 BOOL16: Final = Scalar("BOOL16", "H", 2, _load_bool16, _dump_bool16)
@@ -116,9 +122,7 @@ def _load_bool8(raw: int) -> bool:
 
 
 def _dump_bool8(value: bool) -> int:
-    if type(value) is not bool:
-        raise ValueError(f"{value!r} is neither True nor False")
-    return int(value)
+    return int(_truth(value))
 
 
 BOOL8: Final = Scalar("BOOL8", "B", 1, _load_bool8, _dump_bool8)
@@ -176,7 +180,7 @@ def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) 
 
     def dump(value: int) -> int:
         if value not in members and not keep_unknown:
-            raise ValueError(f"{value!r} is no {kind.__name__}")
+            raise ValueError(f"{value!r} is not a valid {kind.__name__}")
         return int(value)
 
     return Scalar(f"{kind.__name__}:{number.name}", number.code, number.size, load, dump)

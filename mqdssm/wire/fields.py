@@ -5,7 +5,7 @@ errors print.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mqdssm.wire.codecs import Codec, Scalar
@@ -128,6 +128,7 @@ class Keyed:
         spec: the specification's name of the values.
         spec_key: the specification's name of the keys.
         key_name: what messages call a key.
+        known: the keys by their numbers.
     """
 
     name: str
@@ -136,6 +137,10 @@ class Keyed:
     spec: str = ""
     spec_key: str = ""
     key_name: Callable[[int], str] = str
+    known: Mapping[int, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", {int(key): key for key in self.codecs})
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ from mqdssm.wire.fields import (
     when,
     when_left,
 )
-from mqdssm.wire.plan import Branch, Plan, Step, flat, make_plan
+from mqdssm.wire.plan import Branch, Plan, Step, each, flat, make_plan
 from mqdssm.wire.source import ENCODING_FAILURES, compile_source, make_source
 
 __all__ = [
@@ -96,6 +96,7 @@ __all__ = [
     "Const",
     "Count",
     "Counted",
+    "Declared",
     "Field",
     "FieldError",
     "Flag",
@@ -146,7 +147,7 @@ class Layout(Generic[T]):
         self.section: Final = section
         fields = tuple(flat(declared))
         self.plan: Final[Plan] = make_plan(cls, section, [field for field, _ in fields])
-        self.groups: Final = {label(field): path for field, path in fields if path}
+        self.groups: Final = {label(one): path for field, path in fields if path for one, _ in each([field])}
         self.bodies: Final = _bodies(self.plan.steps)
         self.least: Final = self.plan.least
         self.source, namespace = make_source(self)

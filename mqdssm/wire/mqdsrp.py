@@ -51,6 +51,7 @@ from mqdssm.wire.layout import (
     when,
 )
 from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
+from mqdssm.wire.show import Shown, show
 
 MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX
 """Longest message: MSMQ carries no more than 4 MiB in one (decision R24)."""
@@ -63,6 +64,7 @@ PROPERTIES_MAX: Final = 255
 CHANGES_MAX: Final = 65_535
 """Count is two bytes in a ChangePropagationMessage, and no more are sent otherwise (decision R18)."""
 _OPERATION_AT: Final = 17  # behind Version and SiteID
+_HEADER_BYTES: Final = 18
 
 
 PARTITION_SEQ_NUMBERS: Final = Layout(
@@ -116,7 +118,7 @@ def _header(message: type[ReplicationMessage]) -> Group:
         "BaseReplicationHeader",
         Const("Version", U8, VERSION),
         _SITE_ID,
-        Const("Operation", U8, int(message.operation)),
+        Const("Operation", enum_of(U8, Operation), message.operation),
     )
 
 
@@ -240,8 +242,7 @@ def layout_of(data: bytes) -> Layout[Any]:
         DecodeError: another version, an unknown operation, no whole header, or too long to be a message.
     """
     if len(data) > MESSAGE_BYTES_MAX:
-        problem = f"has {len(data)} bytes, at most {MESSAGE_BYTES_MAX}"
-        raise DecodeError("[MC-MQDSRP] 2.2.6", "message", 0, problem)
+        raise DecodeError("[MC-MQDSRP] 2.2.6", "message", 0, f"has more than {MESSAGE_BYTES_MAX} bytes")
     layout = LAYOUTS.get(data[_OPERATION_AT]) if len(data) > _OPERATION_AT else None
     if layout is None or data[0] != VERSION:
         # it says what is wrong, always: what it accepts has a layout
@@ -285,3 +286,13 @@ def change_bytes(change: DirectoryChange) -> int:
         ValueError: naming the field that cannot be encoded.
     """
     return len(DIRECTORY_CHANGE.encode(change))
+
+
+def show_message(data: bytes) -> Shown:
+    """Read the body of a replication message field by field, as far as it can be read."""
+    try:
+        layout = layout_of(data)
+    except DecodeError as error:
+        header = show(BASE_REPLICATION_HEADER, data[:_HEADER_BYTES]).fields
+        return Shown({"BaseReplicationHeader": header} if header else {}, error)
+    return show(layout, data)

@@ -89,18 +89,19 @@ def _is_fixed(field: Field) -> bool:
     return isinstance(field, FIXED) and isinstance(field.codec, Scalar)
 
 
-def _codec(slot: Fixed) -> Scalar:
+def fixed(slot: Fixed) -> Scalar:
+    """The codec of a field of fixed size."""
     if not isinstance(slot.codec, Scalar):
         raise TypeError(f"{label(slot)} has no fixed size")
     return slot.codec
 
 
 def _steps(declared: Sequence[Field]) -> Iterator[Step]:
-    for fixed, group in groupby(declared, key=_is_fixed):
+    for in_run, group in groupby(declared, key=_is_fixed):
         members = tuple(group)
-        if fixed:
+        if in_run:
             slots = tuple(member for member in members if isinstance(member, FIXED))
-            yield Run(slots, struct.Struct("<" + "".join(_codec(slot).code for slot in slots)))
+            yield Run(slots, struct.Struct("<" + "".join(fixed(slot).code for slot in slots)))
             continue
         for member in members:
             if isinstance(member, When):
@@ -111,11 +112,12 @@ def _steps(declared: Sequence[Field]) -> Iterator[Step]:
                 raise TypeError(f"{label(member)}: a number must have a fixed size")
 
 
-def _walk(declared: Sequence[Field], path: Path = ()) -> Iterator[tuple[Field, Path]]:
+def each(declared: Sequence[Field], path: Path = ()) -> Iterator[tuple[Field, Path]]:
+    """All fields, also the optional ones, each with the `when` that it is in."""
     for field in declared:
         yield field, path
         if isinstance(field, When):
-            yield from _walk(field.fields, (*path, field))
+            yield from each(field.fields, (*path, field))
 
 
 def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
@@ -200,7 +202,7 @@ def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapp
     last = walked[-1][0]
     for field, path in walked:
         if isinstance(field, When) and field.left:
-            inside = {getattr(inner, "name", None) for inner, _ in _walk(field.fields)}
+            inside = {getattr(inner, "name", None) for inner, _ in each(field.fields)}
             at_end = walked[-1][1][:1] == (field,)
             if path or not field.there or field.name not in inside or not at_end:
                 raise TypeError(f"{section}: when_left({field.name!r}) must hold it, and be last")
@@ -234,7 +236,7 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> Plan:
     """
     if not is_dataclass(cls):
         raise TypeError(f"{section}: {cls.__name__} is no dataclass")
-    walked = tuple(_walk(declared))
+    walked = tuple(each(declared))
     known = {field.name: field for field in fields(cls) if field.init}
     names = [field.name for field, _ in walked if isinstance(field, _BODIES)]
     if sorted(names) != sorted(known):

@@ -186,15 +186,14 @@ class Reader:
         """Decode all keys, then the value of each."""
         section, name = self.layout.section, step.spec_key or step.name
         need(section, name, self.offset, self.numbers[step.name] * step.key.size, self.end)
-        known = {int(key): key for key in step.codecs}
         keys: list[int] = []
         for _ in range(self.numbers[step.name]):
             at, number = self.offset, self.one(step.key, name)
-            if number not in known:
+            if number not in step.known:
                 self.refuse(name, at, f"is {number}, which we do not know")
             if number in keys:
                 self.refuse(name, at, f"is {step.key_name(number)} a second time")
-            keys.append(known[number])
+            keys.append(step.known[number])
         made = [(key, self.one(step.codecs[key], f"{label(step)} {step.key_name(key)}")) for key in keys]
         self.values[step.name] = tuple(made)
 

@@ -5,12 +5,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from replication_strategies import VECTORS as MESSAGES
+from replication_strategies import image_of
 from wire_strategies import mutants
 
 from mqdssm.errors import DecodeError
+from mqdssm.wire import mqdsrp
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import Ace, Acl, SecurityDescriptor, Sid
 from mqdssm.wire.keys import RSA_BLOB, PublicKeys
+from mqdssm.wire.show import plain
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 VECTORS = [
@@ -28,7 +32,7 @@ def attempt(decode, data):
     except DecodeError as error:
         refused = error
     assert type(refused) is DecodeError
-    assert refused.section.startswith("[MS-")
+    assert refused.section.startswith(("[MS-", "[MC-"))
     assert refused.field
     return None
 
@@ -100,3 +104,21 @@ def test_noise_is_refused_quickly(size):
     for decode in (SecurityDescriptor.from_bytes, Acl.from_bytes, Ace.from_bytes, PublicKeys.from_bytes):
         with pytest.raises(DecodeError):
             decode(noise)
+
+
+def test_mutated_messages():
+    """What is accepted encodes to the same bytes; what is refused is shown up to there, in the same words."""
+    accepted = 0
+    for mutant in mutants(Random(SEED), [image_of(vector) for vector in MESSAGES], MUTANTS // 4):
+        made = attempt(mqdsrp.decode, mutant)
+        shown = mqdsrp.show_message(mutant)
+        json.dumps(plain("", shown.fields))
+        if made is None:
+            with pytest.raises(DecodeError) as caught:
+                mqdsrp.decode(mutant)
+            assert str(shown.error) == str(caught.value)
+            continue
+        accepted += 1
+        assert shown.error is None
+        assert mqdsrp.encode(made) == mutant
+    assert accepted > 0

@@ -25,19 +25,24 @@ from mqdssm.wire.layout import (
     ByteSize,
     Const,
     Count,
+    Counted,
+    Declared,
     Field,
     Flag,
     Ignored,
     Items,
+    Keyed,
     Layout,
     Nested,
     Scalar,
+    SizedBytes,
     Text16,
     Text16Z,
     TotalSize,
     Value,
     big_endian,
     enum_of,
+    group,
     raw,
     unless,
     when,
@@ -69,12 +74,25 @@ SCALARS: list[tuple[Scalar, st.SearchStrategy[Any]]] = [
 ]
 INNER = make_dataclass("Inner", [("n", int), ("text", str)], frozen=True, slots=True)
 INNER_LAYOUT = Layout(INNER, "[MS-TEST] 1", Value("n", U8, "N"), Value("text", Text16Z(20), "T"))
+GROWING: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (SizedBytes(U16, 20), st.binary(max_size=20)),
+    (Counted(U8, U16, 5), st.lists(st.integers(0, 65535), max_size=5).map(tuple)),
+    (Counted(U32, Text16Z(20), 3), st.lists(TEXT, max_size=3).map(tuple)),
+]
 ELEMENTS: list[tuple[Any, st.SearchStrategy[Any]]] = [
     *SCALARS,
     (Text16Z(20), TEXT),
+    *GROWING,
     (Nested(INNER_LAYOUT), st.builds(INNER, n=st.integers(0, 255), text=TEXT)),
 ]
 NUMBERS = st.sampled_from([U8, U16, U32, I8, I32])
+
+KEYED = {number: codec for number, (codec, _) in enumerate(ELEMENTS, 1)}
+PAIRS = st.lists(
+    st.sampled_from(sorted(KEYED)).flatmap(lambda key: st.tuples(st.just(key), ELEMENTS[key - 1][1])),
+    max_size=4,
+    unique_by=lambda pair: pair[0],
+).map(tuple)
 
 # name -> the fields, the default, the values that go with them
 Piece = tuple[list[Field], Any, st.SearchStrategy[Any]]
@@ -88,6 +106,7 @@ def pieces(draw: st.DrawFn, name: str) -> Piece:
     made: list[Piece] = [
         ([Value(name, codec, "V")], None, values),
         ([Count(name, number, "C", high=5), Items(name, codec, "I")], (), listed),
+        ([Count(name, number, "C", high=5), Keyed(name, U16, KEYED, "V", "K")], (), PAIRS),
         ([Count(name, number, "C", high=5), when(name, Items(name, codec, "I"))], (), listed),
         ([ByteSize(name, number, "S", high=100), Bytes(name, "B")], b"", st.binary(max_size=30)),
         ([ByteSize(name, number, "S", high=100), sized], "", TEXT),
@@ -125,7 +144,9 @@ def layouts(draw: st.DrawFn) -> tuple[Layout[Any], Any]:
     chosen = {f"f{index}": draw(pieces(f"f{index}")) for index in range(draw(st.integers(1, 4)))}
     if draw(st.booleans()):
         chosen["last"] = draw(tails("last"))
-    declared = [part for parts, _, _ in chosen.values() for part in parts]
+    declared: list[Declared] = [part for parts, _, _ in chosen.values() for part in parts]
+    if draw(st.booleans()):
+        declared = [group("Group", *declared)]
     if draw(st.booleans()):
         declared.insert(0, TotalSize("Z", U32))
     cls = make_dataclass(

@@ -21,18 +21,22 @@ from mqdssm.wire.layout import (
     ByteSize,
     Const,
     Count,
+    Counted,
     FieldError,
     Flag,
     Ignored,
     Items,
+    Keyed,
     Layout,
     Nested,
+    SizedBytes,
     Text16,
     Text16Z,
     TotalSize,
     Value,
     big_endian,
     enum_of,
+    group,
     raw,
     unless,
     when,
@@ -207,6 +211,47 @@ class Numbers:
 
 NUMBERS = Layout(Numbers, "[MS-TEST] 3", Items("numbers", U16, "Numbers", high=3))
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    kind: int = 0
+    pairs: tuple[tuple[int, Any], ...] = ()
+    note: str = ""
+
+
+def key_name(number: int) -> str:
+    return {1: "ONE", 2: "TWO"}.get(number, str(number))
+
+
+PAIRS = Layout(
+    Pairs,
+    "[MS-TEST] 4",
+    group(
+        "Outer",
+        group("Inner", Const("Magic", U16, 7), Value("kind", U8, "Kind")),
+        Count("pairs", U8, "Count", low=1, high=4),
+        when(
+            "pairs",
+            Keyed(
+                "pairs",
+                U16,
+                {
+                    1: U32,
+                    2: Text16Z(8),
+                    3: SizedBytes(U16, 9),
+                    4: Counted(U8, GUID, 2),
+                    5: Counted(U16, Text16Z(3), 3),
+                    6: Nested(CHANGE),
+                },
+                "Values",
+                "Keys",
+                key_name,
+            ),
+        ),
+    ),
+    Value("note", Text16Z(4), "Note"),
+)
+
 CHANGE_BY_GUID = Change(command=Command.DELETE, guid=A, previous=1, sequence=2**63, tags=("a", ""))
 CHANGE_BY_PATH = Change(command=Command.CREATE, path="web01\\q\ud800", sequence=5)
 EXAMPLES: list[tuple[Layout[Any], Any]] = [
@@ -224,4 +269,6 @@ EXAMPLES: list[tuple[Layout[Any], Any]] = [
     (TAIL, Tail()),
     (TAIL, Tail(items=("a", "", "abcd"))),
     (NUMBERS, Numbers(numbers=(1, 2, 3))),
+    (PAIRS, Pairs(pairs=((2, "x"), (1, 7)), note="n")),
+    (PAIRS, Pairs(pairs=((3, b"abc"), (6, CHANGE_BY_GUID), (4, (A, B)), (5, ("", "abc"))))),
 ]

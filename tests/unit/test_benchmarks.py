@@ -33,6 +33,9 @@ NEXT_GOALS = {  # of rows that the committed run does not have yet
 }
 
 
+GOALS_OF_REPLICATION = {
+    "codec": (5, "at_least"),
+}
 GOALS_OF_THE_PIPELINE = {
     "export": (0.75, "at_least"),
     "export-growth": (1.25, "at_most"),
@@ -118,7 +121,7 @@ def test_the_committed_document_is_of_the_run_of_the_committed_results():
 
 def test_every_row_of_the_issues_is_measured_against_its_goal():
     stated = {one.name: (one.goal, one.direction) for one in run.ROWS}
-    assert (GOALS | GOALS_OF_THE_PIPELINE).items() <= stated.items()
+    assert (GOALS | GOALS_OF_THE_PIPELINE | GOALS_OF_REPLICATION).items() <= stated.items()
 
 
 def test_every_row_of_the_issue_was_measured_against_its_goal():

@@ -32,6 +32,14 @@ GAP: Final = 1 << 20
 """Numbers that are skipped where others may know some that we do not: more than are ever under way."""
 
 
+def be_bsc(server: Server, site: Partition) -> None:
+    """Our machine's object says that we are a BSC, and the site is not ours."""
+    server.is_demoted = True
+    if not server.is_bsc and not server.is_me(site.record.authority_name):
+        server.psc_name = site.record.authority_name
+        purging.start_bsc_ack(server)
+
+
 def is_adopting(server: Server, site: Partition) -> bool:
     """Whether a new PSC first takes what others have of its own partition (decision R43)."""
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
@@ -65,14 +73,11 @@ def settle(server: Server) -> Job[None]:
                 yield from hand_over(server, site, successor)
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
-        pec_name = yield from _pec_name()
-        known = {key_of(enterprise.record.authority_name), key_of(server.name)}
-        if pec_name and key_of(pec_name) not in known:
+        pec_name = yield from _new_pec(server, enterprise)
+        if pec_name is not None:
             yield from hand_over(server, enterprise, pec_name)
     for partition in list(server.partitions.values()):
-        if not partition.record.owned:
-            yield from inherit_if_named(server, partition)
-        elif partition.record.authority_name != server.name:
+        if partition.record.owned and partition.record.authority_name != server.name:
             yield from server.save(partition, authority_name=server.name)
 
 
@@ -89,14 +94,23 @@ def _controllers(server: Server, site: Partition) -> Job[tuple[ObjectRead, ...]]
 
 
 def _successor(server: Server, site: Partition) -> Job[str | None]:
+    """To whom we handed the site over before a crash; what is older than a take-over is none of that."""
     others = yield from _controllers(server, site)
-    names = (text(one.properties or (), Propid.QM_PATHNAME) for one in others)
-    return next((name for name in names if name), None)
+    for one in others:
+        name = text(one.properties or (), Propid.QM_PATHNAME)
+        if name and one.seq_number is not None and one.seq_number > site.record.purged:
+            return name
+    return None
 
 
-def _pec_name() -> Job[str | None]:
+def _new_pec(server: Server, enterprise: Partition) -> Job[str | None]:
+    """To whom we handed the enterprise over before a crash."""
     found = yield from _enterprise()
-    return text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    known = {key_of(enterprise.record.authority_name), key_of(server.name)}
+    if found is None or found.seq_number is None or not pec_name or key_of(pec_name) in known:
+        return None
+    return pec_name if found.seq_number > enterprise.record.purged else None
 
 
 def _enterprise() -> Job[ObjectRead | None]:
@@ -108,8 +122,7 @@ def _enterprise() -> Job[ObjectRead | None]:
 def hand_over(server: Server, partition: Partition, successor: str) -> Job[None]:
     """We gave the last number; the partition is the successor's now."""
     server.note("handed over", f"partition {partition.id} to {successor}")
-    yield from server.save(partition, owned=False, authority_name=successor)
-    partition.whole = True
+    yield from server.save(partition, owned=False, authority_name=successor, last=partition.last)
     if partition.id == server.settings.site_id:
         server.psc_name = successor
         server.is_demoted = True
@@ -121,7 +134,6 @@ def follow(server: Server, partition: Partition, successor: str) -> Job[None]:
     yield from server.save(partition, authority_name=successor)
     if partition.id == server.settings.site_id and server.is_bsc:
         server.psc_name = successor
-    yield from topology.derive(server)
 
 
 def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
@@ -130,56 +142,70 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     We were replaced while we were away, or restored from an old copy: we become a replica of who knows more.
     """
     server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
-    yield from server.save(partition, owned=False, authority_name=sender)
-    partition.whole = False
+    yield from server.save(partition, owned=False, authority_name=sender, last=partition.last)
+    partition.whole = partition.settled = False
     yield from topology.derive(server)
     sync.ask(server, partition)
 
 
-def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
-    """Become the authority of a partition whose last change makes us so.
+def inherit_if_named(server: Server, partition: Partition, *, surely: bool = False) -> Job[None]:
+    """Become the authority of a partition whose last change makes us so, once we have all that there is.
 
-    Returns:
-        Whether we are now.
+    Args:
+        server: who we are.
+        partition: which partition.
+        surely: we have just asked.
     """
     if partition.record.owned or not partition.is_normal:
-        return False
+        return
+    if not partition.whole and not surely:
+        partition.must_ask = True  # then when we have caught up
+        return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
-        named = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+        named = found is not None and (yield from _is_pec(server, found))
     elif partition.id == server.settings.site_id:
         found = yield from _own_machine(server)
         role = service(found.properties or ()) or Service.NONE
         named = found.partition_id == partition.id and bool(role & CONTROLLER)
     else:
-        return False
-    if found is None or not named or found.seq_number is None or found.seq_number > partition.last:
-        return False
-    if not partition.whole and _knows_less(server, partition):
-        return False  # until we have caught up (`caught_up`)
-    yield from _inherit(server, partition)
-    return True
-
-
-def _knows_less(server: Server, partition: Partition) -> bool:
-    """Whether others may know numbers that we do not: unless the log ended with our being named."""
-    return partition.id == server.settings.site_id and is_adopting(server, partition)
-
-
-def caught_up(server: Server, partition: Partition) -> Job[None]:
-    """A replica is whole: it may be ours by right (decision R43)."""
-    partition.whole = True
-    if partition.id != server.settings.site_id or not is_adopting(server, partition):
         return
-    if partition.last == MIN:
+    if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
+        yield from _inherit(server, partition)
+
+
+def _is_pec(server: Server, enterprise: ObjectRead) -> Job[bool]:
+    """Whether the enterprise names us: the PSC that has its name, now or when it was named."""
+    site = server.site
+    pec_name = text(enterprise.properties or (), Propid.E_PECNAME)
+    if site is None or not pec_name:
+        return False
+    operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
+    own = yield from perform(operation, ObjectRead)
+    psc_name = text(own.properties or (), Propid.S_PSC) or server.name
+    return server.is_me(pec_name) or key_of(psc_name) == key_of(pec_name)
+
+
+def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+    """A replica has all that a server knows: it may be ours by right (decision R43).
+
+    It is whole if that server is the authority or, for a BSC, its PSC: others may lack something themselves.
+    """
+    names = {key_of(server.psc_name or partition.record.authority_name)}
+    told = key_of(sender) in names
+    partition.whole = partition.whole or told
+    adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
+    if adopts and partition.last == MIN:
         yield from _inherit(server, partition)
     else:
-        yield from inherit_if_named(server, partition)
+        yield from inherit_if_named(server, partition, surely=True)
+    partition.settled = partition.settled or told
 
 
 def _inherit(server: Server, partition: Partition) -> Job[None]:
+    """Own a partition: right behind its last number if we saw that come, else far behind (R38, R43)."""
     server.note("became the authority", f"of partition {partition.id}")
-    ahead = _knows_less(server, partition) and partition.last > MIN
+    ahead = not partition.settled and partition.last > MIN
     last = partition.last.plus(GAP) if ahead else partition.last
     purged = last if ahead else partition.record.purged
     yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
@@ -187,14 +213,18 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == partition.id
+        enterprise = server.partitions[PEC_PARTITION_ID]
+        yield from inherit_if_named(server, enterprise)
+        sync.ask_if_must(server, enterprise)
     yield from topology.derive(server)
     yield from claim(server)
 
 
 def _now_ours(server: Server, partition: Partition) -> None:
     partition.pending.clear()
-    partition.whole = True
+    partition.whole = partition.settled = True
     partition.asking = False
+    partition.hint = ""
     server.stop_timer(sync.timer_of(partition))
     if partition.id == server.settings.site_id:
         server.psc_name = ""
@@ -203,46 +233,60 @@ def _now_ours(server: Server, partition: Partition) -> None:
 
 
 def claim(server: Server) -> Job[None]:
-    """Have the enterprise say that our site and, if it is ours, the enterprise are ours."""
-    waits = False
+    """Have the objects say who we are: our machine's name, the PSC of our site, the PEC."""
+    site = server.site
+    if site is not None and server.is_demoted:  # a handover that was cut short, or refused
+        server.is_demoted = False
+        yield from _serve(server, site, server.settings.machine_id, Service.PSC)
+    waits = yield from _claim_machine(server)
     enterprise = server.enterprise
     if enterprise is not None:
         found = yield from _enterprise()
-        if found is not None and not server.is_me(text(found.properties or (), Propid.E_PECNAME) or ""):
-            yield from _set(server, ObjectType.ENTERPRISE, found.identifier, Propid.E_PECNAME)
-    site = server.site
+        if found is not None:
+            yield from _claim_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
     if site is not None:
-        if server.is_demoted:  # a handover that was cut short, or refused
-            server.is_demoted = False
-            yield from _serve(server, site, server.settings.machine_id, Service.PSC)
         operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
         own = yield from perform(operation, ObjectRead)
-        psc_name = text(own.properties or (), Propid.S_PSC) or ""
-        if own.status == Hresult.MQ_OK and not server.is_me(psc_name):
-            waits = True
-            yield from _set(server, ObjectType.SITE, site.id, Propid.S_PSC)
+        waits |= yield from _claim_name(server, ObjectType.SITE, own, Propid.S_PSC)
     if waits:
         server.start_timer("claim", server.settings.sync_wait_s)
 
 
 def claim_timer(server: Server, _rest: str) -> Job[None]:
-    """Ask again until the site's object says so."""
+    """Ask again until the objects say so."""
     yield from claim(server)
 
 
-def _set(server: Server, kind: ObjectType, identifier: Guid | None, propid: Propid) -> Job[None]:
-    """Set a property of an enterprise-wide object to our name, here or at the PEC."""
-    if identifier is None:
-        return
+def _claim_machine(server: Server) -> Job[bool]:
+    if server.settings.site_id not in server.partitions:
+        return False
+    own = yield from _own_machine(server)
+    if own.partition_id != server.settings.site_id:
+        return False
+    return (yield from _claim_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
+
+
+def _claim_name(server: Server, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
+    """Set a property of an object to our name, here or at its authority.
+
+    Returns:
+        Whether it has still to be seen that it was done.
+    """
+    said = text(found.properties or (), propid)
+    partition = server.partitions.get(found.partition_id) if found.partition_id is not None else None
+    if found.identifier is None or partition is None or server.is_me(said or ""):
+        return False
     properties = ((propid, server.name),)
-    enterprise = server.enterprise
-    if enterprise is not None:
-        wanted = authority.Wanted(
-            command=Command.UPDATE, object_type=kind, identifier=identifier, properties=properties
-        )
-        yield from authority.execute(server, enterprise, wanted)
-    else:
-        requests.ask_authority(server, kind, identifier, properties)
+    if not partition.record.owned:
+        requests.ask_authority(server, kind, found.identifier, partition.id, properties)
+        return True
+    wanted = authority.Wanted(
+        command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
+    )
+    outcome = yield from authority.execute(server, partition, wanted)
+    if outcome.status != Hresult.MQ_OK:
+        server.note("our name was refused", f"{propid.spec_name}, status {outcome.status:#010x}")
+    return False
 
 
 def take_over(server: Server, event: TakeOver) -> Job[None]:
@@ -251,7 +295,10 @@ def take_over(server: Server, event: TakeOver) -> Job[None]:
     What it had acknowledged and not sent to us is lost; every other server gets the whole partition from us.
     """
     partition = server.partitions.get(event.partition_id)
-    if partition is None or not partition.is_normal:
+    allowed = event.partition_id == server.settings.site_id or (
+        event.partition_id == PEC_PARTITION_ID and server.site is not None  # the PEC is a PSC
+    )
+    if partition is None or not partition.is_normal or not allowed:
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
     if not partition.record.owned:

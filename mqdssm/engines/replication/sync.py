@@ -6,7 +6,7 @@ step of a full synchronization is persisted before the next begins, and is resum
 
 from mqdssm.engines.replication import changes, purging, succession
 from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
-from mqdssm.engines.replication.state import Job, Partition, Server, perform
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -16,7 +16,7 @@ from mqdssm.model.messages import (
     SyncRequestMessage,
 )
 from mqdssm.model.replication import PurgeState
-from mqdssm.model.seqnum import MAX, MIN
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
 
 def timer_of(partition: Partition) -> str:
@@ -28,6 +28,13 @@ def ask(server: Server, partition: Partition) -> None:
     """Send Sync Request (3.3.7.3), unless one is under way."""
     if not partition.asking:
         _send(server, partition)
+
+
+def ask_if_must(server: Server, partition: Partition) -> None:
+    """Ask if something that was just done needs it."""
+    if partition.must_ask:
+        partition.must_ask = False
+        ask(server, partition)
 
 
 def ask_later(server: Server, partition: Partition) -> None:
@@ -70,7 +77,17 @@ def timer(server: Server, rest: str) -> None:
     partition = server.partitions.get(Guid.parse(rest))
     if partition is not None and not partition.record.owned:
         partition.asking = False
+        partition.tries += 1
+        partition.hint = _somebody_else(server, partition)
         ask(server, partition)
+
+
+def _somebody_else(server: Server, partition: Partition) -> str:
+    """Whom to ask where nobody answered: at every second time another PSC, which has a replica, too (R46)."""
+    others = [one.name for one in server.pscs.values()]
+    if not others or partition.tries % 2 == 0:
+        return ""
+    return others[partition.tries // 2 % len(others)]
 
 
 def resume(server: Server, partition: Partition) -> Job[None]:
@@ -91,36 +108,55 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     if partition is None or not changes.believes(server, partition, sender):
         server.note("dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}")
         return
-    record = partition.record
+    state = partition.record.purge_state
     if (
-        record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}
-        or message.purged_seq_number < record.purged
+        state not in {PurgeState.NORMAL, PurgeState.SYNC0}
+        or changes.is_stale(partition, message.purged_seq_number)
         or message.from_seq_number > partition.last
     ):
-        return  # of an earlier state of ours
+        server.note("dropped: a reply to an earlier question", f"{partition.id}, from {sender}")
+        return
+    before = partition.last
     own = tuple(one for one in message.directory_changes if one.partition_id == partition.id)
+    if any(one.seq_number > before for one in own):
+        partition.whole = False  # a reply may end before the authority's last number
     if not (yield from changes.handle(server, partition, own, flush=True)):
         return
-    behind = all(one.seq_number > message.to_seq_number for one in partition.pending)
-    if message.to_seq_number > partition.last and behind:
-        yield from server.save(partition, last=message.to_seq_number)
-    if record.purge_state is PurgeState.SYNC0:
+    reached = _reached(message)
+    behind = all(one.seq_number > reached for one in partition.pending)
+    if reached > partition.last and behind:
+        yield from server.save(partition, last=reached)
+    if state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
-        yield from _after_reply(server, partition, message)
+        complete = reached <= partition.last
+        advanced = partition.last > before
+        if complete and not advanced and message.from_seq_number == partition.last:
+            yield from _caught_up(server, partition, sender)
+        else:
+            _heard(server, partition)
+            if advanced or complete:
+                ask(server, partition)  # until nothing new comes (decision R32)
+            else:
+                ask_later(server, partition)  # there is a gap in what it says
 
 
-def _after_reply(server: Server, partition: Partition, message: SyncReplyMessage) -> Job[None]:
-    """Ask for more until nothing comes; then what came too early may be in order."""
+def _reached(message: SyncReplyMessage) -> SequenceNumber:
+    """How far a reply goes. One who sends our own MAX back means its last change (3.2.7.3)."""
+    if message.to_seq_number < MAX:
+        return message.to_seq_number
+    return max((one.seq_number for one in message.directory_changes), default=MIN)
+
+
+def _caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+    """Whom we asked knows nothing new."""
     _heard(server, partition)
-    if message.directory_changes:
-        ask(server, partition)
-        return
-    if message.to_seq_number < partition.last:
-        return  # of an earlier question
-    yield from succession.caught_up(server, partition)
-    if not partition.record.owned and partition.known > partition.last:
-        ask_later(server, partition)  # whom we ask does not know it either
+    partition.hint = ""
+    yield from succession.caught_up(server, partition, sender)
+    if key_of(sender) == key_of(server.upstream(partition)):
+        partition.tries = 0
+    if not partition.record.owned and (partition.known > partition.last or not partition.whole):
+        ask_later(server, partition)
 
 
 def _heard(server: Server, partition: Partition) -> None:
@@ -130,7 +166,9 @@ def _heard(server: Server, partition: Partition) -> None:
 
 
 def _after_sync0_reply(server: Server, partition: Partition, message: SyncReplyMessage) -> Job[None]:
-    if message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
+    if message.to_seq_number < partition.record.purged and message.complete_sync0 is CompleteSync0.NOW:
+        partition.hint = ""  # who answered lacks it, too: the timer asks again
+    elif message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
         _heard(server, partition)
         yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)
         yield from _sweep(server, partition)
@@ -151,7 +189,7 @@ def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender
         return
     server.note("synchronizes in full", f"partition {partition.id}, with {sender}")
     partition.pending.clear()
-    partition.whole = False
+    partition.whole = partition.settled = False
     partition.known = MIN
     partition.acked_at = partition.purged_at = MIN
     yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, purged=purged)
@@ -172,4 +210,3 @@ def _sweep(server: Server, partition: Partition) -> Job[None]:
     yield from server.save(partition, purge_state=PurgeState.NORMAL)
     yield from changes.check_pending(server, partition)
     purging.acknowledge(server, partition)
-    yield from succession.inherit_if_named(server, partition)

@@ -1,0 +1,119 @@
+"""``mqdssm decode``: a captured message, field by field."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from enum import Enum, StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli import exits
+from mqdssm.cli.output import say
+from mqdssm.cli.run import Run, add_command
+
+if TYPE_CHECKING:
+    from mqdssm.wire.show import Shown
+
+app = typer.Typer(add_completion=False)
+
+SHOWN_BYTES_MAX: Final = 48
+"""Bytes of a value that a table shows; JSON has all of them."""
+
+
+class MessageKind(StrEnum):
+    """Which protocol the message is of."""
+
+    REPLICATION = "replication"
+
+
+def decode(
+    run: Run,
+    *,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE|-", help="The body of one message; - is the standard input.")
+    ],
+    kind: Annotated[MessageKind, typer.Option("--kind", help="What kind of message it is.")],
+) -> int:
+    r"""Show a captured message field by field; if it is damaged, what stands before that, and exit code 1.
+
+    replication is the body of a message between directory servers (\[MC-MQDSRP]).
+    """
+    largest, show = _KINDS[kind]()
+    source = nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
+    with source as stream:
+        data = stream.read(largest + 1)
+    shown = show(data)
+    if run.output.is_json:
+        from mqdssm.wire.show import plain
+
+        run.output.document(plain("", shown.fields))
+    else:
+        run.output.pairs(_pairs("", shown.fields))
+    if shown.error is None:
+        return exits.ExitCode.FINE
+    code = exits.ExitCode.FINDINGS
+    sys.stdout.flush()  # what could be read comes before the error
+    words = exits.words_of(shown.error)
+    say(exits.as_json(shown.error, code) if run.output.is_json else f"error: {words}")
+    return code
+
+
+def _replication() -> "tuple[int, Callable[[bytes], Shown]]":
+    from mqdssm.wire.mqdsrp import MESSAGE_BYTES_MAX, show_message
+
+    return MESSAGE_BYTES_MAX, show_message
+
+
+_KINDS: "Final[Mapping[MessageKind, Callable[[], tuple[int, Callable[[bytes], Shown]]]]]" = MappingProxyType(
+    {MessageKind.REPLICATION: _replication}
+)
+"""For each kind the longest message, and what shows one."""
+
+
+def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A tree as names and values: ``DirectoryChanges[0].PropertyValue.PROPID_Q_LABEL``."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _pairs(f"{path}.{name}" if path else name, one)
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        if not any(isinstance(one, Mapping) for one in value):
+            yield path, ", ".join(_text(path, one) for one in value)
+            return
+        for number, one in enumerate(value):
+            yield from _pairs(f"{path}[{number}]", one)
+    else:
+        yield path, _text(path, value)
+
+
+def _text(path: str, value: Any) -> str:
+    """A value as people read it."""
+    from mqdssm.model.guid import Guid
+    from mqdssm.model.hresults import name_of
+    from mqdssm.wire.show import sequence_number
+
+    if isinstance(value, Guid):
+        return str(value)
+    if isinstance(value, bytes):
+        number = sequence_number(path.rpartition(".")[2], value)
+        more = "" if len(value) <= SHOWN_BYTES_MAX else f"… ({len(value)} bytes)"
+        return value[:SHOWN_BYTES_MAX].hex() + more if number is None else str(number)
+    if isinstance(value, Enum):
+        return f"{int(value.value)} {value.name}"
+    if path == "Result":
+        return f"{value:#010x} {name_of(value)}"
+    return str(int(value)) if isinstance(value, int) else value
+
+
+add_command(
+    app,
+    "decode",
+    decode,
+    connects=False,
+    examples=(
+        "mqdssm decode --kind replication message.bin",
+        "mqdssm decode --kind replication -o json - < message.bin",
+    ),
+)

@@ -1,0 +1,191 @@
+"""A structure field by field, under the specification's own names, as far as its bytes can be read.
+
+For people who look at a message: what a layout decodes into objects, and what it drops on the way (counts,
+flags, reserved fields), and of damaged bytes all that stands before the damage.
+"""
+
+import struct
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from mqdssm.errors import DecodeError
+from mqdssm.model.guid import Guid
+from mqdssm.model.propids import PREFIX
+from mqdssm.model.seqnum import SEQUENCE_NUMBER_BYTES, SequenceNumber
+from mqdssm.wire.bounds import finish, need
+from mqdssm.wire.fields import (
+    AnyCodec,
+    Bytes,
+    ByteSize,
+    Count,
+    Fixed,
+    Flag,
+    Items,
+    Keyed,
+    Nested,
+    Text16,
+    Value,
+    label,
+)
+from mqdssm.wire.layout import Layout
+from mqdssm.wire.plan import Run, fixed, size_of
+from mqdssm.wire.walk import Reader
+
+SEQUENCE_SUFFIX: Final = "_SEQNUM"
+"""How the names of properties end whose bytes are a sequence number ([MS-MQMQ] 2.3.1.17 and others)."""
+
+Tree: TypeAlias = dict[str, Any]
+"""Fields by the specification's names, in their order: values, trees, or lists of either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What could be read of a structure, [MC-MQDSRP] 2.2.6 and any other.
+
+    Attributes:
+        fields: the structure's fields, groups and inner structures within.
+        error: why reading ended before the end; None: it did not.
+    """
+
+    fields: Tree
+    error: DecodeError | None
+
+
+@dataclass(slots=True)
+class _Tracer(Reader):
+    """Reads as the interpreted form does, and keeps each field that was right."""
+
+    fields: Tree = field(default_factory=dict)
+    _keep: Callable[[str, Any], None] | None = None
+
+    def keep(self, name: str, value: Any) -> None:
+        """Put a field where it belongs: into a list, or into its groups."""
+        if self._keep is not None:
+            self._keep(name, value)
+            return
+        into = self.fields
+        for group in self.layout.groups.get(name, ()):
+            into = into.setdefault(group, {})
+        into[name] = value
+
+    def run(self, run: Run) -> None:
+        """Decode neighbours of fixed size; where they are cut off, those before the cut are kept."""
+        at, end = self.offset, self.end
+        if run.size > end - at:
+            with suppress(DecodeError):  # which one is wrong, and how, is told below
+                for slot in run.slots:
+                    packer = struct.Struct(f"<{fixed(slot).code}")
+                    need(self.layout.section, label(slot), at, packer.size, end)
+                    (raw,) = packer.unpack_from(self.data, at)
+                    self.slot(slot, raw, at)
+                    at += packer.size
+            self.end = end
+        Reader.run(self, run)
+
+    def slot(self, slot: Fixed, raw: Any, at: int) -> None:
+        """Take one number, and keep it."""
+        Reader.slot(self, slot, raw, at)
+        match slot:
+            case Value():
+                value = self.values[slot.name]
+            case Count() | ByteSize() | Flag():
+                value = self.numbers[slot.name]
+            case _:
+                value = self.load(slot.codec, label(slot), raw, at)
+        self.keep(label(slot), value)
+
+    def one(self, codec: AnyCodec, name: str) -> Any:
+        """Decode one value, and keep it; of a structure what could be read."""
+        if not isinstance(codec, Nested):
+            value = Reader.one(self, codec, name)
+            self.keep(name, value)
+            return value
+        inner = _Tracer(codec.layout, self.data, self.offset, self.end)
+        self.keep(name, inner.fields)
+        value, self.offset = inner.read()
+        return value
+
+    def cut(self, codec: AnyCodec, name: str, least: int) -> None:
+        """Keep what is there of values that take at least so many bytes, where these are not all there."""
+        at = self.offset
+        if least > self.end - at:
+            with suppress(DecodeError):  # the form that refuses them all is told
+                while True:
+                    self.one(codec, name)
+        self.offset = at
+
+    def items(self, step: Items) -> None:
+        """Decode the elements of a tuple into a list."""
+        made: list[Any] = []
+        self.keep(label(step), made)
+        self._keep = lambda _, value: made.append(value)
+        self.cut(step.codec, label(step), self.numbers.get(step.name, 0) * size_of(step.codec))
+        Reader.items(self, step)
+        self._keep = None
+
+    def keyed(self, step: Keyed) -> None:
+        """Decode all keys into a list, then the values under the names of their keys."""
+        keys: list[str] = []
+        values: Tree = {}
+        self.keep(step.spec_key or step.name, keys)
+        self.keep(label(step), values)
+
+        def keep(name: str, value: Any) -> None:
+            if name.startswith(label(step)):
+                values[name.removeprefix(label(step)).strip()] = value
+            else:
+                keys.append(step.key_name(value))
+
+        self._keep = keep
+        self.cut(step.key, step.spec_key or step.name, self.numbers[step.name] * step.key.size)
+        Reader.keyed(self, step)
+        self._keep = None
+
+    def sized(self, step: Bytes | Text16) -> None:
+        """Decode bytes or text, and keep them."""
+        Reader.sized(self, step)
+        self.keep(label(step), self.values[step.name])
+
+
+def show(layout: Layout[Any], data: bytes) -> Shown:
+    """Read bytes that hold one structure, as far as they can be read ([MC-MQDSRP] 2.2.6 and any other)."""
+    data = bytes(data)
+    tracer = _Tracer(layout, data, 0, len(data))
+    try:
+        _, end = tracer.read()
+        finish(layout.section, end, len(data))
+    except DecodeError as error:
+        return Shown(tracer.fields, error)
+    return Shown(tracer.fields, None)
+
+
+def plain(name: str, value: Any) -> Any:
+    """A field as JSON has it: GUIDs as text ([MS-DTYP] 2.3.4.3), other bytes as base64, the rest as numbers.
+
+    Args:
+        name: of the field: properties that hold a sequence number are shown as such.
+        value: of a tree, or a tree.
+    """
+    if isinstance(value, Mapping):
+        return {key: plain(key, one) for key, one in value.items()}
+    if isinstance(value, Guid):
+        return str(value)
+    if isinstance(value, bytes):
+        number = sequence_number(name, value)
+        return b64encode(value).decode() if number is None else int(number)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(name, one) for one in value]
+    return value
+
+
+def sequence_number(name: str, value: bytes) -> SequenceNumber | None:
+    """The sequence number that a property's bytes are ([MC-MQDSRP] 2.2.2), by its name; None: no such."""
+    is_one = name.startswith(PREFIX) and name.endswith(SEQUENCE_SUFFIX)
+    if not is_one or len(value) != SEQUENCE_NUMBER_BYTES:
+        return None
+    return SequenceNumber.unpack(value)

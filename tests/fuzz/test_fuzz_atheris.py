@@ -1,0 +1,38 @@
+"""Coverage-guided fuzzing, for seconds here and for as long as one likes by hand."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SECONDS = 5
+LONG_SECONDS = 600
+
+
+def run(tmp_path, seconds):
+    if importlib.util.find_spec("atheris") is None:
+        pytest.skip("atheris is made for Linux on x86-64 alone")
+    harness = Path(__file__).with_name("fuzz_replication.py")
+    command = [
+        sys.executable,
+        str(harness),
+        f"-max_total_time={seconds}",
+        "-rss_limit_mb=1024",
+        "-verbosity=0",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert not list(tmp_path.glob("crash-*")), done.stderr[-4000:]
+
+
+@pytest.mark.timeout(60)
+def test_replication_messages(tmp_path):
+    run(tmp_path, SECONDS)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(LONG_SECONDS + 60)
+def test_replication_messages_for_long(tmp_path):
+    run(tmp_path, LONG_SECONDS)
