@@ -148,16 +148,22 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     sync.ask(server, partition)
 
 
-def inherit_if_named(server: Server, partition: Partition) -> Job[None]:
-    """Become the authority of a partition whose last change makes us so, once we have all of it."""
+def inherit_if_named(server: Server, partition: Partition, *, surely: bool = False) -> Job[None]:
+    """Become the authority of a partition whose last change makes us so, once we have all that there is.
+
+    Args:
+        server: who we are.
+        partition: which partition.
+        surely: we have just asked.
+    """
     if partition.record.owned or not partition.is_normal:
         return
-    if not partition.whole:
-        sync.ask(server, partition)  # then when we have caught up
+    if not partition.whole and not surely:
+        partition.must_ask = True  # then when we have caught up
         return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
-        named = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+        named = found is not None and (yield from _is_pec(server, found))
     elif partition.id == server.settings.site_id:
         found = yield from _own_machine(server)
         role = service(found.properties or ()) or Service.NONE
@@ -168,15 +174,32 @@ def inherit_if_named(server: Server, partition: Partition) -> Job[None]:
         yield from _inherit(server, partition)
 
 
-def caught_up(server: Server, partition: Partition) -> Job[None]:
-    """A replica is whole: it may be ours by right (decision R43)."""
-    partition.whole = True
+def _is_pec(server: Server, enterprise: ObjectRead) -> Job[bool]:
+    """Whether the enterprise names us: the PSC that has its name, now or when it was named."""
+    site = server.site
+    pec_name = text(enterprise.properties or (), Propid.E_PECNAME)
+    if site is None or not pec_name:
+        return False
+    operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
+    own = yield from perform(operation, ObjectRead)
+    psc_name = text(own.properties or (), Propid.S_PSC) or server.name
+    return server.is_me(pec_name) or key_of(psc_name) == key_of(pec_name)
+
+
+def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+    """A replica has all that a server knows: it may be ours by right (decision R43).
+
+    It is whole if that server is the authority or, for a BSC, its PSC: others may lack something themselves.
+    """
+    names = {key_of(server.psc_name or partition.record.authority_name)}
+    told = key_of(sender) in names
+    partition.whole = partition.whole or told
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
     if adopts and partition.last == MIN:
         yield from _inherit(server, partition)
     else:
-        yield from inherit_if_named(server, partition)
-    partition.settled = True
+        yield from inherit_if_named(server, partition, surely=True)
+    partition.settled = partition.settled or told
 
 
 def _inherit(server: Server, partition: Partition) -> Job[None]:
@@ -190,6 +213,9 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == partition.id
+        enterprise = server.partitions[PEC_PARTITION_ID]
+        yield from inherit_if_named(server, enterprise)
+        sync.ask_if_must(server, enterprise)
     yield from topology.derive(server)
     yield from claim(server)
 
