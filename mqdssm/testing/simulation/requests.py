@@ -17,8 +17,10 @@ from mqdssm.testing.simulation.violation import Violation
 
 NOT_REACHED: Final = int(Hresult.MQDS_OWNER_NOT_REACHED)
 NO_RESPONSE: Final = int(Hresult.MQDS_NO_RSP_FROM_OWNER)
-OWN_PROPERTIES: Final = frozenset({Propid.QM_SERVICE, Propid.S_PSC, Propid.E_PECNAME})
-"""What authorities change without being asked, when one takes over from another (decision R38)."""
+OWN_PROPERTIES: Final = frozenset(
+    {Propid.QM_SERVICE, Propid.QM_PATHNAME, Propid.S_PSC, Propid.E_PECNAME}
+)
+"""What authorities change without being asked, when one takes over from another or has another name."""
 
 
 @dataclass(slots=True)

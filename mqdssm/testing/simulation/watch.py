@@ -175,8 +175,8 @@ class Watch:
             if read.properties is None:
                 raise Violation(f"{server.name}: {operation} is done, but the object is not there")
             content = content_of(operation.object_type, read.properties)
-            if not isinstance(operation, UpdateObject):
-                path = str(content.get(PATHS.get(operation.object_type, 0), ""))  # type: ignore[call-overload]
+            named = PATHS.get(operation.object_type)
+            path = str(content[named]) if named in content else path
         entry = Entry(
             number=int(operation.seq_number),
             identifier=identifier,
