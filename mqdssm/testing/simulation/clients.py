@@ -92,7 +92,7 @@ class Clients:
         )
         world = self._world
         unsure = world.options.network.doubled > 0
-        world.book.ask(Request(change, server.index, world.schedule.now, unsure=unsure))
+        world.book.ask(Request(change, server.index, server.life, world.schedule.now, unsure=unsure))
         if then is not None:
             world.when_answered(self._number, then)
         server.step(change)
@@ -133,13 +133,14 @@ class Clients:
         partition = self._partition(object_type)
         if partition is None:
             return
-        live = [one for one in partition.live(object_type) if self._is_free(one)]
+        live = partition.live(object_type)
+        free = [one for one in live if self._is_free(one)]
         if object_type in {ObjectType.SITE, ObjectType.ENTERPRISE}:
             if live:
                 self._update(server, partition, self._dice.of(live))
             return
-        if live and self._dice.below(PER_MILLE) < self._world.options.work.removals:
-            self._delete(server, partition, self._dice.of(live))
+        if free and self._dice.below(PER_MILLE) < self._world.options.work.removals:
+            self._delete(server, partition, self._dice.of(free))
         elif live and self._dice.one_in(2):
             self._update(server, partition, self._dice.of(live))
         else:
@@ -157,7 +158,7 @@ class Clients:
         return self._dice.of(open_sites) if open_sites else None
 
     def _is_free(self, entry: Entry) -> bool:
-        """Whether clients may touch an object: machines of directory servers are the administrator's."""
+        """Whether clients may delete an object: machines of directory servers are the administrator's."""
         service = (entry.content or {}).get(Propid.QM_SERVICE)
         return entry.object_type is not ObjectType.MACHINE or not service
 

@@ -177,6 +177,24 @@ class Ledger:
             if site is not None:
                 site.dead = entry.content is None
 
+    def start_over(self, partition_id: Guid, kept: Mapping[Guid, int]) -> None:
+        """Take in what is left of a partition whose authority was lost.
+
+        Args:
+            partition_id: the partition.
+            kept: the numbers of the objects that its new authority has, by identifier.
+        """
+        partition = self.partitions[partition_id]
+        latest: dict[Guid, Entry] = {}
+        for identifier, number in kept.items():
+            entry = partition.entries.get(number, partition.latest.get(identifier))
+            if entry is not None and entry.identifier == identifier:
+                latest[identifier] = entry
+        partition.latest = latest
+        if partition_id == PEC_PARTITION_ID:
+            for site in self.partitions.values():
+                site.dead = site.dead or (site is not partition and site.partition_id not in latest)
+
     def site_of(self, partition_id: Guid) -> Entry | None:
         """The newest entry of a site's object."""
         return self.partitions[PEC_PARTITION_ID].latest.get(partition_id)

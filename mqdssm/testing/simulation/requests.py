@@ -3,7 +3,7 @@
 MQ_OK: done, once. An error: not done. No answer, MQDS_NO_RSP_FROM_OWNER, or a server that stopped: done once or not.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ class Request:
     Attributes:
         change: what it wants.
         server: index of the server that it asked.
+        life: the server's life then: with its end the answer is lost.
         asked_at: when, simulated seconds.
         status: what it was told; None: nothing.
         told_at: when.
@@ -38,6 +39,7 @@ class Request:
 
     change: ChangeObject
     server: int
+    life: int
     asked_at: float
     status: int | None = None
     told_at: float = float("inf")
@@ -77,9 +79,14 @@ class Request:
 
 
 class RequestBook:
-    """All requests of a run."""
+    """All requests of a run.
 
-    def __init__(self) -> None:
+    Args:
+        is_loose: whether a partition's authority was lost, and with it what it had promised.
+    """
+
+    def __init__(self, is_loose: Callable[[Guid], bool]) -> None:
+        self._is_loose = is_loose
         self.requests: dict[int, Request] = {}
         self._entries: list[Entry] = []
         self._entries_of: dict[Guid | str, list[Entry]] = {}
@@ -102,6 +109,8 @@ class RequestBook:
         if request.status is not None:
             raise Violation(f"{request} was answered again: {describe(status)}")
         request.status, request.told_at = status, now
+        if self._is_loose(request.change.partition_id):
+            return request
         if request.must_be_done and not any(request.fits(entry) for entry in self._about(request)):
             raise Violation(f"{request}: no authority has done it")
         if not request.may_be_done and request.change.properties:
@@ -148,7 +157,11 @@ class RequestBook:
             for one in found:
                 by_request.setdefault(one.change.request, []).append(entry)
         own = [entry for entry in self._entries if is_own(entry)]
-        promised = [one for one in self.requests.values() if one.must_be_done]
+        promised = [
+            one
+            for one in self.requests.values()
+            if one.must_be_done and not self._is_loose(one.change.partition_id)
+        ]
         fitting = [
             [*by_request.get(one.change.request, ()), *(entry for entry in own if one.fits(entry))]
             for one in promised

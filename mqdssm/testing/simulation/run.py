@@ -9,6 +9,7 @@ from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
 from mqdssm.testing.simulation.clients import Clients
 from mqdssm.testing.simulation.ending import members, what_differs
 from mqdssm.testing.simulation.options import Options, options_of
@@ -78,6 +79,8 @@ class Simulation:
             self._calm_down()
             self._prove_alive()
             self.world.book.check()
+            self._check_answers()
+            self._check_bounds()
         except Violation as found:
             violation = str(found)
         except Exception:  # noqa: BLE001  whatever an engine or a store raises is a finding
@@ -170,6 +173,22 @@ class Simulation:
     def _partitions(self) -> list[bytes]:  # type: ignore[type-arg,unused-ignore]
         sites = {one.settings.site_id for one in members(self.world)}
         return [one for one in self.world.ledger.partitions if one in sites]  # type: ignore[return-value]
+
+    # -- what is checked last
+
+    def _check_answers(self) -> None:
+        """Every client whose server did not stop was answered."""
+        for request in self.world.book.requests.values():
+            server = self.world.servers[request.server]
+            if request.status is None and server.life == request.life:
+                raise Violation(f"{request}: {server.name} never answered")
+
+    def _check_bounds(self) -> None:
+        """Nothing in an engine grows without end."""
+        for server in self.world.servers:
+            found = largest(server.engine)
+            if found > CONTAINER_MAX:
+                raise Violation(f"{server.name} keeps {found} things in one place")
 
     # -- faults
 

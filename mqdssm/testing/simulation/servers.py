@@ -20,7 +20,7 @@ from mqdssm.engines.replication.actions import (
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.model.guid import Guid
-from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
+from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
@@ -161,6 +161,11 @@ class Server:
         """How many timers run."""
         return len(self._timers)
 
+    def is_whole(self, partition_id: Guid) -> bool:
+        """Whether it has a partition, and no full synchronization of it is under way."""
+        saved = self.persisted.get(partition_id)
+        return saved is not None and saved.purge_state is PurgeState.NORMAL
+
     def calm(self) -> None:
         """Let nothing go wrong any more; clocks stay as they are."""
         self.faults = ServerFaults()
@@ -183,6 +188,16 @@ class Server:
         self._doom = None
         self._next = None
         self.life += 1
+
+    def lose(self, store: Store) -> None:
+        """Lose everything that was kept; it is down."""
+        self._say("loses its directory")
+        self.store = store
+        self.persisted.clear()
+        self.neighbors.clear()
+        self.furthest.clear()
+        self.gone.clear()
+        self.torn_operation = None
 
     def rename(self, name: str) -> None:
         """Give it another machine name, while it is down."""

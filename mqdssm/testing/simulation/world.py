@@ -66,7 +66,7 @@ class World:
         self.trace: Trace | None = None if trace is None else self._traced(trace)
         self.dice = Dice("world", options.seed)
         self.ledger = Ledger()
-        self.book = RequestBook()
+        self.book = RequestBook(self._is_loose)
         self.counts = Counts()
         self.servers: list[Server] = []
         self.is_faulty = False
@@ -81,6 +81,10 @@ class World:
     def _traced(self, trace: Trace) -> Trace:
         return lambda text: trace(f"{self.schedule.now:10.3f} {text}")
 
+    def _is_loose(self, partition_id: Guid) -> bool:
+        partition = self.ledger.partitions.get(partition_id)
+        return partition is not None and partition.loose
+
     # -- servers
 
     def add_server(self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = "") -> Server:
@@ -93,6 +97,7 @@ class World:
             role=role,
             pec_name=pec_name,
             psc_name=psc_name,
+            forwarded_wait_s=2 * tuning.request_wait_s,
             **{one: getattr(tuning, one) for one in tuning.__slots__},
         )
         index = len(self.servers)
@@ -116,6 +121,10 @@ class World:
         self._names.pop(server.name.casefold(), None)
         self._names[name.casefold()] = server
         server.rename(name)
+
+    def reinstall(self, server: Server) -> None:
+        """Give a server that is down an empty directory."""
+        server.lose(self._make_store())
 
     def start(self, server: Server) -> None:
         """Start a server, if it is down; what waits for it arrives."""
