@@ -73,9 +73,8 @@ def settle(server: Server) -> Job[None]:
                 yield from hand_over(server, site, successor)
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
-        pec_name = yield from _pec_name()
-        known = {key_of(enterprise.record.authority_name), key_of(server.name)}
-        if pec_name and key_of(pec_name) not in known:
+        pec_name = yield from _new_pec(server, enterprise)
+        if pec_name is not None:
             yield from hand_over(server, enterprise, pec_name)
     for partition in list(server.partitions.values()):
         if partition.record.owned and partition.record.authority_name != server.name:
@@ -104,9 +103,14 @@ def _successor(server: Server, site: Partition) -> Job[str | None]:
     return None
 
 
-def _pec_name() -> Job[str | None]:
+def _new_pec(server: Server, enterprise: Partition) -> Job[str | None]:
+    """To whom we handed the enterprise over before a crash."""
     found = yield from _enterprise()
-    return text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    known = {key_of(enterprise.record.authority_name), key_of(server.name)}
+    if found is None or found.seq_number is None or not pec_name or key_of(pec_name) in known:
+        return None
+    return pec_name if found.seq_number > enterprise.record.purged else None
 
 
 def _enterprise() -> Job[ObjectRead | None]:
@@ -144,38 +148,58 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     sync.ask(server, partition)
 
 
-def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
-    """Become the authority of a partition whose last change makes us so, once we have all of it.
+def inherit_if_named(server: Server, partition: Partition, *, surely: bool = False) -> Job[None]:
+    """Become the authority of a partition whose last change makes us so, once we have all that there is.
 
-    Returns:
-        Whether we are now.
+    Args:
+        server: who we are.
+        partition: which partition.
+        surely: we have just asked.
     """
-    if partition.record.owned or not partition.is_normal or not partition.whole:
-        return False  # if not yet, then when we have caught up
+    if partition.record.owned or not partition.is_normal:
+        return
+    if not partition.whole and not surely:
+        partition.must_ask = True  # then when we have caught up
+        return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
-        named = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+        named = found is not None and (yield from _is_pec(server, found))
     elif partition.id == server.settings.site_id:
         found = yield from _own_machine(server)
         role = service(found.properties or ()) or Service.NONE
         named = found.partition_id == partition.id and bool(role & CONTROLLER)
     else:
-        return False
-    if found is None or not named or found.seq_number is None or found.seq_number > partition.last:
-        return False
-    yield from _inherit(server, partition)
-    return True
+        return
+    if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
+        yield from _inherit(server, partition)
 
 
-def caught_up(server: Server, partition: Partition) -> Job[None]:
-    """A replica is whole: it may be ours by right (decision R43)."""
-    partition.whole = True
+def _is_pec(server: Server, enterprise: ObjectRead) -> Job[bool]:
+    """Whether the enterprise names us: the PSC that has its name, now or when it was named."""
+    site = server.site
+    pec_name = text(enterprise.properties or (), Propid.E_PECNAME)
+    if site is None or not pec_name:
+        return False
+    operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
+    own = yield from perform(operation, ObjectRead)
+    psc_name = text(own.properties or (), Propid.S_PSC) or server.name
+    return server.is_me(pec_name) or key_of(psc_name) == key_of(pec_name)
+
+
+def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+    """A replica has all that a server knows: it may be ours by right (decision R43).
+
+    It is whole if that server is the authority or, for a BSC, its PSC: others may lack something themselves.
+    """
+    names = {key_of(server.psc_name or partition.record.authority_name)}
+    told = key_of(sender) in names
+    partition.whole = partition.whole or told
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
     if adopts and partition.last == MIN:
         yield from _inherit(server, partition)
     else:
-        yield from inherit_if_named(server, partition)
-    partition.settled = True
+        yield from inherit_if_named(server, partition, surely=True)
+    partition.settled = partition.settled or told
 
 
 def _inherit(server: Server, partition: Partition) -> Job[None]:
@@ -189,6 +213,9 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == partition.id
+        enterprise = server.partitions[PEC_PARTITION_ID]
+        yield from inherit_if_named(server, enterprise)
+        sync.ask_if_must(server, enterprise)
     yield from topology.derive(server)
     yield from claim(server)
 
