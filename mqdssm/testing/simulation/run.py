@@ -22,6 +22,8 @@ from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, Worl
 _FOUNDING_S: Final = 4_000.0
 """An enterprise without faults is founded in less."""
 _LOOK_S: Final = 15.0
+_QUIET_S: Final = 25.0
+"""Longer than a server that has just started answers no change requests (decision R33)."""
 _DOOM_MAX: Final = 12
 """A crash comes behind so many actions or writes at most."""
 
@@ -155,6 +157,7 @@ class Simulation:
     def _prove_alive(self) -> None:
         """Each server can change each partition, and all the others get to know it."""
         world = self.world
+        self._pass(_QUIET_S)
         told: dict[int, list[int]] = {}
         for server in members(world):
             own = server.settings.site_id

@@ -166,6 +166,11 @@ class Server:
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.purge_state is PurgeState.NORMAL
 
+    def reached(self, partition_id: Guid) -> int:
+        """How far it has come with a partition, by its store."""
+        saved = self.persisted.get(partition_id)
+        return 0 if saved is None else int(saved.last)
+
     def calm(self) -> None:
         """Let nothing go wrong any more; clocks stay as they are."""
         self.faults = ServerFaults()

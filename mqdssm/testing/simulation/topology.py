@@ -260,9 +260,7 @@ class Administrator:
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         entry = enterprise.latest[site_id]
         owners = [self._owner(one) for one in self._open_sites()]
-        return all(
-            one is self._world.pec or one.furthest.get(PEC_PARTITION_ID, 0) >= entry.number for one in owners
-        )
+        return all(one is self._world.pec or one.reached(PEC_PARTITION_ID) >= entry.number for one in owners)
 
     def _site_names(self, site_id: Guid, server: Server) -> bool:
         site = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)

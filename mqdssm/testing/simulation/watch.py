@@ -188,7 +188,8 @@ class Watch:
             giver=server.index,
             at=self._now(),
         )
-        self._check_content(entry, known)
+        if self._strict(operation.partition_id) is not None:
+            self._check_content(entry, known)
         self._ledger.record(operation.partition_id, entry, server.settings.machine_id, server.name)
         self._book.done(entry)
 
@@ -258,6 +259,8 @@ class Watch:
         if partition is None:
             if new.partition_id not in self._ledger.partitions:
                 raise Violation(f"{server.name} keeps a partition that nobody made: {new}")
+            if new.owned:
+                self._ledger.partitions[new.partition_id].giver = server.index
             return
         if new.owned:
             if old is not None and not old.owned:
