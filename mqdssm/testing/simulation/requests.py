@@ -125,15 +125,13 @@ class RequestBook:
         Raises:
             Violation: nobody wanted it.
         """
+        if not is_own(entry) and not any(one.may_be_done and one.fits(entry) for one in self._candidates(entry)):
+            asked = ", ".join(str(one) for one in self._candidates(entry)) or "nothing"
+            raise Violation(f"{entry.number} {entry} was done, but {asked} asked for")
         self._entries.append(entry)
         self._entries_of.setdefault(entry.identifier, []).append(entry)
         if entry.path:
             self._entries_of.setdefault(entry.path.casefold(), []).append(entry)
-        if is_own(entry):
-            return
-        if not any(one.may_be_done and one.fits(entry) for one in self._candidates(entry)):
-            asked = ", ".join(str(one) for one in self._candidates(entry)) or "nothing"
-            raise Violation(f"{entry.number} {entry} was done, but {asked} asked for")
 
     def check(self) -> None:
         """Everything that clients were told to be done was done, and nothing more often than asked for.
