@@ -272,11 +272,12 @@ class Administrator:
         heir = self._owner(site_id)
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
         yield from self._until_known(site_id, heir)
-        for _ in range(10):
+        while ledger.giver != heir.index:
             enterprise = next(iter(ledger.live(ObjectType.ENTERPRISE)))
             name = str((enterprise.content or {}).get(Propid.E_PECNAME))
             if name.casefold() == heir.name.casefold():
-                return
+                yield _PAUSE_S  # it has not heard of it yet
+                continue
             properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
             yield from self._update(ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties)
 

@@ -1,7 +1,7 @@
 """The simulated enterprise: its servers, what is between them, and who looks at it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from mqdssm.engines.replication.actions import Note, Reply, Send
@@ -123,7 +123,12 @@ class World:
         server.rename(name)
 
     def reinstall(self, server: Server) -> None:
-        """Give a server that is down an empty directory."""
+        """Give a server that is down an empty directory, as a backup controller of its site."""
+        owner = self.owner(server.settings.site_id)
+        psc_name = "" if owner is None else owner.name
+        server.settings = replace(
+            server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name
+        )
         server.lose(self._make_store())
 
     def start(self, server: Server) -> None:
