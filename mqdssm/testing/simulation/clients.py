@@ -1,7 +1,7 @@
 """Clients at all servers: they create, update and delete objects of all types ([MS-MQDS] 3.1.4).
 
-Names come again after their objects were deleted. Each change carries a value that no other one has, so that it
-can be told in the ledger.
+Names come again after their objects were deleted. Each change carries a value that no other one has, so that
+it can be told in the ledger.
 """
 
 from collections.abc import Callable
@@ -66,8 +66,8 @@ class Clients:
         server: Server,
         command: Command,
         object_type: ObjectType,
-        partition_id: Guid,
         *,
+        partition_id: Guid,
         path_name: str | None = None,
         identifier: Guid | None = None,
         properties: Properties = (),
@@ -92,7 +92,7 @@ class Clients:
         )
         world = self._world
         unsure = world.options.network.doubled > 0
-        world.book.ask(Request(change, server.index, world.schedule.now, unsure=unsure))
+        world.book.ask(Request(change, server.index, server.life, world.schedule.now, unsure=unsure))
         if then is not None:
             world.when_answered(self._number, then)
         server.step(change)
@@ -119,7 +119,7 @@ class Clients:
             server,
             Command.CREATE,
             object_type,
-            partition_id,
+            partition_id=partition_id,
             path_name=f"probe{number}",
             identifier=self._world.guid("object", number),
             properties=(*self._values(object_type, number), *more),
@@ -133,13 +133,14 @@ class Clients:
         partition = self._partition(object_type)
         if partition is None:
             return
-        live = [one for one in partition.live(object_type) if self._is_free(one)]
+        live = partition.live(object_type)
+        free = [one for one in live if self._is_free(one)]
         if object_type in {ObjectType.SITE, ObjectType.ENTERPRISE}:
             if live:
                 self._update(server, partition, self._dice.of(live))
             return
-        if live and self._dice.below(PER_MILLE) < self._world.options.work.removals:
-            self._delete(server, partition, self._dice.of(live))
+        if free and self._dice.below(PER_MILLE) < self._world.options.work.removals:
+            self._delete(server, partition, self._dice.of(free))
         elif live and self._dice.one_in(2):
             self._update(server, partition, self._dice.of(live))
         else:
@@ -157,7 +158,7 @@ class Clients:
         return self._dice.of(open_sites) if open_sites else None
 
     def _is_free(self, entry: Entry) -> bool:
-        """Whether clients may touch an object: machines of directory servers are the administrator's."""
+        """Whether clients may delete an object: machines of directory servers are the administrator's."""
         service = (entry.content or {}).get(Propid.QM_SERVICE)
         return entry.object_type is not ObjectType.MACHINE or not service
 
@@ -173,7 +174,7 @@ class Clients:
             server,
             Command.UPDATE,
             entry.object_type,
-            partition.partition_id,
+            partition_id=partition.partition_id,
             properties=self._values(entry.object_type, self.next_number()),
             **self._named(entry),  # type: ignore[arg-type]
         )
@@ -184,7 +185,7 @@ class Clients:
             server,
             Command.DELETE,
             entry.object_type,
-            partition.partition_id,
+            partition_id=partition.partition_id,
             scope=scope,
             **self._named(entry),  # type: ignore[arg-type]
         )
@@ -197,7 +198,7 @@ class Clients:
             server,
             Command.CREATE,
             object_type,
-            partition.partition_id,
+            partition_id=partition.partition_id,
             path_name=path_name,
             identifier=self._world.guid("object", self.next_number()),
             properties=(

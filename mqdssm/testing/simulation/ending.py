@@ -1,4 +1,4 @@
-"""What must hold once nothing goes wrong any more: every replica is its authority's copy ([MC-MQDSRP] 1.3.1.2)."""
+"""What must hold once nothing goes wrong any more: each replica is a true copy ([MC-MQDSRP] 1.3.1.2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str
     owner = owners[0]
     if owner.index != partition.giver and partition.last and not partition.loose:
         last = partition.entries[partition.last]
-        if last.identifier not in {owner.settings.machine_id} and partition_id != PEC_PARTITION_ID:
+        if last.identifier != owner.settings.machine_id and partition_id != PEC_PARTITION_ID:
             return f"{owner.name} is its authority, but server {partition.giver} gave its numbers"
     behind = _who_is_behind(partition, owner, servers)
     if behind:
@@ -107,7 +107,9 @@ def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str
             return f"its authority {owner.name} {difference}"
     for server in servers:
         if server is not owner:
-            difference = _copy_differs(truth, copy_of(server, partition_id), int(server.persisted[partition_id].purged))
+            difference = _copy_differs(
+                truth, copy_of(server, partition_id), int(server.persisted[partition_id].purged)
+            )
             if difference:
                 return f"{server.name} {difference} (authority: {owner.name})"
     return ""

@@ -1,7 +1,7 @@
 """What every object authority did: the truth that replicas and answers are held against.
 
-An entry is a sequence number that an authority gave ([MC-MQDSRP] 2.2.2), with the object as it was then. Entries
-are taken from what a store says it has done, not from what the engine believes.
+An entry is a sequence number that an authority gave ([MC-MQDSRP] 2.2.2), with the object as it was then.
+Entries are taken from what a store says it has done, not from what the engine believes.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = {
     ObjectType.USER: Propid.U_ID,
     ObjectType.ROUTING_LINK: Propid.L_ID,
 }
-"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3), stated here again: the checker trusts no engine."""
+"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3), stated again: no engine is trusted."""
 PATHS: Final[Mapping[ObjectType, Propid]] = {
     ObjectType.QUEUE: Propid.Q_PATHNAME,
     ObjectType.MACHINE: Propid.QM_PATHNAME,
@@ -176,6 +176,24 @@ class Ledger:
             site = self.partitions.get(entry.identifier)
             if site is not None:
                 site.dead = entry.content is None
+
+    def start_over(self, partition_id: Guid, kept: Mapping[Guid, int]) -> None:
+        """Take in what is left of a partition whose authority was lost.
+
+        Args:
+            partition_id: the partition.
+            kept: the numbers of the objects that its new authority has, by identifier.
+        """
+        partition = self.partitions[partition_id]
+        latest: dict[Guid, Entry] = {}
+        for identifier, number in kept.items():
+            entry = partition.entries.get(number, partition.latest.get(identifier))
+            if entry is not None and entry.identifier == identifier:
+                latest[identifier] = entry
+        partition.latest = latest
+        if partition_id == PEC_PARTITION_ID:
+            for site in self.partitions.values():
+                site.dead = site.dead or (site is not partition and site.partition_id not in latest)
 
     def site_of(self, partition_id: Guid) -> Entry | None:
         """The newest entry of a site's object."""

@@ -97,6 +97,7 @@ class Work:
         site_handover: a backup controller takes over from the primary one.
         enterprise_handover: another site's controller becomes that of the enterprise.
         renaming: controllers start anew under another name.
+        reinstalling: backup controllers lose their directory, and start anew with nothing.
         site_scope: queues of site scope are made, too.
         takeover: an authority is lost for good, and another server is made it.
     """
@@ -113,6 +114,7 @@ class Work:
     site_handover: bool = False
     enterprise_handover: bool = False
     renaming: bool = False
+    reinstalling: bool = False
     site_scope: bool = False
     takeover: bool = False
 
@@ -230,8 +232,9 @@ def _work(dice: Dice, servers: int) -> Work:
         site_handover=dice.one_in(2),
         enterprise_handover=dice.one_in(2),
         renaming=dice.one_in(3),
+        reinstalling=dice.one_in(3),
         site_scope=dice.one_in(4),
-        takeover=dice.one_in(12),
+        takeover=topology and dice.one_in(6),
     )
 
 

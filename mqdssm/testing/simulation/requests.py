@@ -1,9 +1,10 @@
 """What clients asked for and were told, held against what authorities did ([MC-MQDSRP] 3.1.7.1.1, 3.3.7.1).
 
-MQ_OK: done, once. An error: not done. No answer, MQDS_NO_RSP_FROM_OWNER, or a server that stopped: done once or not.
+MQ_OK: done, once. An error: not done. No answer, MQDS_NO_RSP_FROM_OWNER, or a server that stopped: done once
+or not at all (decision R61).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +18,8 @@ from mqdssm.testing.simulation.violation import Violation
 
 NOT_REACHED: Final = int(Hresult.MQDS_OWNER_NOT_REACHED)
 NO_RESPONSE: Final = int(Hresult.MQDS_NO_RSP_FROM_OWNER)
-OWN_PROPERTIES: Final = frozenset({Propid.QM_SERVICE, Propid.S_PSC, Propid.E_PECNAME})
-"""What authorities change without being asked, when one takes over from another (decision R38)."""
+OWN_PROPERTIES: Final = frozenset({Propid.QM_SERVICE, Propid.QM_PATHNAME, Propid.S_PSC, Propid.E_PECNAME})
+"""What authorities change without being asked, when one takes over from another or has another name."""
 
 
 @dataclass(slots=True)
@@ -28,14 +29,16 @@ class Request:
     Attributes:
         change: what it wants.
         server: index of the server that it asked.
+        life: the server's life then: with its end the answer is lost.
         asked_at: when, simulated seconds.
         status: what it was told; None: nothing.
         told_at: when.
-        unsure: MQDS_OWNER_NOT_REACHED may be wrong, for the network doubles messages: one arrives, one does not.
+        unsure: MQDS_OWNER_NOT_REACHED may be wrong: the network doubles messages, and one of two arrives.
     """
 
     change: ChangeObject
     server: int
+    life: int
     asked_at: float
     status: int | None = None
     told_at: float = float("inf")
@@ -71,13 +74,20 @@ class Request:
         change = self.change
         name = change.path_name or str(change.identifier)[:8]
         told = describe(self.status)
-        return f"request {change.request}, {change.command.name} {change.object_type.name} {name}, told {told}"
+        return (
+            f"request {change.request}, {change.command.name} {change.object_type.name} {name}, told {told}"
+        )
 
 
 class RequestBook:
-    """All requests of a run."""
+    """All requests of a run.
 
-    def __init__(self) -> None:
+    Args:
+        is_loose: whether a partition's authority was lost, and with it what it had promised.
+    """
+
+    def __init__(self, is_loose: Callable[[Guid], bool]) -> None:
+        self._is_loose = is_loose
         self.requests: dict[int, Request] = {}
         self._entries: list[Entry] = []
         self._entries_of: dict[Guid | str, list[Entry]] = {}
@@ -100,6 +110,8 @@ class RequestBook:
         if request.status is not None:
             raise Violation(f"{request} was answered again: {describe(status)}")
         request.status, request.told_at = status, now
+        if self._is_loose(request.change.partition_id):
+            return request
         if request.must_be_done and not any(request.fits(entry) for entry in self._about(request)):
             raise Violation(f"{request}: no authority has done it")
         if not request.may_be_done and request.change.properties:
@@ -114,15 +126,15 @@ class RequestBook:
         Raises:
             Violation: nobody wanted it.
         """
+        if not is_own(entry) and not any(
+            one.may_be_done and one.fits(entry) for one in self._candidates(entry)
+        ):
+            asked = ", ".join(str(one) for one in self._candidates(entry)) or "nothing"
+            raise Violation(f"{entry.number} {entry} was done, but {asked} asked for")
         self._entries.append(entry)
         self._entries_of.setdefault(entry.identifier, []).append(entry)
         if entry.path:
             self._entries_of.setdefault(entry.path.casefold(), []).append(entry)
-        if is_own(entry):
-            return
-        if not any(one.may_be_done and one.fits(entry) for one in self._candidates(entry)):
-            asked = ", ".join(str(one) for one in self._candidates(entry)) or "nothing"
-            raise Violation(f"{entry.number} {entry} was done, but {asked} asked for")
 
     def check(self) -> None:
         """Everything that clients were told to be done was done, and nothing more often than asked for.
@@ -137,7 +149,9 @@ class RequestBook:
         ]
         unmatched = _match(edges)
         if unmatched is not None:
-            raise Violation(f"{entries[unmatched].number} {entries[unmatched]} was done more often than asked")
+            raise Violation(
+                f"{entries[unmatched].number} {entries[unmatched]} was done more often than asked"
+            )
         self._check_promises(entries, edges)
 
     def _check_promises(self, entries: Sequence[Entry], edges: Sequence[Sequence[Request]]) -> None:
@@ -146,7 +160,11 @@ class RequestBook:
             for one in found:
                 by_request.setdefault(one.change.request, []).append(entry)
         own = [entry for entry in self._entries if is_own(entry)]
-        promised = [one for one in self.requests.values() if one.must_be_done]
+        promised = [
+            one
+            for one in self.requests.values()
+            if one.must_be_done and not self._is_loose(one.change.partition_id)
+        ]
         fitting = [
             [*by_request.get(one.change.request, ()), *(entry for entry in own if one.fits(entry))]
             for one in promised
@@ -194,4 +212,3 @@ def _match(edges: Sequence[Sequence[object]]) -> int | None:
         return False
 
     return next((left for left in range(len(edges)) if not find(left, set())), None)
-

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
 from mqdssm.testing.simulation.clients import Clients
 from mqdssm.testing.simulation.ending import members, what_differs
 from mqdssm.testing.simulation.options import Options, options_of
@@ -21,6 +23,8 @@ from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, Worl
 _FOUNDING_S: Final = 4_000.0
 """An enterprise without faults is founded in less."""
 _LOOK_S: Final = 15.0
+_QUIET_S: Final = 25.0
+"""Longer than a server that has just started answers no change requests (decision R33)."""
 _DOOM_MAX: Final = 12
 """A crash comes behind so many actions or writes at most."""
 
@@ -78,6 +82,8 @@ class Simulation:
             self._calm_down()
             self._prove_alive()
             self.world.book.check()
+            self._check_answers()
+            self._check_bounds()
         except Violation as found:
             violation = str(found)
         except Exception:  # noqa: BLE001  whatever an engine or a store raises is a finding
@@ -152,6 +158,7 @@ class Simulation:
     def _prove_alive(self) -> None:
         """Each server can change each partition, and all the others get to know it."""
         world = self.world
+        self._pass(_QUIET_S)
         told: dict[int, list[int]] = {}
         for server in members(world):
             own = server.settings.site_id
@@ -167,9 +174,25 @@ class Simulation:
                 raise Violation(f"nothing goes wrong, but {world.book.requests[number]}: {answers}")
         self._until_whole()
 
-    def _partitions(self) -> list[bytes]:  # type: ignore[type-arg,unused-ignore]
+    def _partitions(self) -> list[Guid]:
         sites = {one.settings.site_id for one in members(self.world)}
-        return [one for one in self.world.ledger.partitions if one in sites]  # type: ignore[return-value]
+        return [one for one in self.world.ledger.partitions if one in sites]
+
+    # -- what is checked last
+
+    def _check_answers(self) -> None:
+        """Every client whose server did not stop was answered."""
+        for request in self.world.book.requests.values():
+            server = self.world.servers[request.server]
+            if request.status is None and server.life == request.life:
+                raise Violation(f"{request}: {server.name} never answered")
+
+    def _check_bounds(self) -> None:
+        """Nothing in an engine grows without end."""
+        for server in self.world.servers:
+            found = largest(server.engine)
+            if found > CONTAINER_MAX:
+                raise Violation(f"{server.name} keeps {found} things in one place")
 
     # -- faults
 

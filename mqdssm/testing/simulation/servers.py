@@ -20,7 +20,7 @@ from mqdssm.engines.replication.actions import (
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.model.guid import Guid
-from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
+from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
@@ -102,7 +102,6 @@ class Server:
         store: its directory.
         world: what it is in.
         dice: chance.
-        faults: what goes wrong with it.
 
     Attributes:
         life: how often it has started.
@@ -116,9 +115,7 @@ class Server:
         faults: what goes wrong with it now.
     """
 
-    def __init__(
-        self, index: int, settings: Settings, store: Store, world: World, dice: Dice, faults: ServerFaults
-    ) -> None:
+    def __init__(self, index: int, settings: Settings, store: Store, *, world: World, dice: Dice) -> None:
         self.index = index
         self.settings = settings
         self.store = store
@@ -132,7 +129,7 @@ class Server:
         self.torn_operation: Operation | None = None
         self._world = world
         self._dice = dice
-        self.faults = faults
+        self.faults = ServerFaults()
         self._engine: Engine | None = None
         self._timers: dict[str, int] = {}
         self._timer_count = 0
@@ -161,6 +158,16 @@ class Server:
         """How many timers run."""
         return len(self._timers)
 
+    def is_whole(self, partition_id: Guid) -> bool:
+        """Whether it has a partition, and no full synchronization of it is under way."""
+        saved = self.persisted.get(partition_id)
+        return saved is not None and saved.purge_state is PurgeState.NORMAL
+
+    def reached(self, partition_id: Guid) -> int:
+        """How far it has come with a partition, by its store."""
+        saved = self.persisted.get(partition_id)
+        return 0 if saved is None else int(saved.last)
+
     def calm(self) -> None:
         """Let nothing go wrong any more; clocks stay as they are."""
         self.faults = ServerFaults()
@@ -183,6 +190,16 @@ class Server:
         self._doom = None
         self._next = None
         self.life += 1
+
+    def lose(self, store: Store) -> None:
+        """Lose everything that was kept; it is down."""
+        self._say("loses its directory")
+        self.store = store
+        self.persisted.clear()
+        self.neighbors.clear()
+        self.furthest.clear()
+        self.gone.clear()
+        self.torn_operation = None
 
     def rename(self, name: str) -> None:
         """Give it another machine name, while it is down."""

@@ -1,11 +1,11 @@
 """The administrator: sites and controllers come and go, and take over from each other.
 
-Tasks are generators that yield how long they wait, in seconds. They look into the ledger, as nobody could, and do
-what is still to be done until it is there; answers of servers alone would not tell.
+Tasks are generators that yield how long they wait, in seconds. They look into the ledger, as nobody could,
+and do what is still to be done until it is there; answers of servers alone would not tell.
 """
 
 from collections.abc import Callable, Generator
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.settings import Role
@@ -15,13 +15,14 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.clients import Clients, machine_properties
-from mqdssm.testing.simulation.ledger import CONTROLLER, Entry
+from mqdssm.testing.simulation.ending import copy_of
+from mqdssm.testing.simulation.ledger import CONTROLLER, Entry, PartitionLedger
 from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.world import World
 
 Task: TypeAlias = Generator[float, None, None]
-ANSWER_S: Final = 45
-"""How long an administrator waits for an answer: longer than any request_wait_s."""
+ANSWER_S: Final = 65
+"""How long an administrator waits for an answer: longer than two request_wait_s."""
 _SERVERS_MAX: Final = 45
 _SITES_MAX: Final = 8
 _PAUSE_S: Final = 2.0
@@ -44,6 +45,7 @@ class Administrator:
         self._dice = Dice("administrator", world.options.seed)
         self._sites = 0
         self._names = 0
+        self._taken_over = False
         self.running = 0
         self.busy = True
         self.done: dict[str, int] = {}
@@ -100,6 +102,11 @@ class Administrator:
             choices.append(
                 ("hands the enterprise over", lambda: self.hand_over_enterprise(self._dice.of(sites)))
             )
+        if work.reinstalling and bscs:
+            choices.append(("reinstalls a BSC", lambda: self.reinstall(self._dice.of(bscs))))
+        lost = [one for one in every if self._heirs(one)]
+        if work.takeover and lost and not self._taken_over:
+            choices.append(("makes another server take over", lambda: self.take_over(self._dice.of(lost))))
         if work.renaming:
             choices.append(("renames a server", lambda: self.rename(self._dice.of(every))))
         if not choices:
@@ -114,7 +121,12 @@ class Administrator:
         for site in self._world.ledger.partitions[PEC_PARTITION_ID].live(ObjectType.SITE):
             partition = self._world.ledger.partitions.get(site.identifier)
             open_ = partition is not None and site.identifier not in self._clients.closing
-            if open_ and partition is not None and not partition.loose and self._machine(self._owner(site.identifier)):
+            if (
+                open_
+                and partition is not None
+                and not partition.loose
+                and self._machine(self._owner(site.identifier))
+            ):
                 found.append(site.identifier)
         return found
 
@@ -194,17 +206,21 @@ class Administrator:
     # -- going
 
     def remove_bsc(self, server: Server) -> Task:
-        """A backup controller is taken away; first its queues."""
+        """A backup controller is taken away."""
+        yield from self._remove_machine(server)
+        yield self._dice.below(20) * 1.0
+        self._world.retire(server)
+
+    def _remove_machine(self, server: Server) -> Task:
+        """Delete a machine object, first its queues."""
         site_id, machine_id = server.settings.site_id, server.settings.machine_id
         site = self._world.ledger.partitions[site_id]
-        path = site.latest[machine_id].path.casefold()
+        path = site.latest[machine_id].path.casefold() if machine_id in site.latest else ""
         while self._machine(server) is not None and not site.dead:
             for queue in site.live(ObjectType.QUEUE):
                 if queue.path.casefold().startswith(path + "\\"):
                     yield from self._delete(site_id, queue.identifier)
             yield from self._delete(site_id, machine_id, tries=3)
-        yield self._dice.below(20) * 1.0
-        self._world.retire(server)
 
     def remove_site(self, site_id: Guid) -> Task:
         """A site is emptied and removed."""
@@ -249,9 +265,7 @@ class Administrator:
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         entry = enterprise.latest[site_id]
         owners = [self._owner(one) for one in self._open_sites()]
-        return all(
-            one is self._world.pec or one.furthest.get(PEC_PARTITION_ID, 0) >= entry.number for one in owners
-        )
+        return all(one is self._world.pec or one.reached(PEC_PARTITION_ID) >= entry.number for one in owners)
 
     def _site_names(self, site_id: Guid, server: Server) -> bool:
         site = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
@@ -263,13 +277,16 @@ class Administrator:
         heir = self._owner(site_id)
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
         yield from self._until_known(site_id, heir)
-        for _ in range(10):
+        while ledger.giver != heir.index:
             enterprise = next(iter(ledger.live(ObjectType.ENTERPRISE)))
             name = str((enterprise.content or {}).get(Propid.E_PECNAME))
             if name.casefold() == heir.name.casefold():
-                return
+                yield _PAUSE_S  # it has not heard of it yet
+                continue
             properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
-            yield from self._update(ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties)
+            yield from self._update(
+                ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties
+            )
 
     def rename(self, site_id: Guid) -> Task:
         """A primary controller starts anew under another name."""
@@ -287,21 +304,55 @@ class Administrator:
         while not self._all_know(site_id):
             yield _PAUSE_S  # two that were renamed, and had not heard of each other, never would
 
-    def take_over(self, site_id: Guid, heir: Server) -> Task:
-        """The primary controller of a site is lost for good; a backup controller is made it."""
+    def reinstall(self, server: Server) -> Task:
+        """A backup controller loses its directory, and starts with nothing."""
+        server.held = True
+        if server.is_up:
+            server.crash()
+        self._world.reinstall(server)
+        yield self._dice.below(30) * 1.0
+        server.held = False
+        self._world.start(server)
+
+    def take_over(self, site_id: Guid) -> Task:
+        """A primary controller is lost for good; a backup controller is made what it was."""
+        self._taken_over = True
         owner = self._owner(site_id)
+        heir = self._dice.of(self._heirs(site_id))
+        partitions = self._owned_by(owner)
         self._world.retire(owner)
-        self._world.ledger.partitions[site_id].loose = True
+        for partition in partitions:
+            partition.loose = True
         yield self._dice.below(120) * 1.0
+        for partition in sorted(partitions, key=lambda one: one.partition_id == PEC_PARTITION_ID):
+            yield from self._make_authority(heir, partition.partition_id)
+            partition.giver = heir.index
+            left = copy_of(heir, partition.partition_id)
+            kept = {one: int(change.seq_number) for one, change in left.objects.items()}
+            self._world.ledger.start_over(partition.partition_id, kept)
+        for server in self._world.servers:
+            if self._world.ledger.partitions[server.settings.site_id].dead:
+                self._world.retire(server)
+        yield from self._remove_machine(owner)
+
+    def _owned_by(self, owner: Server) -> list[PartitionLedger]:
+        return [one for one in self._world.ledger.partitions.values() if one.giver == owner.index]
+
+    def _heirs(self, site_id: Guid) -> list[Server]:
+        """Backup controllers that have all of what their site's controller owns: an operator sees to that."""
+        owned = [one.partition_id for one in self._owned_by(self._owner(site_id))]
+        return [one for one in self.bscs_of(site_id) if all(map(one.is_whole, owned))]
+
+    def _make_authority(self, heir: Server, partition_id: Guid) -> Task:
         told: list[int] = []
-        while not told or told[-1] != 0:
+        while not told or told[-1]:
             if heir.is_up:
                 number = self._clients.take_number()
                 self._world.when_answered(number, told.append)
-                heir.step(TakeOver(request=number, partition_id=site_id))
+                heir.step(TakeOver(request=number, partition_id=partition_id))
             yield ANSWER_S
-        self._world.ledger.partitions[site_id].giver = heir.index
-        yield from self._until_known(site_id, heir)
+            if not told:
+                told.append(1)
 
     # -- objects
 
@@ -335,7 +386,13 @@ class Administrator:
                 yield _PAUSE_S
                 continue
             yield from self._ask(
-                server, Command.CREATE, object_type, partition_id, identifier, path_name, properties
+                server,
+                Command.CREATE,
+                object_type,
+                partition_id=partition_id,
+                identifier=identifier,
+                path_name=path_name,
+                properties=properties,
             )
 
     def _update(
@@ -345,7 +402,14 @@ class Administrator:
         if server is None:
             yield _PAUSE_S
             return
-        yield from self._ask(server, Command.UPDATE, object_type, partition_id, identifier, None, properties)
+        yield from self._ask(
+            server,
+            Command.UPDATE,
+            object_type,
+            partition_id=partition_id,
+            identifier=identifier,
+            properties=properties,
+        )
 
     def _delete(
         self, partition_id: Guid, identifier: Guid, *, at: Server | None = None, tries: int = 1000
@@ -359,30 +423,14 @@ class Administrator:
             if server is None:
                 yield _PAUSE_S
                 continue
-            yield from self._ask(server, Command.DELETE, entry.object_type, partition_id, identifier, None, ())
+            yield from self._ask(
+                server, Command.DELETE, entry.object_type, partition_id=partition_id, identifier=identifier
+            )
 
-    def _ask(
-        self,
-        server: Server,
-        command: Command,
-        object_type: ObjectType,
-        partition_id: Guid,
-        identifier: Guid,
-        path_name: str | None,
-        properties: Properties,
-    ) -> Task:
+    def _ask(self, server: Server, command: Command, object_type: ObjectType, **what: Any) -> Task:
         """Ask for a change, and wait for the answer, though not for ever."""
         told: list[int] = []
-        self._clients.ask(
-            server,
-            command,
-            object_type,
-            partition_id,
-            identifier=identifier,
-            path_name=path_name,
-            properties=properties,
-            then=told.append,
-        )
+        self._clients.ask(server, command, object_type, then=told.append, **what)
         for _ in range(ANSWER_S):
             if told:
                 break

@@ -1,7 +1,7 @@
 """The simulated enterprise: its servers, what is between them, and who looks at it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from mqdssm.engines.replication.actions import Note, Reply, Send
@@ -66,11 +66,13 @@ class World:
         self.trace: Trace | None = None if trace is None else self._traced(trace)
         self.dice = Dice("world", options.seed)
         self.ledger = Ledger()
-        self.book = RequestBook()
+        self.book = RequestBook(self._is_loose)
         self.counts = Counts()
         self.servers: list[Server] = []
         self.is_faulty = False
-        self.network = Network(self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace)
+        self.network = Network(
+            self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace
+        )
         self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find)
         self._listener = Listener(self.ledger, options.tuning)
         self._make_engine = make_engine
@@ -81,9 +83,15 @@ class World:
     def _traced(self, trace: Trace) -> Trace:
         return lambda text: trace(f"{self.schedule.now:10.3f} {text}")
 
+    def _is_loose(self, partition_id: Guid) -> bool:
+        partition = self.ledger.partitions.get(partition_id)
+        return partition is not None and partition.loose
+
     # -- servers
 
-    def add_server(self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = "") -> Server:
+    def add_server(
+        self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = ""
+    ) -> Server:
         """Install a server; it is not started."""
         tuning = self.options.tuning
         settings = Settings(
@@ -93,11 +101,12 @@ class World:
             role=role,
             pec_name=pec_name,
             psc_name=psc_name,
+            forwarded_wait_s=2 * tuning.request_wait_s,
             **{one: getattr(tuning, one) for one in tuning.__slots__},
         )
         index = len(self.servers)
         dice = Dice("server", index, self.options.seed)
-        server = Server(index, settings, self._make_store(), self, dice, ServerFaults())
+        server = Server(index, settings, self._make_store(), world=self, dice=dice)
         self.servers.append(server)
         self._names[name.casefold()] = server
         return server
@@ -116,6 +125,13 @@ class World:
         self._names.pop(server.name.casefold(), None)
         self._names[name.casefold()] = server
         server.rename(name)
+
+    def reinstall(self, server: Server) -> None:
+        """Give a server that is down an empty directory, as a backup controller of its site."""
+        owner = self.owner(server.settings.site_id)
+        psc_name = "" if owner is None else owner.name
+        server.settings = replace(server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name)
+        server.lose(self._make_store())
 
     def start(self, server: Server) -> None:
         """Start a server, if it is down; what waits for it arrives."""
