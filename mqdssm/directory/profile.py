@@ -176,6 +176,7 @@ class Profile(ABC):
         hidden_hint: what to say of an object that is not found because this user may not read it.
         holds_large_integers: integers above 2^31 - 1 may be stored, and compared with (decision M11).
         twins_hint: what to say of several objects that are found by one GUID.
+        no_replication: why such a server cannot hold the replication store; empty: it can.
         facts: what such servers are expected to be like.
     """
 
@@ -200,6 +201,7 @@ class Profile(ABC):
     hidden_hint: ClassVar[str] = ""
     holds_large_integers: ClassVar[bool] = False
     twins_hint: ClassVar[str] = "is the unique overlay on objectGUID missing?"
+    no_replication: ClassVar[str] = ""
     facts: ClassVar[ServerFacts]
 
     @abstractmethod

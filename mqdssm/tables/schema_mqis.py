@@ -22,7 +22,7 @@ CLASS_ARC: Final = f"{OWN_ARC}.4"
 NUMBERED: Final = "mqisNumbered"
 """The class of every entry that has a sequence number, objects and tombstones alike."""
 
-OCTETS, TEXT, NUMBER = ad.OCTET_STRING, ad.UNICODE, ad.LARGE_INTEGER
+OCTETS, TEXT, NUMBER, BOOLEAN = ad.OCTET_STRING, ad.UNICODE, ad.LARGE_INTEGER, ad.BOOLEAN
 GUID_BYTES: Final = (16, 16)
 BUCKET_BYTES: Final = (24, 24)
 
@@ -59,6 +59,7 @@ ATTRIBUTES: Final = (
     _attribute(6,  "mqisModifyTime",   NUMBER),  # seconds since 1970 UTC
     _attribute(7,  "mqisHashKey",      NUMBER),
     _attribute(8,  "mqisScope",        NUMBER),  # 0 site, 1 enterprise
+    _attribute(9, "mqisObjectID", OCTETS, "index", GUID_BYTES),  # where another entry has the objectGUID
     # of queues
     _attribute(20, "mqisQueueManagerID", OCTETS, "", GUID_BYTES),
     _attribute(21, "mqisLabelHashKey", NUMBER),
@@ -98,6 +99,7 @@ ATTRIBUTES: Final = (
     _attribute(104, "mqisPurgedSeqNumber", NUMBER),
     _attribute(105, "mqisAllowedPurgeSeqNumber", NUMBER),
     _attribute(106, "mqisPurgeState",  NUMBER),  # 0 normal, 1 STARTSYNC0, 2 SYNC0, 3 COMPLETESYNC0
+    _attribute(107, "mqisOwned",       BOOLEAN),  # this server is the authority
     _attribute(110, "mqisMachineName", TEXT),
     _attribute(111, "mqisMachineID",   OCTETS, "", GUID_BYTES),
     _attribute(112, "mqisSiteID",      OCTETS, "", GUID_BYTES),
@@ -146,7 +148,7 @@ CLASSES: Final = (
         superior="top",
         kind="AUXILIARY",
         must=(),
-        may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName"),
+        may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName mqisObjectID"),
         own=True,
     ),
     _beside(
@@ -176,7 +178,7 @@ CLASSES: Final = (
         "mqisPartition",
         "mqisStatePartitionID",
         "mqisAuthorityName mqisLastSeqNumber mqisCeiling mqisPurgedSeqNumber mqisAllowedPurgeSeqNumber "
-        "mqisPurgeState",
+        "mqisPurgeState mqisOwned",
     ),
     _alone(
         11,

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import harness, loading, report, run  # noqa: E402  the folder is no part of the package
+from benchmarks import harness, loading, replicating, report, run  # noqa: E402  the folder is no part of the package
 from benchmarks.harness import Goal, Outcome, Timing, interleaved  # noqa: E402
 
 GOALS = {  # as the issues state them: a goal cannot be lowered here and go unnoticed
@@ -31,6 +31,7 @@ NEXT_GOALS = {  # of rows that the committed run does not have yet
     "load-growth": (1.25, "at_most"),
     "samba-load": (0.9, "at_least"),
 }
+GOALS_OF_REPLICATION = {"replica-apply": (1.5, "at_least")}
 
 
 GOALS_OF_REPLICATION = {
@@ -131,3 +132,7 @@ def test_every_row_of_the_issue_was_measured_against_its_goal():
 
 def test_rows_of_loading_have_the_goals_of_the_issue():
     assert {one.name: (one.goal, one.direction) for one in loading.ROWS} == NEXT_GOALS
+
+
+def test_rows_of_replication_have_the_goals_of_the_issue():
+    assert {one.name: (one.goal, one.direction) for one in replicating.ROWS} == GOALS_OF_REPLICATION

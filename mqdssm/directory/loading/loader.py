@@ -18,12 +18,13 @@ from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.loading.items import Action, Item, LoadOptions, Outcome
 from mqdssm.directory.loading.judging import Judge, refused
 from mqdssm.directory.loading.pace import Pace
+from mqdssm.directory.loading.sending import Request, Sender
 from mqdssm.directory.loading.tasks import RESULT_TAGS, Queue, Task
 from mqdssm.directory.loading.there import AT_ONCE
 from mqdssm.directory.loading.transactions import Transactions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.responses import LdapResult
-from mqdssm.errors import DecodeError, DirectoryNotConnected
+from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -70,6 +71,25 @@ class Loader:
         queue, chosen = Queue(), options or LoadOptions()
         judge = Judge(self._session, chosen, queue, self._knowledge.error_of)
         yield from _Load(self._session, self._pool, chosen, queue, judge).run(iter(items))
+
+    def send(self, requests: Iterable[Request]) -> Iterator[tuple[Request, LdapResult]]:
+        """Make changes whose results the caller judges; nothing is compared, and nothing sent twice.
+
+        Yields:
+            Each change with its result, as the server answers, in any order.
+
+        Raises:
+            GenericDirectoryError: the session is read-only.
+            DirectoryNotConnected: the connection was lost: what was not yielded may have been made, or not.
+            ValueError: a change that cannot be sent.
+        """
+        self._changing.refuse_if_read_only("change", "")
+        self._session.connect()
+        yield from Sender(self._session, self._pool).send(requests)
+
+    def error_of(self, result: LdapResult, operation: str, dn: str | None) -> DirectoryError:
+        """The error for a result of `send` that is not success."""
+        return self._knowledge.error_of(result, operation, dn)
 
 
 class _Load:

@@ -68,6 +68,10 @@ class ActiveDirectory(Profile):
         "each had this GUID before (mSMQOwnerID): name the object by its objectGUID, "
         "and clear mSMQOwnerID of the others:"
     )
+    no_replication: ClassVar[str] = (
+        "its classes would extend the schema of the whole forest, which cannot be taken back, and domain "
+        "controllers replicate themselves: give each replicating server an OpenLDAP directory of its own"
+    )
     facts: ClassVar[ServerFacts] = ServerFacts(
         size_limit=1000,
         references="extended names",

@@ -171,7 +171,11 @@ index     objectClass,entryUUID,entryCSN,cn eq
 index     objectGUID,objectSid,mSMQQueueType,mSMQLabelEx,mSMQOwnerID,mSMQQMID,mSMQDigests eq
 END
     # sequence numbers are looked up by bucket; an index of the numbers themselves would take seconds
-    [ "$REPLICATION" = no ] || echo 'index     mqisPartitionID,mqisBucket,mqisPathName,mqisUserID,mqisDeletedID eq'
+    if [ "$REPLICATION" = yes ]; then
+        echo 'index     mqisPartitionID,mqisBucket,mqisPathName,mqisObjectID,mqisUserID,mqisDeletedID eq'
+        # what refers to an object that was not there is looked up when it comes
+        echo 'index     mSMQSite1,mSMQSite2,mSMQSiteGates,mSMQOutRoutingServers,mSMQInRoutingServers eq'
+    fi
     [ "$DURABLE" = yes ] || echo "envflags  nosync"
     write_overlays
 }

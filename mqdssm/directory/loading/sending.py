@@ -1,0 +1,147 @@
+"""Changes in flight together whose results the caller judges: nothing is compared, nothing sent twice.
+
+The loader's own order holds: a parent before its children, one change of an object after the other. When
+the connection is lost, nobody knows what became of the changes that had no answer: repeat them.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.directory.channel import Channel, ConnectionBroken
+from mqdssm.directory.filters import LdapFilter
+from mqdssm.directory.loading.items import WINDOW, Item
+from mqdssm.directory.loading.tasks import RESULT_TAGS, Queue, Task
+from mqdssm.directory.requests import assertion_control
+from mqdssm.directory.responses import LdapResult
+from mqdssm.errors import DecodeError, DirectoryNotConnected
+
+if TYPE_CHECKING:
+    from mqdssm.directory.pool import Pool
+    from mqdssm.directory.session import Session
+
+QUEUED_MAX: Final = 4 * WINDOW
+"""Changes that are taken from the caller ahead of being sent: many may have to wait for others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One change.
+
+    Attributes:
+        item: what is to be done; its `before` does not count.
+        condition: what the entry must match ([RFC4528]), else the result is 122; None: nothing.
+    """
+
+    item: Item
+    condition: LdapFilter | None = None
+
+
+class Sender:
+    """Sends over one channel of a pool."""
+
+    def __init__(self, session: "Session", pool: "Pool") -> None:
+        self._session = session
+        self._pool = pool
+        self._limit_s = session.options.operation_timeout_s
+
+    def send(self, requests: Iterable[Request]) -> Iterator[tuple[Request, LdapResult]]:
+        """Send changes, and yield each with its result as the server answers, in any order.
+
+        Raises:
+            DirectoryNotConnected: no server can be reached, or the connection was lost: what was not yielded
+                may have been done, or not.
+            ValueError: a change that cannot be encoded; others may have been sent.
+        """
+        rest = iter(requests)
+        with self._pool.lease(time.monotonic() + self._limit_s) as channel:
+            conversation = _Conversation(self._session, channel, self._limit_s)
+            try:
+                for request, result in conversation.run(rest):
+                    if result.code == 0:
+                        self._pool.changed_on(channel.url)
+                    yield request, result
+            except ConnectionBroken as broken:
+                if broken.timed_out:
+                    self._pool.suspect(channel.url)
+                raise DirectoryNotConnected(
+                    f"changes were under way when the connection to {channel.url} was lost: {broken.words}",
+                    hint="repeat them: those that were not answered may have been made",
+                ) from broken
+            finally:
+                channel.broken = channel.broken or conversation.is_waiting
+
+
+class _Conversation:
+    """What is queued and under way on one channel."""
+
+    def __init__(self, session: "Session", channel: Channel, limit_s: float) -> None:
+        self._profile = session.profile
+        self._channel = channel
+        self._limit_s = limit_s
+        self._queue = Queue()
+        self._requests: dict[int, Request] = {}  # by the order of their tasks
+        self._under_way: dict[int, Task] = {}
+        self._tags: dict[int, int] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether answers are still to come."""
+        return bool(self._under_way)
+
+    def run(self, rest: Iterator[Request]) -> Iterator[tuple[Request, LdapResult]]:
+        """Send and receive until all are answered."""
+        while True:
+            self._take(rest)
+            self._fill()
+            if not self._under_way:
+                return
+            for number, result in self._channel.answers(self._tags, time.monotonic() + self._limit_s):
+                del self._tags[number]
+                task = self._under_way.pop(number)
+                self._queue.done(task)
+                yield self._requests.pop(task.order), result
+
+    def _take(self, rest: Iterator[Request]) -> None:
+        """Have enough in the queue."""
+        while len(self._queue) < QUEUED_MAX:
+            some = list(islice(rest, QUEUED_MAX))
+            if not some:
+                return
+            for request in some:
+                task = Task.of(request.item)
+                self._queue.put(task)
+                self._requests[task.order] = request
+
+    def _fill(self) -> None:
+        """Send what fits into the window, in one piece."""
+        if len(self._under_way) > WINDOW - WINDOW // 4:
+            return
+        packets: list[bytes] = []
+        while len(self._under_way) < WINDOW:
+            task = self._queue.take()
+            if task is None:
+                break
+            packets.append(self._encoded(task))
+        if packets:
+            self._channel.send(b"".join(packets), time.monotonic() + self._limit_s)
+
+    def _encoded(self, task: Task) -> bytes:
+        condition = self._requests[task.order].condition
+        controls = () if condition is None else (assertion_control(condition),)
+        number = self._channel.new_id()
+        try:
+            packet = task.encode(number, self._profile, controls)
+        except DecodeError as error:
+            raise ValueError(f"{task.item.dn}: {error}") from error
+        self._under_way[number] = task
+        self._tags[number] = RESULT_TAGS[task.action]
+        return packet
+
+
+def results(sent: Iterable[tuple[Request, LdapResult]], requests: Sequence[Request]) -> list[LdapResult]:
+    """The results in the order of the requests."""
+    found = {id(request): result for request, result in sent}
+    return [found[id(request)] for request in requests]

@@ -1,0 +1,5 @@
+"""The replication store on an LDAP directory ([MC-MQDSRP] 3.1.1.2, [MS-MQDS] 3.1.6.3-3.1.6.10)."""
+
+from mqdssm.store.ldap.store import LdapStore
+
+__all__ = ["LdapStore"]

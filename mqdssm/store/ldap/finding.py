@@ -1,0 +1,97 @@
+"""Objects for directory lookups ([MS-MQDS] 3.1.6.7): a filter finds all that may satisfy the restrictions.
+
+What a filter says exactly, and the server has indexed, narrows the search: partition and numbers, GUID, path
+name. All else is decided by `mqdssm.store.lookup`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from mqdssm.directory.filters import And, Equal, LdapFilter, Or
+from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.seqnum import MAX, MIN, SEQUENCE_NUMBER_BYTES
+from mqdssm.store.ldap.held import IDENTITY_ATTRIBUTES, Held, held_of
+from mqdssm.store.ldap.ranges import Ranges
+from mqdssm.store.ldap.view import Reader
+from mqdssm.store.lookup import Relation, Restriction, View
+from mqdssm.store.rules import IDENTITY, NAME, NUMBERING, view_of
+from mqdssm.tables.numbering import PARTITION
+from mqdssm.tables.properties import NAME as PATH_NAME
+from mqdssm.tables.properties import PROPERTY_TABLES, properties_of
+
+_LOWER: Final = {Relation.PREQ: 0, Relation.PRGE: 0, Relation.PRGT: 1}
+_UPPER: Final = {Relation.PREQ: 0, Relation.PRLE: 0, Relation.PRLT: -1}
+
+
+class Finder:
+    """A `mqdssm.store.lookup.LookupSource`."""
+
+    def __init__(self, reader: Reader, ranges: Ranges) -> None:
+        self._reader = reader
+        self._ranges = ranges
+
+    def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
+        """The objects of a type; all that satisfy the restrictions, or more.
+
+        Raises:
+            DirectoryError: while iterating.
+        """
+        for held in self._held(object_type, restrictions):
+            if held.type is object_type and held.numbers is not None and held.identifier is not None:
+                numbers = held.numbers
+                values = properties_of(object_type, held.entry)
+                yield view_of(object_type, held.identifier, (numbers.partition, numbers.number), values)
+
+    def _held(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[Held]:
+        of_class = Equal("objectClass", PROPERTY_TABLES[object_type].classes[0].encode())
+        partition = _partition(object_type, restrictions)
+        bounds = _bounds(object_type, restrictions)
+        if partition is not None and bounds is not None and bounds[0] > MIN:
+            for some in self._ranges.between(partition, *bounds, within=of_class):
+                yield from some
+            return
+        terms: list[LdapFilter] = [of_class]
+        if partition is not None:
+            terms.append(Equal(PARTITION, bytes(partition)))
+        for one in restrictions:
+            if one.relation == Relation.PREQ:
+                terms += _indexed(object_type, one)
+        yield from map(held_of, self._reader.find(And(tuple(terms))))
+
+
+def _partition(object_type: ObjectType, restrictions: Sequence[Restriction]) -> Guid | None:
+    """The one partition that is asked for."""
+    propid, _ = NUMBERING[object_type]
+    for one in restrictions:
+        if one.propid == propid and one.relation == Relation.PREQ and _is_guid(one.value):
+            return Guid(bytes(one.value))  # type: ignore[arg-type]  # checked
+    return None
+
+
+def _bounds(object_type: ObjectType, restrictions: Sequence[Restriction]) -> tuple[int, int] | None:
+    """The range of numbers that is asked for; None: all of them."""
+    _, propid = NUMBERING[object_type]
+    low, high = int(MIN), int(MAX)
+    for one in restrictions:
+        if one.propid == propid and isinstance(one.value, bytes) and len(one.value) == SEQUENCE_NUMBER_BYTES:
+            number = int.from_bytes(one.value, "big")
+            if one.relation in _LOWER:
+                low = max(low, number + _LOWER[Relation(one.relation)])
+            if one.relation in _UPPER:
+                high = min(high, number + _UPPER[Relation(one.relation)])
+    return None if (low, high) == (MIN, MAX) else (low, high)
+
+
+def _indexed(object_type: ObjectType, restriction: Restriction) -> list[LdapFilter]:
+    """A filter for an equality that the server has an index for."""
+    value = restriction.value
+    if restriction.propid == IDENTITY[object_type] and _is_guid(value):
+        return [Or(tuple(Equal(name, bytes(value)) for name in IDENTITY_ATTRIBUTES))]  # type: ignore[arg-type]
+    if restriction.propid == NAME[object_type] and isinstance(value, str) and value.isascii() and value:
+        return [Equal(PATH_NAME, value.encode())]
+    return []
+
+
+def _is_guid(value: object) -> bool:
+    return isinstance(value, bytes) and len(value) == GUID_BYTES

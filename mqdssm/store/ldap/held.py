@@ -1,0 +1,134 @@
+"""Entries as the store sees them: which object one holds, with which number."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import And, Equal, LdapFilter, Not, Present
+from mqdssm.errors import MappingError
+from mqdssm.model.dn import normalize
+from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.seqnum import SequenceNumber
+from mqdssm.store.rules import name_key
+from mqdssm.tables import numbering
+from mqdssm.tables.numbering import Numbering, numbering_of
+from mqdssm.tables.properties import NAME, OBJECT_GUID, PROPERTY_TABLES, identity_of
+from mqdssm.tables.property_facts import IDENTITIES
+
+OBJECT_CLASS: Final = "objectClass"
+TYPES: Final = tuple(one for one in PROPERTY_TABLES if one is not ObjectType.DELETED_OBJECT)
+"""The types of objects; tombstones are none."""
+TWIN: Final = "mqisObjectID"
+"""GUID of an object whose objectGUID another entry has: one of another partition (decision R53)."""
+IDENTITY_ATTRIBUTES: Final = (OBJECT_GUID, TWIN, *IDENTITIES.values())
+"""Where the GUID of an object, or of a deleted one, may stand."""
+
+_SPELT: Final = {
+    name.lower(): name
+    for table in PROPERTY_TABLES.values()
+    for name in (*table.attributes, *IDENTITY_ATTRIBUTES, OBJECT_CLASS)
+}
+_TYPES_BY_CLASS: Final[Mapping[bytes, ObjectType]] = {
+    table.classes[1 if kind is not ObjectType.CN and kind is not ObjectType.DELETED_OBJECT else 0]
+    .lower()
+    .encode(): kind
+    for kind, table in PROPERTY_TABLES.items()
+}
+"""The class that only objects of one type have -> the type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An entry that may hold an object.
+
+    Attributes:
+        dn: its name.
+        entry: its attributes, spelt as in the schema.
+        type: of the object; None: it was never one of replication's.
+        numbers: its number; None: a placeholder, or an object that is not replicated.
+        identifier: its GUID, or that of the deleted object; None: a placeholder.
+    """
+
+    dn: str
+    entry: Mapping[str, Sequence[bytes]]
+    type: ObjectType | None = field(init=False)
+    numbers: Numbering | None = field(init=False)
+    identifier: Guid | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "type", _type_of(self.entry.get(OBJECT_CLASS, ())))
+        set_field(self, "numbers", numbering_of(self.entry))
+        set_field(self, "identifier", self._identity())
+
+    def _identity(self) -> Guid | None:
+        twin = self.entry.get(TWIN, ())
+        if twin:
+            return Guid(twin[0])
+        if self.type is not None and (found := identity_of(self.type, self.entry)) is not None:
+            return found
+        raws = self.entry.get(OBJECT_GUID, ())
+        return Guid(raws[0]) if len(raws) == 1 and len(raws[0]) == GUID_BYTES else None
+
+    @property
+    def key(self) -> str:
+        """Its name, normalised."""
+        return normalize(self.dn)
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it stands for a deleted object."""
+        return self.type is ObjectType.DELETED_OBJECT
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it is an object of replication: one with a number."""
+        return self.numbers is not None and not self.is_tombstone
+
+    @property
+    def path_key(self) -> str | None:
+        """Its path name, for comparison."""
+        raws = self.entry.get(NAME, ())
+        return name_key(raws[0].decode(errors="replace")) if raws else None
+
+    def number_in(self, partition: Guid) -> SequenceNumber | None:
+        """Its number, if it is of that partition."""
+        if self.numbers is None or self.numbers.partition != partition:
+            return None
+        return self.numbers.number
+
+    def has_class(self, name: str) -> bool:
+        """Whether it is an entry of a class."""
+        return name.lower().encode() in {raw.lower() for raw in self.entry.get(OBJECT_CLASS, ())}
+
+    @property
+    def unchanged(self) -> LdapFilter:
+        """What it matches as long as nobody else has numbered it (decision R15)."""
+        if self.numbers is None:
+            return Not(Present(numbering.NUMBER))
+        values = self.numbers.values()
+        return And(tuple(Equal(name, values[name][0]) for name in (numbering.PARTITION, numbering.NUMBER)))
+
+    def after(self, changes: Mapping[str, Sequence[bytes]]) -> "Held":
+        """The same entry after some attributes were replaced."""
+        entry = {name: raws for name, raws in {**self.entry, **changes}.items() if raws}
+        return Held(self.dn, entry)
+
+
+def _type_of(classes: Iterable[bytes]) -> ObjectType | None:
+    return next((kind for raw in classes if (kind := _TYPES_BY_CLASS.get(raw.lower())) is not None), None)
+
+
+def held_of(entry: Entry) -> Held:
+    """An entry that was read, with all its attributes.
+
+    Raises:
+        MappingError: what should be numbers or GUIDs is none.
+    """
+    spelt = {_SPELT[name]: tuple(raws) for name, raws in entry.attributes.items() if name in _SPELT}
+    try:
+        return Held(entry.dn, spelt)
+    except MappingError as error:
+        raise MappingError(f"{entry.dn}: {error}") from None

@@ -1,0 +1,158 @@
+"""Changes that the object authority makes for its clients ([MS-MQDS] 3.1.6.3 to 3.1.6.5)."""
+
+from typing import Final
+
+from mqdssm.directory.filters import And, Equal
+from mqdssm.engines.replication.operations import CreateObject, DeleteObject, Outcome, UpdateObject
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType
+from mqdssm.store import rules
+from mqdssm.store.ldap.applying import Applier
+from mqdssm.store.ldap.held import Held
+from mqdssm.store.ldap.planning import Wanted, is_known, located, path_of
+from mqdssm.store.ldap.ranges import Ranges
+from mqdssm.store.ldap.view import Concern, Reader, View
+from mqdssm.tables.numbering import PARTITION, Numbering
+from mqdssm.tables.properties import PROPERTY_TABLES, properties_of
+
+_NOT_FOUND: Final = Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+_QUEUE_CLASS: Final = PROPERTY_TABLES[ObjectType.QUEUE].classes[0]
+
+
+class Authority:
+    """Makes the changes of clients, after it has looked whether they may be."""
+
+    def __init__(self, reader: Reader, applier: Applier, ranges: Ranges) -> None:
+        self._reader = reader
+        self._applier = applier
+        self._ranges = ranges
+
+    def create(self, operation: CreateObject) -> Outcome:
+        """Create Directory Object ([MS-MQDS] 3.1.6.3)."""
+        kind = operation.object_type
+        problem = rules.creation_problem(kind, operation.path_name, operation.properties)
+        guid = None if problem else rules.identifier_in(kind, operation.properties)
+        if problem is not None or guid is None:
+            return Outcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
+        concern = Concern(kind, guid, None, rules.whole(kind, operation.path_name, operation.properties))
+        wanted = self._wanted(Command.CREATE, concern, operation)
+        view = self._applier.view([wanted])
+        held = view.objects.get(guid)
+        if is_known(held, wanted.numbers) or is_known(view.tombstones.get(guid), wanted.numbers):
+            return Outcome(status=Hresult.MQ_OK, identifier=guid)
+        problem = self._taken(view, wanted, held) or self._homeless(concern, operation.partition_id)
+        return self._apply(wanted) if problem is None else Outcome(status=problem)
+
+    def _taken(self, view: View, wanted: Wanted, held: Held | None) -> Hresult | None:
+        """Whether another object has the identifier or the path name."""
+        concern = wanted.concern
+        path = path_of(concern)
+        if (held is not None and held.is_object) or concern.identifier in view.elsewhere:
+            return rules.EXISTS[concern.type]
+        if path is not None and self._reader.named(concern.type, path):
+            return rules.EXISTS[concern.type]
+        if held is not None or concern.identifier is None or concern.type in _PREPARED:
+            return None
+        place = view.place(concern, concern.identifier, path)
+        there = None if place is None else view.at.get(place.dn.normalized)
+        # of another program, which did not number it
+        return None if there is None or there.identifier is None else rules.EXISTS[concern.type]
+
+    def _homeless(self, concern: Concern, partition: Guid) -> Hresult | None:
+        """Whether a queue has no machine in its partition."""
+        path = path_of(concern)
+        if concern.type is not ObjectType.QUEUE or path is None:
+            return None
+        machines = self._reader.named(ObjectType.MACHINE, rules.computer_of(path))
+        there = any(one.number_in(partition) is not None for one in machines)
+        return None if there else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
+
+    def update(self, operation: UpdateObject) -> Outcome:
+        """Update Directory Object ([MS-MQDS] 3.1.6.4)."""
+        kind = operation.object_type
+        properties = rules.kept(kind, operation.properties) if kind in PROPERTY_TABLES else {}
+        concern = Concern(kind, operation.identifier, operation.path_name, properties)
+        wanted = self._wanted(Command.UPDATE, concern, operation)
+        view = self._applier.view([wanted])
+        held = self._target(view, wanted)
+        if held is None or held.identifier is None:
+            return self._repeated(view, wanted)
+        guid = held.identifier
+        if is_known(held, wanted.numbers):
+            return Outcome(status=Hresult.MQ_OK, identifier=guid)
+        before = properties_of(kind, held.entry)
+        problem = rules.update_problem(kind, guid, before, operation.properties)
+        path = path_of(concern)
+        if problem is None and path is not None:
+            others = self._reader.named(kind, path)
+            if any(one.identifier != guid for one in others):
+                problem = rules.EXISTS[kind]
+        if problem is not None:
+            return Outcome(status=problem)
+        return self._apply(self._wanted(Command.UPDATE, Concern(kind, guid, None, properties), operation))
+
+    def delete(self, operation: DeleteObject) -> Outcome:
+        """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first."""
+        concern = Concern(operation.object_type, operation.identifier, operation.path_name, {})
+        wanted = self._wanted(Command.DELETE, concern, operation)
+        view = self._applier.view([wanted])
+        held = self._target(view, wanted)
+        if held is None or held.identifier is None:
+            return self._repeated(view, wanted)
+        if not is_known(held, wanted.numbers) and held.type is ObjectType.MACHINE and self._has_queues(held):
+            return Outcome(status=Hresult.MQ_ERROR)
+        named = Concern(operation.object_type, held.identifier, None, {})
+        return self._apply(self._wanted(Command.DELETE, named, operation))
+
+    def _has_queues(self, machine: Held) -> bool:
+        """Whether a machine has queues of its partition: below it, or by PROPID_Q_QMID."""
+        if machine.numbers is None:
+            return False
+        of_partition = Equal(PARTITION, bytes(machine.numbers.partition))
+        wanted = And((Equal("objectClass", _QUEUE_CLASS.encode()), of_partition))
+        below = self._reader.session.find(machine.dn, wanted, ["1.1"], page_size=1)
+        if next(below, None) is not None:
+            below.close()  # type: ignore[attr-defined]  # a generator
+            return True
+        named = Equal("mqisQueueManagerID", bytes(machine.identifier or b""))
+        return next(self._reader.find(And((wanted, named)), ["1.1"]), None) is not None
+
+    def _target(self, view: View, wanted: Wanted) -> Held | None:
+        """The object of the partition that is meant, if it is one of the type."""
+        held = located(view, wanted)
+        return held if held is not None and held.type is wanted.concern.type else None
+
+    def _repeated(self, view: View, wanted: Wanted) -> Outcome:
+        """What becomes of a change whose object is not there: it may have been made already."""
+        guid = wanted.concern.identifier
+        if guid is None:
+            return self.made_at(wanted.numbers)
+        known = (view.objects.get(guid), view.tombstones.get(guid))
+        if any(is_known(one, wanted.numbers) for one in known):
+            return Outcome(status=Hresult.MQ_OK, identifier=guid)
+        return _NOT_FOUND
+
+    def made_at(self, numbers: Numbering) -> Outcome:
+        """The change that has a number, if there is one: it is known by that alone."""
+        for found in self._ranges.between(numbers.partition, numbers.number, numbers.number):
+            for held in found:
+                return Outcome(status=Hresult.MQ_OK, identifier=held.identifier)
+        return _NOT_FOUND
+
+    def _wanted(
+        self, command: Command, concern: Concern, operation: CreateObject | UpdateObject | DeleteObject
+    ) -> Wanted:
+        numbers = Numbering(operation.partition_id, operation.seq_number)
+        if isinstance(operation, DeleteObject):
+            return Wanted(row=0, command=command, concern=concern, numbers=numbers, scope=operation.scope)
+        return Wanted(row=0, command=command, concern=concern, numbers=numbers)
+
+    def _apply(self, wanted: Wanted) -> Outcome:
+        _, status, identifiers = self._applier.apply([wanted])
+        return Outcome(status=status, identifier=identifiers[0] if status == Hresult.MQ_OK else None)
+
+
+_PREPARED: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER})
+"""Types whose entries may be there before the object is."""

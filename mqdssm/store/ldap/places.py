@@ -1,0 +1,165 @@
+"""Where the store keeps things in the directory: objects where [MS-MQDSSM] 2.2.1 says, the rest apart.
+
+The rest is below ``CN=MQIS,CN=MsmqServices,CN=Services,CN=Configuration``::
+
+    CN=Partitions   CN=<partition>      state of a partition; below it its tombstones, CN=<object's GUID>
+    CN=Neighbors    CN=<psc|bsc>-<hash of the name>
+    CN=Networks     CN=<name>           connected networks, which [MS-MQDSSM] has no place for (decision M44)
+    CN=Others       CN=<GUID>           queues and machines on no computer that the directory could hold
+    CN=Missing                          empty; names below it stand in for objects to come (decision R54)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID, uuid5
+
+from mqdssm.directory.profile import Profile
+from mqdssm.directory.session import Session
+from mqdssm.model.dn import DN
+from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.messages import PropertyValue
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.store.rules import name_key
+from mqdssm.tables import compute, places
+from mqdssm.tables.property_facts import queue_rdn
+from mqdssm.tables.schema_attributes import OWN_UUID
+
+_ROOT: Final = "MQIS"
+CONTAINERS: Final = ("Partitions", "Neighbors", "Networks", "Missing", "Others")
+_NAMES: Final = UUID(OWN_UUID)
+NAME_CHARS_MAX: Final = 64
+"""Longest name that becomes one in the directory; what has a longer one is named by its GUID."""
+NAME_BYTES_MAX: Final = 192
+"""The same in UTF-8: slapd takes 242."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an object belongs.
+
+    Attributes:
+        dn: its name.
+        computer: name of the computer that it is below; empty: none.
+    """
+
+    dn: DN
+    computer: str = ""
+
+
+class Places:
+    """The places of one directory."""
+
+    def __init__(self, session: Session) -> None:
+        """Ask the session where the naming contexts are.
+
+        Raises:
+            DirectoryError: no server can be reached.
+        """
+        naming = session.naming
+        self._profile: Profile = session.profile
+        self.root = naming.root
+        self.forest_root = naming.configuration.parent
+        self.bases = naming.guid_bases
+        self.enterprise = places.enterprise_dn(self.forest_root)
+        self.state = self.enterprise.child("CN", _ROOT)
+        self.partitions, self.neighbors, self.networks, self.missing, self.others = (
+            self.state.child("CN", name) for name in CONTAINERS
+        )
+
+    def partition(self, partition: Guid) -> DN:
+        """The state of a partition."""
+        return self.partitions.child("CN", str(partition))
+
+    def tombstone(self, partition: Guid, identifier: Guid) -> DN:
+        """A deleted object."""
+        return self.partition(partition).child("CN", str(identifier))
+
+    def neighbor(self, machine_name: str, *, is_bsc: bool) -> DN:
+        """A neighbour; names of machines are compared without case."""
+        kind = "bsc" if is_bsc else "psc"
+        return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, name_key(machine_name))}")
+
+    def stand_in(self, identifier: Guid) -> DN:
+        """What names an object that is not there yet (M40)."""
+        return self.missing.child("CN", str(identifier))
+
+    def of_object(
+        self,
+        object_type: ObjectType,
+        identifier: Guid,
+        path_name: str | None,
+        properties: Mapping[Propid, PropertyValue],
+        computers: Mapping[str, DN],
+    ) -> Place | None:
+        """Where an object belongs ([MS-MQDSSM] 2.2.1); None: its path name does not say it.
+
+        Args:
+            object_type: its type.
+            identifier: its GUID, which is its name where the directory cannot hold the other one.
+            path_name: its path name.
+            properties: all it has.
+            computers: lower-case name -> where the computer is, of those that are not at their usual place.
+        """
+        match object_type:
+            case ObjectType.QUEUE:
+                return self._queue(identifier, path_name, computers)
+            case ObjectType.MACHINE:
+                return self._machine(identifier, path_name, computers)
+            case ObjectType.SITE:
+                return self._below(places.sites_dn(self.forest_root), path_name or None, identifier)
+            case ObjectType.CN:
+                return self._below(self.networks, path_name, identifier)
+            case ObjectType.ENTERPRISE:
+                return Place(self.enterprise)
+            case ObjectType.USER:
+                return Place(places.user_dn(self.root, str(identifier)))
+            case ObjectType.ROUTING_LINK:
+                return self._link(identifier, properties)
+        return None
+
+    def _machine(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN]) -> Place:
+        name = self._name(path_name)
+        if not name:
+            return Place(self.others.child("CN", str(identifier)))
+        return Place(places.queue_manager_of(self.computer(name, computers)), name)
+
+    def _link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> Place:
+        sites = [properties.get(one) for one in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
+        guids = [Guid(one).uuid for one in sites if isinstance(one, bytes) and len(one) == GUID_BYTES]
+        name = compute.link_name(*guids) if len(guids) == len(sites) else str(identifier)
+        return Place(places.link_dn(self.forest_root, name))
+
+    def computer(self, name: str, computers: Mapping[str, DN]) -> DN:
+        """Where a computer is."""
+        return computers.get(name.casefold()) or places.computer_dn(self.root, name)
+
+    def computer_name(self, object_type: ObjectType, path_name: str | None) -> str:
+        """The computer that an object is on; empty: on none."""
+        if object_type is ObjectType.QUEUE:
+            return self._name((path_name or "").partition("\\")[0])
+        return self._name(path_name) if object_type is ObjectType.MACHINE else ""
+
+    def _queue(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN]) -> Place:
+        computer = self.computer_name(ObjectType.QUEUE, path_name)
+        if not computer or path_name is None:
+            return Place(self.others.child("CN", str(identifier)))
+        rdn = queue_rdn(path_name)
+        parent = places.queue_manager_of(self.computer(computer, computers))
+        name = None if rdn is None else rdn.cn
+        return Place(self._below(parent, name, identifier).dn, computer)
+
+    def _below(self, parent: DN, name: str | None, identifier: Guid) -> Place:
+        return Place(parent.child("CN", self._name(name) or str(identifier)))
+
+    def _name(self, name: str | None) -> str:
+        """The name, if it can be one in the directory; else nothing."""
+        if not name or len(name) > NAME_CHARS_MAX or name != name.strip():
+            return ""
+        try:
+            if len(name.encode()) > NAME_BYTES_MAX:
+                return ""
+            self._profile.check_name(str(self.root.child("CN", name)))
+        except ValueError:  # half of a surrogate pair, among others
+            return ""
+        return name

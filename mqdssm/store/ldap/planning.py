@@ -1,0 +1,459 @@
+"""How a change becomes requests: what is written, under which condition, in which order (decision R15).
+
+Nothing is sent here. A plan assumes that what the view shows is so; each request has a condition that fails
+where it is not, and then the change is planned again.
+"""
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from mqdssm.directory.loading.items import Action, Item
+from mqdssm.directory.loading.sending import Request
+from mqdssm.events.making import Maker
+from mqdssm.model.dn import DN
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command, PropertyValue, Scope
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held
+from mqdssm.store.ldap.places import Place
+from mqdssm.store.ldap.view import Concern, View
+from mqdssm.store.rules import EXISTS, NAME
+from mqdssm.tables.numbering import Numbering
+from mqdssm.tables.properties import (
+    EXACT,
+    OBJECT_GUID,
+    PROPERTY_TABLES,
+    changes_of,
+    entry_of,
+    references_of,
+)
+from mqdssm.tables.properties import NAME as PATH_NAME
+
+log = logging.getLogger(__name__)
+
+_OK: Final = int(Hresult.MQ_OK)
+Values = dict[str, tuple[bytes, ...]]
+Properties = Mapping[Propid, PropertyValue]
+MANAGER_CLASS: Final = PROPERTY_TABLES[ObjectType.MACHINE].classes[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One change.
+
+    Attributes:
+        row: its place among the changes.
+        command: what it does.
+        concern: to which object; its properties are all that a whole object shall have.
+        numbers: partition and number of the change.
+        scope: of a deletion.
+    """
+
+    row: int
+    command: Command
+    concern: Concern
+    numbers: Numbering
+    scope: Scope = Scope.ENTERPRISE
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """An entry gets another name.
+
+    Attributes:
+        old: where it is.
+        new: where it belongs.
+    """
+
+    old: DN
+    new: DN
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to be done for a change.
+
+    Attributes:
+        before: what gets out of the way.
+        first: the numbered entry, and what it needs; tombstones.
+        last: what is sent when all of these are done: deletions.
+        behind: the entry gets the name that its object has now.
+        gone: what is deleted.
+        status: HRESULT, unless the server refuses something.
+        identifier: GUID of the object.
+    """
+
+    before: list[Renaming] = field(default_factory=list)
+    first: list[Request] = field(default_factory=list)
+    last: list[Request] = field(default_factory=list)
+    behind: list[Renaming] = field(default_factory=list)
+    gone: list[Held] = field(default_factory=list)
+    status: int = _OK
+    identifier: Guid | None = None
+
+
+class Refused(Exception):  # noqa: N818  it is an answer
+    """A change that cannot be; for the planner alone.
+
+    Attributes:
+        status: HRESULT.
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Planner:
+    """Plans changes of one view, in their order."""
+
+    def __init__(self, view: View, maker: Maker, domain: str) -> None:
+        self._view = view
+        self._maker = maker
+        self._domain = domain
+        self._places = view.places
+
+    def plan(self, wanted: Wanted) -> Plan:
+        """Plan a change; the view shows then what will be.
+
+        A change that cannot be is a plan with a status.
+        """
+        plan = Plan()
+        try:
+            if wanted.command is Command.DELETE:
+                self._delete(wanted, plan)
+            elif wanted.command is Command.UPDATE:
+                self._update(wanted, plan)
+            else:
+                self._whole(wanted, plan)
+        except Refused as refused:
+            log.info("change %s of %s: %s", wanted.numbers.number, wanted.concern.name, refused)
+            return Plan(status=refused.status)
+        except ValueError as error:
+            log.warning("change %s of %s: %s", wanted.numbers.number, wanted.concern.name, error)
+            return Plan(status=Hresult.MQ_ERROR_PROPERTY)
+        return plan
+
+    # -- whole objects
+
+    def _whole(self, wanted: Wanted, plan: Plan) -> None:
+        concern, numbers = wanted.concern, wanted.numbers
+        guid = plan.identifier = concern.identifier
+        if guid is None:
+            raise Refused(Hresult.MQ_ERROR_PROPERTY, "no GUID is given (decision R11)")
+        held, grave = self._view.objects.get(guid), self._view.tombstones.get(guid)
+        if is_known(held, numbers) or is_known(grave, numbers):
+            self._finish(wanted, held, grave, plan)
+            if held is not None and grave is None:  # a crash may have come between number and name
+                self._move(held, self._place(concern, guid, held).dn, plan)
+            return
+        place = self._place(concern, guid, held)
+        target = self._target(concern, guid, numbers)
+        if held is not None and held.type is not concern.type and held.is_object:
+            raise Refused(Hresult.MQDS_WRONG_OBJ_TYPE, f"{held.dn} is an object of another type")
+        if held is not None:
+            self._overwrite(wanted, held, target, plan)
+            self._move(held, place.dn, plan)
+        else:
+            self._make(wanted, guid, place, target, plan)
+        if grave is not None:  # the object is back
+            plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
+            self._view.remove(grave)
+
+    def _finish(self, wanted: Wanted, held: Held | None, grave: Held | None, plan: Plan) -> None:
+        """Both an object and its tombstone are there: a crash came between, and the newer counts (R15)."""
+        if grave is not None and wanted.command is Command.DELETE:
+            plan.gone.append(grave)  # a crash may have come before others got its name
+        if held is None or grave is None or grave.numbers is None:
+            return
+        number = held.number_in(grave.numbers.partition)
+        if number is not None and number < grave.numbers.number:
+            self._remove(wanted, held, plan)
+        elif number is not None:
+            plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
+            self._view.remove(grave)
+
+    def _make(self, wanted: Wanted, guid: Guid, place: Place, target: Values, plan: Plan) -> None:
+        """Write an object that is not there, whatever is in its place (decision R53)."""
+        concern = wanted.concern
+        occupant = self._occupant(concern, place)
+        self._parents(wanted, place, plan)
+        if occupant is None:
+            self._add(wanted, place.dn, target, plan)
+            return
+        accommodating = concern.type in {ObjectType.ENTERPRISE, ObjectType.USER}
+        if occupant.identifier is None or (accommodating and not occupant.is_object):
+            self._overwrite(wanted, occupant, target, plan, takes=True)
+            return
+        number = occupant.number_in(wanted.numbers.partition)
+        older = number is not None and number < wanted.numbers.number
+        if older and concern.type not in _STAY:
+            aside = aside_of(place.dn, occupant.identifier, wanted.numbers.partition)
+            plan.before.append(Renaming(DN.parse(occupant.dn), aside))
+            self._view.remove(occupant)
+            self._view.put(Held(str(aside), occupant.entry))
+            self._add(wanted, place.dn, target, plan)
+        else:
+            self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
+
+    def _occupant(self, concern: Concern, place: Place) -> Held | None:
+        """What is where a new object belongs."""
+        if concern.type is ObjectType.USER:
+            sid = concern.properties.get(Propid.U_SID)
+            account = self._view.accounts.get(sid) if isinstance(sid, bytes) else None
+            if account is not None:
+                return account
+        found = self._view.at.get(place.dn.normalized)
+        if found is not None and not found.has_class(PROPERTY_TABLES[concern.type].classes[0]):
+            raise Refused(EXISTS[concern.type], f"something else is at {found.dn}")
+        return found
+
+    def _place(self, concern: Concern, guid: Guid, held: Held | None) -> Place:
+        place = self._view.place(concern, guid, path_of(concern))
+        if held is not None and (place is None or concern.type in _STAY):
+            return Place(DN.parse(held.dn))
+        if place is None:
+            raise Refused(Hresult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "its path name names no place for it")
+        return place
+
+    def _target(self, concern: Concern, guid: Guid, numbers: Numbering) -> Values:
+        """All attributes that an object shall have."""
+        table = PROPERTY_TABLES[concern.type]
+        made = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
+        return {**made, **self._references(concern.type, concern.properties)}
+
+    def _references(self, object_type: ObjectType, properties: Properties) -> Values:
+        """DNs of other objects; of those that are not there stand-ins (decision R54)."""
+        values: Values = {}
+        for reference, guids in references_of(object_type, properties.items()):
+            dns = dict.fromkeys(self._dn_of(guid) for guid in guids)
+            values[reference.ldap] = tuple(dn.encode() for dn in dns)
+        return values
+
+    def _dn_of(self, guid: Guid) -> str:
+        held = self._view.objects.get(guid) or self._view.elsewhere.get(guid)
+        return str(self._places.stand_in(guid)) if held is None or held.numbers is None else held.dn
+
+    def _parents(self, wanted: Wanted, place: Place, plan: Plan) -> None:
+        """What has to be above an object: its computer, and a placeholder of its machine."""
+        if not place.computer:
+            return
+        computers = self._view.computers
+        key = place.computer.casefold()
+        if computers.get(key) is None:
+            made = self._maker.computer(place.computer, self._domain)
+            plan.first.append(request(wanted, Action.ADD, str(made.dn), made.attributes()))
+            computers[key] = made.dn
+        if wanted.concern.type is not ObjectType.QUEUE:
+            return
+        above = place.dn.parent
+        if self._view.at.get(above.normalized) is None:
+            values: Values = {OBJECT_CLASS: (MANAGER_CLASS.encode(),)}
+            plan.first.append(request(wanted, Action.ADD, str(above), values))
+            self._view.put(Held(str(above), values))
+
+    def _add(self, wanted: Wanted, dn: DN, target: Values, plan: Plan) -> None:
+        table = PROPERTY_TABLES[wanted.concern.type]
+        values = {OBJECT_CLASS: table.class_values[1:]} | {
+            name: raws for name, raws in target.items() if raws
+        }
+        guid = wanted.concern.identifier
+        if guid is not None:
+            values.pop(OBJECT_GUID, None)
+            values[TWIN if guid in self._view.elsewhere else OBJECT_GUID] = (bytes(guid),)
+        plan.first.append(request(wanted, Action.ADD, str(dn), values))
+        self._view.put(Held(str(dn), values))
+
+    def _overwrite(
+        self, wanted: Wanted, held: Held, target: Values, plan: Plan, *, takes: bool = False
+    ) -> None:
+        """Give an entry all that the object shall have, and nothing else; a placeholder its GUID, too."""
+        table = PROPERTY_TABLES[wanted.concern.type]
+        names = [*table.attributes, *target]
+        if not takes:
+            names = [name for name in names if name != OBJECT_GUID]
+        changes: Values = {
+            name: target.get(name, ())
+            for name in names
+            if set(target.get(name, ())) != set(held.entry.get(name, ()))
+        }
+        classes = [name for name in table.classes if not held.has_class(name)]
+        if classes:
+            there = held.entry.get(OBJECT_CLASS, ())
+            changes[OBJECT_CLASS] = (*there, *(name.encode() for name in classes))
+        self._modify(wanted, held, changes, plan)
+
+    def _modify(self, wanted: Wanted, held: Held, changes: Values, plan: Plan) -> None:
+        plan.first.append(request(wanted, Action.MODIFY, held.dn, changes, held))
+        self._view.remove(held)
+        self._view.put(held.after(changes))
+
+    def _move(self, held: Held, dn: DN, plan: Plan) -> None:
+        """Rename an entry whose object has another name now; its number is written before."""
+        if dn.normalized != held.key and self._view.at.get(dn.normalized) is None and held.type not in _STAY:
+            plan.behind.append(Renaming(DN.parse(held.dn), dn))
+
+    # -- parts of objects
+
+    def _update(self, wanted: Wanted, plan: Plan) -> None:
+        concern, numbers = wanted.concern, wanted.numbers
+        held = located(self._view, wanted)
+        guid = plan.identifier = concern.identifier if held is None else held.identifier
+        grave = None if guid is None else self._view.tombstones.get(guid)
+        if held is None or is_known(held, numbers) or is_known(grave, numbers):
+            if held is None and not is_known(grave, numbers):
+                raise Refused(Hresult.MQDS_OBJECT_NOT_FOUND, "there is no such object")
+            self._finish(wanted, held, grave, plan)
+            return
+        changes: Values = {
+            **changes_of(concern.type, held.entry, concern.properties.items(), numbers),
+            **self._references(concern.type, concern.properties),
+        }
+        if path_of(concern) is not None and concern.type not in _STAY and guid is not None:
+            self._move(held, self._place(concern, guid, held).dn, plan)
+        self._modify(wanted, held, changes, plan)
+
+    # -- deletions
+
+    def _delete(self, wanted: Wanted, plan: Plan) -> None:
+        concern, numbers = wanted.concern, wanted.numbers
+        held = located(self._view, wanted)
+        guid = plan.identifier = concern.identifier if held is None else held.identifier
+        if guid is None:
+            return  # nothing of that name: nothing to delete, and no GUID for a tombstone
+        grave = self._view.tombstones.get(guid)
+        if is_known(held, numbers) or is_known(grave, numbers):
+            self._finish(wanted, held, grave, plan)
+            return
+        kind = concern.type if held is None or held.type is None else held.type
+        self._bury(wanted, guid, kind, (held, grave), plan)
+        if held is not None:
+            self._remove(wanted, held, plan)
+
+    def _bury(
+        self,
+        wanted: Wanted,
+        guid: Guid,
+        object_type: ObjectType,
+        there: tuple[Held | None, Held | None],
+        plan: Plan,
+    ) -> None:
+        """Write a tombstone; it keeps the path name, for those who wait for it (decision R53)."""
+        held, grave = there
+        properties: list[tuple[Propid, PropertyValue]] = [
+            (Propid.D_IDENTIFIER, guid),
+            (Propid.D_SCOPE, int(wanted.scope)),
+            (Propid.D_OBJTYPE, int(object_type)),
+        ]
+        target = entry_of(ObjectType.DELETED_OBJECT, properties, wanted.numbers)
+        if held is not None and PATH_NAME in held.entry:
+            target[PATH_NAME] = tuple(held.entry[PATH_NAME])
+        if grave is not None:
+            plan.first.append(request(wanted, Action.MODIFY, grave.dn, target, grave))
+            self._view.put(grave.after(target))
+            return
+        dn = str(self._places.tombstone(wanted.numbers.partition, guid))
+        classes = PROPERTY_TABLES[ObjectType.DELETED_OBJECT].class_values[1:]
+        values = {OBJECT_CLASS: classes, **target}
+        plan.first.append(request(wanted, Action.ADD, dn, values))
+        self._view.put(Held(dn, values))
+
+    def _remove(self, wanted: Wanted, held: Held, plan: Plan) -> None:
+        """Delete an entry, or what of it is replication's, if it was there before or has to stay."""
+        plan.gone.append(held)
+        stays = reduced(held)
+        if stays is None:
+            plan.last.append(request(wanted, Action.DELETE, held.dn, {}, held))
+            self._view.remove(held)
+        else:
+            plan.last.append(request(wanted, Action.MODIFY, held.dn, stays, held))
+            self._view.remove(held)
+            self._view.put(held.after(stays))
+
+
+def request(
+    wanted: Wanted,
+    action: Action,
+    dn: str,
+    attributes: Mapping[str, Sequence[bytes]],
+    held: Held | None = None,
+) -> Request:
+    """A request of a change, on the condition that an entry is as it was read."""
+    item = Item(row=wanted.row, action=action, dn=dn, attributes=attributes)
+    return Request(item=item, condition=None if held is None else held.unchanged)
+
+
+def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
+    """Where an object is as long as another one has its name (decision R53)."""
+    return dn.parent.child("CN", f"{identifier}{_ASIDE}{partition}")
+
+
+def is_aside(dn: str) -> bool:
+    """Whether an object had to stand aside."""
+    return _STANDS_ASIDE.fullmatch(DN.parse(dn).name) is not None
+
+
+def is_known(held: Held | None, numbers: Numbering) -> bool:
+    """Whether an entry has the number of a change already, or a higher one."""
+    known = None if held is None else held.number_in(numbers.partition)
+    return known is not None and known >= numbers.number
+
+
+def path_of(concern: Concern) -> str | None:
+    """The path name among the properties of a change."""
+    name = NAME[concern.type]
+    given = None if name is None else concern.properties.get(name)
+    return given if isinstance(given, str) else None
+
+
+def located(view: View, wanted: Wanted) -> Held | None:
+    """The object of its partition that a change means: by its GUID if it has one, else by its path name.
+
+    A path name means the object that had it when the change was made: of several, the newest one that is
+    older than the change.
+    """
+    concern, partition = wanted.concern, wanted.numbers.partition
+    if concern.identifier is not None:
+        held = view.objects.get(concern.identifier)
+        return None if held is None or held.number_in(partition) is None else held
+    named = [
+        (number, held)
+        for held in view.named(concern.type, concern.path_name or "")
+        if (number := held.number_in(partition)) is not None
+    ]
+    older = [one for one in named if one[0] < wanted.numbers.number]
+    return max(older or named, key=lambda one: one[0], default=(0, None))[1]
+
+
+_ASIDE: Final = "@"
+_STANDS_ASIDE: Final = re.compile(r"[0-9a-f-]{36}@[0-9a-f-]{36}")
+_STAY: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER, ObjectType.ROUTING_LINK})
+"""Types whose entries are never renamed."""
+
+
+def reduced(held: Held) -> Values | None:
+    """What a deletion replaces in an entry that was there before its object; None: the entry goes, too.
+
+    The enterprise's entry belongs to the base tree, an account to its user (decision R28).
+    """
+    if held.type is ObjectType.ENTERPRISE:
+        return placeholder(held, keep={OBJECT_GUID})
+    if held.type is ObjectType.USER and held.entry.get(OBJECT_GUID) != held.entry.get("mqisUserID"):
+        return placeholder(held, keep={OBJECT_GUID, "objectSid"})
+    return None
+
+
+def placeholder(held: Held, keep: Iterable[str] = ()) -> Values:
+    """What makes an entry one of no object: for those that have others below them."""
+    table = PROPERTY_TABLES[held.type or ObjectType.MACHINE]
+    gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID, TWIN} - set(keep)
+    return {name: () for name in sorted(gone) if name in held.entry}
+
+
+def domain_of(root: DN) -> str:
+    """The DNS domain of a directory's root."""
+    return ".".join(value for ((name, value), *_) in root.rdns if name.lower() == "dc")

@@ -1,0 +1,73 @@
+"""References to objects that were not there when they were written (decision R54).
+
+The adapter wants distinguished names. Until the object comes, a stand-in takes its place, a name below
+``CN=Missing`` that nothing has; then all that refer to it are written again. The GUIDs of the property never
+wait.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import Equal
+from mqdssm.directory.loading.items import Action, Item
+from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.session import Session
+from mqdssm.model.dn import normalize
+from mqdssm.model.guid import Guid
+from mqdssm.store.ldap.view import Reader
+from mqdssm.tables.property_facts import REFERENCES
+
+ATTRIBUTES: Final = tuple(dict.fromkeys(reference.ldap for reference in REFERENCES))
+"""Attributes that hold DNs of other objects."""
+
+
+def complete(session: Session, reader: Reader, identifiers: Iterable[Guid | None]) -> None:
+    """Put the names of objects where stand-ins for them are.
+
+    Raises:
+        DirectoryError: the directory cannot be reached.
+    """
+    stand_ins = {guid: str(reader.places.stand_in(guid)) for guid in identifiers if guid is not None}
+    waiting = _referring(reader, stand_ins.values())
+    if waiting:
+        there = {held.identifier: held.dn for held in reader.holding(stand_ins) if held.is_object}
+        names = {normalize(dn): there[guid] for guid, dn in stand_ins.items() if guid in there}
+        _rewrite(session, waiting, names)
+
+
+def follow(session: Session, reader: Reader, old: str, new: str) -> None:
+    """Put the new name of an object where its old one is.
+
+    Raises:
+        DirectoryError: the directory cannot be reached.
+    """
+    _rewrite(session, _referring(reader, [old]), {normalize(old): new})
+
+
+def _referring(reader: Reader, dns: Iterable[str]) -> list[Entry]:
+    """The entries that name one of some objects."""
+    terms = (Equal(name, dn.encode()) for dn in dns for name in ATTRIBUTES)
+    return list({entry.dn: entry for entry in reader.any_of(terms, attributes=ATTRIBUTES)}.values())
+
+
+def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str]) -> None:
+    """Replace names: normalised old ones -> new ones."""
+
+    def renamed(raw: bytes) -> bytes:
+        found = names.get(normalize(raw.decode()))
+        return raw if found is None else found.encode()
+
+    requests = []
+    for entry in entries:
+        changes = {}
+        for name in ATTRIBUTES:
+            before = entry.all(name)
+            after = tuple(dict.fromkeys(map(renamed, before)))
+            if set(after) != set(before):
+                changes[name] = after
+        if changes:
+            item = Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=changes)
+            requests.append(Request(item=item))
+    for _ in session.loader.send(requests):
+        pass  # what was deleted meanwhile needs no names

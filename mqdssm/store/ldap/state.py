@@ -1,0 +1,230 @@
+"""What a server keeps of partitions and neighbours ([MC-MQDSRP] 3.1.1.2.3, 3.1.1.2.4)."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import TRUE, Equal, Present, all_of
+from mqdssm.directory.loading.items import Action, Item
+from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.requests import Scope
+from mqdssm.directory.session import Session
+from mqdssm.engines.replication.operations import State
+from mqdssm.errors import MappingError, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.model.dn import DN
+from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState, Service
+from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.store.ldap.places import CONTAINERS, Places
+from mqdssm.tables.numbering import ceiling_above, number_of, number_value
+from mqdssm.tables.syntax import BOOLEAN
+
+Values = dict[str, tuple[bytes, ...]]
+_PARTITION_CLASS: Final = "mqisPartition"
+_NEIGHBOR_CLASS: Final = "mqisNeighbor"
+_ID: Final = "mqisStatePartitionID"
+_CEILING: Final = "mqisCeiling"
+_SAVED: Final = "mqisPurgeState"  # every saved state has it; an entry that only has a ceiling does not
+_MILLISECONDS: Final = 1000
+BATCH: Final = 1000
+"""Entries that are deleted together: what is kept in memory of a long list."""
+
+
+class StateKeeper:
+    """Partitions and neighbours of one directory."""
+
+    def __init__(self, session: Session, places: Places) -> None:
+        self._session = session
+        self._places = places
+        self._ceilings: dict[Guid, int] = {}
+
+    def prepare(self) -> None:
+        """Make the containers that are missing.
+
+        Raises:
+            DirectoryError: they cannot be made.
+        """
+        for dn in (self._places.state, *(self._places.state.child("CN", name) for name in CONTAINERS)):
+            self._add(dn, {"objectClass": (b"container",)})
+
+    def _add(self, dn: DN, values: Values) -> bool:
+        """Make an entry; whether it was not there."""
+        try:
+            self._session.add(dn, values)
+        except ObjectAlreadyExists:
+            return False
+        return True
+
+    # -- all of it
+
+    def load(self) -> State:
+        """Everything that is persisted.
+
+        Raises:
+            DirectoryError: it cannot be read.
+            MappingError: what is there is damaged.
+        """
+        of_partition = all_of(Equal("objectClass", _PARTITION_CLASS.encode()), Present(_SAVED))
+        of_neighbor = Equal("objectClass", _NEIGHBOR_CLASS.encode())
+        find = self._session.find
+        return State(
+            partitions=tuple(
+                _partition(one) for one in find(self._places.partitions, of_partition, ["*"], Scope.ONE_LEVEL)
+            ),
+            neighbors=tuple(
+                _neighbor(one) for one in find(self._places.neighbors, of_neighbor, ["*"], Scope.ONE_LEVEL)
+            ),
+        )
+
+    def partition(self, partition: Guid) -> DirectoryPartition | None:
+        """The state of one partition; None: it was never saved."""
+        entry = self._entry(partition)
+        return None if entry is None or entry.first(_SAVED) is None else _partition(entry)
+
+    def _entry(self, partition: Guid) -> Entry | None:
+        try:
+            return self._session.get(self._places.partition(partition), ["*"])
+        except ObjectNotFound:
+            return None
+
+    # -- partitions
+
+    def save_partition(self, state: DirectoryPartition) -> None:
+        """Persist a partition's state."""
+        values: Values = {
+            "mqisAuthorityName": (state.authority_name.encode(),) if state.authority_name else (),
+            "mqisOwned": (BOOLEAN.dump(state.owned),),
+            "mqisLastSeqNumber": (number_value(state.last),),
+            "mqisPurgedSeqNumber": (number_value(state.purged),),
+            "mqisAllowedPurgeSeqNumber": (number_value(state.allowed_purge),),
+            "mqisPurgeState": (b"%d" % state.purge_state,),
+        }
+        self._write(self._places.partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id)
+
+    def _write(self, dn: DN, ldap_class: str, values: Values, partition: Guid) -> None:
+        """Replace the attributes of an entry, or make it with them."""
+        try:
+            self._session.modify(dn, values)
+        except ObjectNotFound:
+            fixed: Values = {"objectClass": (ldap_class.encode(),), _ID: (bytes(partition),)}
+            if not self._add(dn, fixed | {name: raws for name, raws in values.items() if raws}):
+                self._session.modify(dn, values)
+
+    def remove_partition(self, partition: Guid) -> None:
+        """Forget a partition's state and its tombstones."""
+        dn = self._places.partition(partition)
+        self._ceilings.pop(partition, None)
+        try:
+            graves = self._session.find(dn, TRUE, ["1.1"], Scope.ONE_LEVEL)
+            delete_all(self._session, (grave.dn for grave in graves))
+            self._session.delete(dn)
+        except ObjectNotFound:
+            pass
+
+    # -- ceilings
+
+    def ceiling(self, partition: Guid) -> int | None:
+        """The ceiling of a partition: no higher number was ever written. None: nobody has noted one."""
+        known = self._ceilings.get(partition)
+        if known is None:
+            entry = self._entry(partition)
+            raw = None if entry is None else entry.first(_CEILING)
+            if raw is None:
+                return None
+            known = self._ceilings[partition] = number_of(raw)
+        return known
+
+    def raise_ceiling(self, partition: Guid, number: SequenceNumber, highest: SequenceNumber) -> None:
+        """Note that numbers up to one are about to be written: one write for `CEILING_STEP` numbers.
+
+        Args:
+            partition: the partition.
+            number: the highest that will be written.
+            highest: the highest that may be there, where no ceiling is noted.
+        """
+        known = self.ceiling(partition)
+        if known is not None and known >= number:
+            return
+        value = max(ceiling_above(number), highest)
+        values: Values = {_CEILING: (number_value(value),)}
+        self._write(self._places.partition(partition), _PARTITION_CLASS, values, partition)
+        self._ceilings[partition] = value
+
+    # -- neighbours
+
+    def save_neighbor(self, neighbor: DirectoryNeighbor) -> None:
+        """Persist a neighbour."""
+        dn = self._places.neighbor(neighbor.machine_name, is_bsc=neighbor.is_bsc)
+        milliseconds = round(neighbor.last_acked_time * _MILLISECONDS)
+        values: Values = {
+            "mqisMachineName": (neighbor.machine_name.encode(),),
+            _ID: (bytes(neighbor.partition_id),),
+            "mqisServerRole": (b"%d" % (Service.BSC if neighbor.is_bsc else Service.PSC),),
+            "mqisAckedSeqNumber": (number_value(neighbor.acked),),
+            "mqisAckedPecSeqNumber": (number_value(neighbor.acked_pec),),
+            "mqisLastAckedTime": (b"%d" % milliseconds,),
+        }
+        self._write(dn, _NEIGHBOR_CLASS, values, neighbor.partition_id)
+
+    def remove_neighbor(self, machine_name: str, *, is_bsc: bool) -> None:
+        """Forget a neighbour."""
+        with suppress(ObjectNotFound):
+            self._session.delete(self._places.neighbor(machine_name, is_bsc=is_bsc))
+
+
+def delete_all(session: Session, dns: Iterator[str]) -> None:
+    """Delete entries that have none below them, many at the same time."""
+    items = (Item(row=0, action=Action.DELETE, dn=dn) for dn in dns)
+    for request, result in session.loader.send(Request(item=item) for item in items):
+        if result.code and result.code != _NO_SUCH_OBJECT:
+            raise session.loader.error_of(result, "delete", request.item.dn)
+
+
+_NO_SUCH_OBJECT: Final = 32
+_YES: Final = BOOLEAN.dump(True)
+
+
+def _text(entry: Entry, name: str) -> str:
+    return (entry.first(name) or b"").decode()
+
+
+def _number(entry: Entry, name: str) -> SequenceNumber:
+    raw = entry.first(name)
+    return MIN if raw is None else number_of(raw)
+
+
+def _guid(entry: Entry, name: str) -> Guid:
+    raw = entry.first(name) or b""
+    if len(raw) != GUID_BYTES:
+        raise MappingError(f"{entry.dn}: {name} is no GUID: {raw!r}")
+    return Guid(raw)
+
+
+def _partition(entry: Entry) -> DirectoryPartition:
+    try:
+        return DirectoryPartition(
+            partition_id=_guid(entry, _ID),
+            authority_name=_text(entry, "mqisAuthorityName"),
+            owned=entry.first("mqisOwned") == _YES,
+            last=_number(entry, "mqisLastSeqNumber"),
+            purged=_number(entry, "mqisPurgedSeqNumber"),
+            allowed_purge=_number(entry, "mqisAllowedPurgeSeqNumber"),
+            purge_state=PurgeState(int(entry.first(_SAVED) or b"0")),
+        )
+    except ValueError as error:
+        raise MappingError(f"{entry.dn} holds no state of a partition: {error}") from None
+
+
+def _neighbor(entry: Entry) -> DirectoryNeighbor:
+    try:
+        return DirectoryNeighbor(
+            partition_id=_guid(entry, _ID),
+            machine_name=_text(entry, "mqisMachineName"),
+            is_bsc=int(entry.first("mqisServerRole") or b"0") == Service.BSC,
+            acked=_number(entry, "mqisAckedSeqNumber"),
+            acked_pec=_number(entry, "mqisAckedPecSeqNumber"),
+            last_acked_time=int(entry.first("mqisLastAckedTime") or b"0") / _MILLISECONDS,
+        )
+    except ValueError as error:
+        raise MappingError(f"{entry.dn} holds no neighbour: {error}") from None

@@ -1,0 +1,415 @@
+"""The store: each operation of the engine, on one LDAP directory.
+
+One directory belongs to one replicating server: nobody else numbers objects in it. The directory is read
+with a few searches for all changes that come together, and written with their requests in flight at the same
+time; a result is given when the server has answered all of them. Every operation may be repeated.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Self
+
+from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Not, Substrings
+from mqdssm.directory.loading.items import Action, Item
+from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.schema_check import subschema_dn
+from mqdssm.directory.session import Session
+from mqdssm.engines.replication import operations as ops
+from mqdssm.errors import ConfigError, DirectoryNotConnected
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command, DirectoryChange, Scope
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.store import rules
+from mqdssm.store.ldap.applying import Applier
+from mqdssm.store.ldap.finding import Finder
+from mqdssm.store.ldap.held import Held, held_of
+from mqdssm.store.ldap.local import Authority
+from mqdssm.store.ldap.places import Places
+from mqdssm.store.ldap.planning import MANAGER_CLASS, Wanted
+from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, read_of
+from mqdssm.store.ldap.state import StateKeeper, delete_all
+from mqdssm.store.ldap.view import Concern, Reader, batches
+from mqdssm.store.lookup import Restriction, View
+from mqdssm.tables import schema_mqis
+from mqdssm.tables.creation import DEFAULTS
+from mqdssm.tables.numbering import (
+    BUCKET,
+    CEILING_STEP,
+    NUMBER,
+    PARTITION,
+    Numbering,
+    bucket_of,
+    number_value,
+)
+from mqdssm.tables.properties import PROPERTY_TABLES, properties_of
+
+_DONE: Final = ops.Done()
+_TOMBSTONES_AT_ONCE: Final = 256
+_NO_SUCH_OBJECT: Final = 32
+_HINT: Final = (
+    "load ldif/mqis.schema (slapd.conf: include) or ldif/mqis.ldif (cn=config: ldapadd), and index "
+    f"{', '.join(schema_mqis.INDEXED)} for equality"
+)
+
+
+class LdapStore:
+    """A replicating server's directory; a `mqdssm.store.performer.Store` (decisions R50 to R55).
+
+    Example:
+        >>> with LdapStore.open(options) as store:  # doctest: +SKIP
+        ...     store.perform(LoadState())
+    """
+
+    def __init__(self, session: Session, *, closes_session: bool = False) -> None:
+        """Look at the directory, and make the containers that are missing.
+
+        Args:
+            session: a session with the directory.
+            closes_session: it is the store's own.
+
+        Raises:
+            ConfigError: this directory cannot hold the store; the text says why, and what to do.
+            DirectoryError: it cannot be reached, or is none of MSMQ's.
+        """
+        self._session = session
+        self._closes_session = closes_session
+        self._is_closed = False
+        _check(session)
+        places = Places(session)
+        self._reader = Reader(session, places)
+        self._state = StateKeeper(session, places)
+        self._ranges = Ranges(session, self._reader)
+        self._state.prepare()
+        self._applier = Applier(session, self._reader)
+        self._authority = Authority(self._reader, self._applier, self._ranges)
+        self._finder = Finder(self._reader, self._ranges)
+        self._performers: Mapping[type[ops.Operation], Callable[[Any], ops.Result]] = MappingProxyType(
+            {
+                ops.LoadState: lambda _: self._state.load(),
+                ops.SavePartition: self._save_partition,
+                ops.RemovePartition: self._remove_partition,
+                ops.SaveNeighbor: self._save_neighbor,
+                ops.RemoveNeighbor: self._remove_neighbor,
+                ops.Recover: self._recover,
+                ops.CreateObject: self._create,
+                ops.UpdateObject: self._update,
+                ops.DeleteObject: self._delete,
+                ops.ReadObject: self._read,
+                ops.ListObjects: self._list,
+                ops.HasObjects: self._has_objects,
+                ops.ApplyChanges: self._apply_changes,
+                ops.LookupChanges: self._lookup_changes,
+                ops.PurgeDeletedObjects: self._purge,
+                ops.MarkPartition: self._mark,
+                ops.SweepPartition: self._sweep,
+            }
+        )
+
+    @classmethod
+    def open(cls, options: ConnectionOptions) -> Self:
+        """Connect, and look at the directory.
+
+        Raises:
+            ConfigError: as above.
+            DirectoryError: as above.
+        """
+        session = Session.open(options)
+        try:
+            return cls(session, closes_session=True)
+        except BaseException:
+            session.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directory; nothing is lost."""
+        self._is_closed = True
+        if self._closes_session:
+            self._session.close()
+
+    def perform(self, operation: Any) -> Any:
+        """Do one operation; see `mqdssm.store.performer.Store`.
+
+        Raises:
+            DirectoryError: the directory cannot be reached; the operation may be repeated.
+            MappingError: the directory holds something that is none of ours where only ours belongs.
+        """
+        self._check_open()
+        with self._session.one_server():
+            return self._performers[type(operation)](operation)
+
+    def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
+        """The objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
+
+        Raises:
+            DirectoryError: the store is closed, or the directory cannot be reached.
+        """
+        self._check_open()
+        return self._finder.views(object_type, restrictions)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise DirectoryNotConnected("this store is closed", hint="open it again")
+
+    # -- state of the protocol
+
+    def _save_partition(self, operation: ops.SavePartition) -> ops.Done:
+        self._state.save_partition(operation.partition)
+        return _DONE
+
+    def _remove_partition(self, operation: ops.RemovePartition) -> ops.Done:
+        self._state.remove_partition(operation.partition_id)
+        return _DONE
+
+    def _save_neighbor(self, operation: ops.SaveNeighbor) -> ops.Done:
+        self._state.save_neighbor(operation.neighbor)
+        return _DONE
+
+    def _remove_neighbor(self, operation: ops.RemoveNeighbor) -> ops.Done:
+        self._state.remove_neighbor(operation.machine_name, is_bsc=operation.is_bsc)
+        return _DONE
+
+    def _recover(self, operation: ops.Recover) -> ops.Recovered:
+        partition = operation.partition_id
+        highest = self._highest(partition)
+        saved = self._state.partition(partition)
+        lowest = MIN if saved is None else saved.last
+        if saved is not None and saved.owned:  # one change at a time: only the last one can be unfinished
+            lowest = max(lowest, highest.minus(CEILING_STEP))
+        self._finish(partition, lowest)
+        return ops.Recovered(highest=highest)
+
+    def _highest(self, partition: Guid) -> SequenceNumber:
+        return self._ranges.highest(partition, self._state.ceiling(partition))
+
+    def _finish(self, partition: Guid, after: SequenceNumber) -> None:
+        """Finish deletions that a crash cut short: of an object and its tombstone, the newer counts (R15)."""
+        wanted = And(
+            (TOMBSTONE, Equal(PARTITION, bytes(partition)), GreaterOrEqual(NUMBER, number_value(after)))
+        )
+        graves = map(held_of, self._reader.find(wanted))
+        for some in batches(graves, _TOMBSTONES_AT_ONCE):
+            again = [one for row, grave in enumerate(some) if (one := _deletion(row, grave)) is not None]
+            self._applier.apply([_at(row, one) for row, one in enumerate(again)])
+
+    def _expect(self, partition: Guid, number: SequenceNumber) -> None:
+        """Raise the ceiling before a number is written."""
+        known = self._state.ceiling(partition)
+        highest = self._highest(partition) if known is None else MIN
+        self._state.raise_ceiling(partition, number, highest)
+
+    # -- changes of the authority
+
+    def _create(self, operation: ops.CreateObject) -> ops.Outcome:
+        self._expect(operation.partition_id, operation.seq_number)
+        return self._authority.create(operation)
+
+    def _update(self, operation: ops.UpdateObject) -> ops.Outcome:
+        self._expect(operation.partition_id, operation.seq_number)
+        return self._authority.update(operation)
+
+    def _delete(self, operation: ops.DeleteObject) -> ops.Outcome:
+        self._expect(operation.partition_id, operation.seq_number)
+        return self._authority.delete(operation)
+
+    # -- reading
+
+    def _read(self, operation: ops.ReadObject) -> ops.ObjectRead:
+        found: Iterator[Held] = iter(())
+        if operation.identifier is not None:
+            found = self._reader.holding([operation.identifier])
+        elif operation.path_name is not None:
+            found = iter(self._reader.named(operation.object_type, operation.path_name))
+        mine = [one for one in found if one.is_object and one.type is operation.object_type]
+        return read_of(max(mine, key=_age, default=None))
+
+    def _list(self, operation: ops.ListObjects) -> ops.ObjectsListed:
+        table = PROPERTY_TABLES[operation.object_type]
+        of_type = Equal("objectClass", table.classes[0].encode())
+        wanted = And((of_type, Equal(PARTITION, bytes(operation.partition_id))))
+        found = (held for entry in self._reader.find(wanted) if (held := held_of(entry)).is_object)
+        return ops.ObjectsListed(
+            objects=tuple(
+                read_of(held) for held in found if not operation.service or _serves(held, operation.service)
+            )
+        )
+
+    def _has_objects(self, operation: ops.HasObjects) -> ops.Answer:
+        wanted = And((Equal(PARTITION, bytes(operation.partition_id)), Not(TOMBSTONE)))
+        return ops.Answer(yes=next(self._reader.find(wanted, ("1.1",)), None) is not None)
+
+    def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
+        saved = self._state.partition(operation.partition_id)
+        last = min(operation.up_to, self._bound(operation.partition_id, operation.up_to))
+        found = self._ranges.changes(_up_to(operation, last), MIN if saved is None else saved.purged)
+        if found.reached == last:
+            return ops.ChangesFound(changes=found.changes, reached=operation.up_to)
+        return found
+
+    def _bound(self, partition: Guid, up_to: SequenceNumber) -> SequenceNumber:
+        """No number above it is there: a request up to MAX need not look for them."""
+        ceiling = self._state.ceiling(partition)
+        return up_to if ceiling is None else SequenceNumber(ceiling)
+
+    # -- replicas
+
+    def _apply_changes(self, operation: ops.ApplyChanges) -> ops.Applied:
+        changes = operation.changes
+        if not changes:
+            return ops.Applied(count=0, status=Hresult.MQ_OK)
+        self._expect(operation.partition_id, max(change.seq_number for change in changes))
+        done = 0
+        while done < len(changes):
+            wanted, problem = _all_wanted(changes[done:])
+            count, status, _ = self._applier.apply(wanted)
+            done += count
+            if count == len(wanted) and problem is not None:
+                return ops.Applied(count=done, status=problem)
+            if status == Hresult.MQDS_OBJECT_NOT_FOUND and self._was_made(changes[done]):
+                done += 1
+            elif status != Hresult.MQ_OK:
+                return ops.Applied(count=done, status=status)
+        return ops.Applied(count=done, status=Hresult.MQ_OK)
+
+    def _was_made(self, change: DirectoryChange) -> bool:
+        """Whether an update by path name, of an object that has another one now, was made before."""
+        if change.guid_identifier is not None:
+            return False
+        numbers = Numbering(change.partition_id, change.seq_number)
+        return self._authority.made_at(numbers).status == Hresult.MQ_OK
+
+    # -- tombstones and full synchronization
+
+    def _purge(self, operation: ops.PurgeDeletedObjects) -> ops.Done:
+        bounds = (
+            GreaterOrEqual(NUMBER, number_value(MIN.next())),
+            LessOrEqual(NUMBER, number_value(operation.up_to)),
+        )
+        wanted = And((TOMBSTONE, Equal(PARTITION, bytes(operation.partition_id)), *bounds))
+        delete_all(self._session, (entry.dn for entry in self._reader.find(wanted, ("1.1",))))
+        return _DONE
+
+    def _mark(self, operation: ops.MarkPartition) -> ops.Done:
+        partition = operation.partition_id
+        self._finish(partition, MIN)
+        zero = Numbering(partition, MIN).values()
+        wanted = And((Equal(PARTITION, bytes(partition)), Not(Equal(NUMBER, number_value(MIN)))))
+        items = (
+            Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=zero)
+            for entry in self._reader.find(wanted, ("1.1",))
+        )
+        for request, result in self._session.loader.send(Request(item=item) for item in items):
+            if result.code not in {0, _NO_SUCH_OBJECT}:
+                raise self._session.loader.error_of(result, "modify", request.item.dn)
+        return _DONE
+
+    def _sweep(self, operation: ops.SweepPartition) -> ops.Done:
+        partition = operation.partition_id
+        marked = (Equal(BUCKET, bucket_of(partition, MIN)), Equal(NUMBER, number_value(MIN)))
+        above = Equal("objectClass", MANAGER_CLASS.encode())
+        for wanted in (And((*marked, Not(above))), And(marked)):  # queues before their machines
+            self._applier.remove(map(held_of, self._reader.find(wanted)))
+        aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
+        for entry in list(self._reader.find(aside)):
+            self._applier.settle_one(held_of(entry))
+        return _DONE
+
+
+def _check(session: Session) -> None:
+    """Refuse a directory that cannot hold the store.
+
+    Raises:
+        ConfigError: why, and what to do.
+        DirectoryError: the server cannot be asked, or its directory is none of MSMQ's.
+    """
+    if session.profile.no_replication:
+        raise ConfigError(
+            f"{session.profile.title} cannot hold the replication store: {session.profile.no_replication}"
+        )
+    session.check_msmq()
+    entry = session.get(subschema_dn(session), ["objectClasses", "attributeTypes"])
+    text = b"\n".join((*entry.all("objectClasses"), *entry.all("attributeTypes"))).decode(errors="replace")
+    known = {one.name for one in schema_mqis.CLASSES} | {one.name for one in schema_mqis.ATTRIBUTES}
+    missing = sorted(name for name in known if f"'{name}'" not in text)
+    if missing:
+        raise ConfigError(
+            f"this server cannot hold the replication store: its schema lacks {', '.join(missing[:3])}"
+            f"{' and more' if len(missing) > 3 else ''}; {_HINT}"
+        )
+
+
+def _age(held: Held) -> tuple[int, bytes]:
+    numbers = held.numbers
+    return (0, b"") if numbers is None else (numbers.number, bytes(numbers.partition))
+
+
+def _serves(held: Held, service: int) -> bool:
+    value = properties_of(ObjectType.MACHINE, held.entry, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
+    return isinstance(value, int) and bool(value & service)
+
+
+def _up_to(operation: ops.LookupChanges, last: SequenceNumber) -> ops.LookupChanges:
+    return ops.LookupChanges(
+        partition_id=operation.partition_id,
+        after=operation.after,
+        up_to=last,
+        enterprise_scope=operation.enterprise_scope,
+        count_max=operation.count_max,
+        bytes_max=operation.bytes_max,
+    )
+
+
+def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[Wanted], Hresult | None]:
+    """Changes as the planner takes them, up to one that means nothing; and why that does not."""
+    wanted: list[Wanted] = []
+    for change in changes:
+        one = _wanted(len(wanted), change)
+        if isinstance(one, Hresult):
+            return wanted, one
+        wanted.append(one)
+    return wanted, None
+
+
+def _wanted(row: int, change: DirectoryChange) -> Wanted | Hresult:
+    numbers = Numbering(change.partition_id, change.seq_number)
+    command = Command(change.command)
+    if command is Command.DELETE:
+        kind = rules.type_deleted(change)
+        concern = Concern(kind, change.guid_identifier, change.path_name, {})
+        scope = Scope.SITE if change.get(Propid.D_SCOPE) == Scope.SITE else Scope.ENTERPRISE
+        return Wanted(row=row, command=command, concern=concern, numbers=numbers, scope=scope)
+    object_type = change.object_type
+    if object_type is None or object_type not in DEFAULTS:
+        return Hresult.MQDS_WRONG_OBJ_TYPE
+    if command is Command.UPDATE:
+        properties = rules.kept(object_type, change.properties)
+        concern = Concern(object_type, change.guid_identifier, change.path_name, properties)
+        return Wanted(row=row, command=command, concern=concern, numbers=numbers)
+    identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
+    if identifier is None:
+        return Hresult.MQ_ERROR_PROPERTY
+    whole = rules.whole(object_type, change.path_name, change.properties)
+    concern = Concern(object_type, identifier, None, whole)
+    return Wanted(row=row, command=command, concern=concern, numbers=numbers)
+
+
+def _deletion(row: int, grave: Held) -> Wanted | None:
+    """The deletion that left a tombstone."""
+    if grave.numbers is None or grave.identifier is None:
+        return None
+    concern = Concern(ObjectType.DELETED_OBJECT, grave.identifier, None, {})
+    return Wanted(row=row, command=Command.DELETE, concern=concern, numbers=grave.numbers)
+
+
+def _at(row: int, wanted: Wanted) -> Wanted:
+    return Wanted(row=row, command=wanted.command, concern=wanted.concern, numbers=wanted.numbers)

@@ -1,0 +1,268 @@
+"""What the directory holds of the objects that some changes concern, read with few searches.
+
+A view is kept up to date with what its changes do, so that the next one is planned without reading again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, TypeVar
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import And, Equal, LdapFilter, Or, any_of
+from mqdssm.directory.session import Session
+from mqdssm.model.dn import DN, normalize
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import PropertyValue
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.store.ldap.held import IDENTITY_ATTRIBUTES, Held, held_of
+from mqdssm.store.ldap.places import Place, Places
+from mqdssm.store.rules import name_key
+from mqdssm.tables import places as names
+from mqdssm.tables.properties import NAME, PROPERTY_TABLES
+
+TERMS_MAX: Final = 100
+"""Terms of one OR: slapd tests each candidate against all of them."""
+COMPUTER: Final = "computer"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """What a change is about.
+
+    Attributes:
+        type: of the object.
+        identifier: its GUID, if the change says it.
+        path_name: its path name, if the change says it.
+        properties: what the change sets.
+    """
+
+    type: ObjectType
+    identifier: Guid | None
+    path_name: str | None
+    properties: Mapping[Propid, PropertyValue]
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"{self.type.spec_name} {self.identifier or repr(self.path_name)}"
+
+
+class Reader:
+    """Searches of the store: everywhere, unpaged where the answer is known to be small."""
+
+    def __init__(self, session: Session, places: Places) -> None:
+        self.session = session
+        self.places = places
+
+    def find(self, wanted: LdapFilter, attributes: Sequence[str] = ("*",)) -> Iterator[Entry]:
+        """Every entry that matches, wherever it is.
+
+        Raises:
+            DirectoryError: the directory cannot be searched.
+        """
+        for base in self.places.bases:
+            yield from self.session.find(base, wanted, attributes)
+
+    def any_of(
+        self,
+        terms: Iterable[LdapFilter],
+        within: LdapFilter | None = None,
+        attributes: Sequence[str] = ("*",),
+    ) -> Iterator[Entry]:
+        """Every entry that matches one of many conditions, and another one besides."""
+        for batch in batches(dict.fromkeys(terms), TERMS_MAX):
+            either = any_of(*batch)
+            yield from self.find(either if within is None else And((within, either)), attributes)
+
+    def holding(self, identifiers: Iterable[Guid]) -> Iterator[Held]:
+        """The entries of objects and of deleted objects with some GUIDs."""
+        unique = dict.fromkeys(identifiers)
+        terms = (Or(tuple(Equal(name, bytes(one)) for name in IDENTITY_ATTRIBUTES)) for one in unique)
+        seen: set[str] = set()
+        for entry in self.any_of(terms):
+            if entry.dn not in seen:
+                seen.add(entry.dn)
+                yield held_of(entry)
+
+    def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
+        """The objects of a path name: replicas may have several for a while; placeholders are none."""
+        table = PROPERTY_TABLES[object_type]
+        try:
+            value = path_name.encode()
+        except UnicodeEncodeError:
+            return []  # half of a surrogate pair: no directory holds it
+        if not value:
+            return []
+        key = name_key(path_name)
+        of_type = Equal("objectClass", table.classes[object_type is not ObjectType.CN].encode())
+        found = map(held_of, self.find(And((of_type, Equal(NAME, value)))))
+        # the server takes runs of blanks for one
+        return [held for held in found if held.is_object and held.path_key == key]
+
+
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of at most `size` items, in order."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+@dataclass(slots=True)
+class View:
+    """Entries by what they are looked up by.
+
+    Attributes:
+        places: of the directory.
+        partition: whose objects and tombstones count.
+        objects: GUID -> the entry of the object, of the partition or of none.
+        elsewhere: GUID -> an entry of an object in another partition.
+        tombstones: GUID -> the tombstone of the partition.
+        at: normalised DN -> the entry there; None: nothing is there.
+        computers: lower-case name -> where the computer is; None: nowhere.
+        accounts: SID -> the account of that SID.
+    """
+
+    places: Places
+    partition: Guid
+    objects: dict[Guid, Held] = field(default_factory=dict)
+    elsewhere: dict[Guid, Held] = field(default_factory=dict)
+    tombstones: dict[Guid, Held] = field(default_factory=dict)
+    at: dict[str, Held | None] = field(default_factory=dict)
+    computers: dict[str, DN | None] = field(default_factory=dict)
+    accounts: dict[bytes, Held] = field(default_factory=dict)
+
+    @property
+    def known_computers(self) -> Mapping[str, DN]:
+        """Where computers are."""
+        return {name: dn for name, dn in self.computers.items() if dn is not None}
+
+    def place(self, concern: Concern, identifier: Guid, path_name: str | None) -> Place | None:
+        """Where an object belongs."""
+        computers = self.known_computers
+        return self.places.of_object(concern.type, identifier, path_name, concern.properties, computers)
+
+    def put(self, held: Held) -> None:
+        """An entry is there now."""
+        self.at[held.key] = held
+        if held.identifier is None:
+            return
+        mine = held.number_in(self.partition) is not None
+        if held.is_tombstone:
+            if mine:
+                self.tombstones[held.identifier] = held
+        elif mine or (held.numbers is None and held.identifier not in self.objects):
+            self.objects[held.identifier] = held
+        elif held.numbers is not None:
+            self.elsewhere[held.identifier] = held
+
+    def remove(self, held: Held) -> None:
+        """An entry is not there any more."""
+        self.at[held.key] = None
+        for index in (self.tombstones, self.objects, self.elsewhere):
+            if held.identifier is not None and index.get(held.identifier) is held:
+                del index[held.identifier]
+
+    def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
+        """The objects of a path name, of those that were read."""
+        key = name_key(path_name)
+        return [
+            held
+            for held in self.objects.values()
+            if held.is_object and held.type is object_type and held.path_key == key
+        ]
+
+
+class Viewing:
+    """Reads views."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._places = reader.places
+
+    def view(self, partition: Guid, concerns: Sequence[Concern], refers: Iterable[Guid] = ()) -> View:
+        """What is there of the objects of some changes, and of those that they refer to.
+
+        Raises:
+            DirectoryError: the directory cannot be searched.
+            MappingError: an entry holds what is no number or GUID.
+        """
+        view = View(self._places, partition)
+        named = (one.identifier for one in concerns if one.identifier is not None)
+        for held in self._reader.holding((*named, *refers)):
+            view.put(held)
+        self._paths(view, concerns)
+        self._accounts(view, concerns)
+        self._computers(view, concerns)
+        self._neighbourhood(view, concerns)
+        return view
+
+    def _paths(self, view: View, concerns: Sequence[Concern]) -> None:
+        """Objects that are named by their path names alone."""
+        for one in concerns:
+            if one.identifier is None and one.path_name is not None:
+                for held in self._reader.named(one.type, one.path_name):
+                    if held.identifier not in view.objects:
+                        view.put(held)
+
+    def _accounts(self, view: View, concerns: Sequence[Concern]) -> None:
+        sids = {
+            bytes(sid): None
+            for one in concerns
+            if isinstance(sid := one.properties.get(Propid.U_SID), bytes) and sid
+        }
+        of_class = self._reader.session.profile.class_filter(PROPERTY_TABLES[ObjectType.USER].classes[0])
+        for entry in self._reader.any_of((Equal("objectSid", sid) for sid in sids), of_class):
+            held = held_of(entry)
+            view.accounts.setdefault(held.entry["objectSid"][0], held)
+
+    def _computers(self, view: View, concerns: Sequence[Concern]) -> None:
+        paths = {
+            name.casefold(): name
+            for one in concerns
+            for path in (one.path_name, self._path_of(view, one))
+            if (name := self._places.computer_name(one.type, path))
+        }
+        if not paths:
+            return
+        terms = (Equal("cn", name.encode()) for name in paths.values())
+        of_class = self._reader.session.profile.class_filter(COMPUTER)
+        usual = {normalize(str(names.computer_dn(self._places.root, name))) for name in paths.values()}
+        for entry in self._reader.any_of(terms, of_class):
+            dn = DN.parse(entry.dn)
+            key = dn.name.casefold()
+            if key in paths and (view.computers.get(key) is None or dn.normalized in usual):
+                view.computers[key] = dn
+        for key in paths:
+            view.computers.setdefault(key, None)
+
+    def _neighbourhood(self, view: View, concerns: Sequence[Concern]) -> None:
+        """What is where the objects belong, and above it."""
+        wanted: dict[str, str] = {}
+        for one in concerns:
+            path = self._path_of(view, one)
+            place = None if one.identifier is None else view.place(one, one.identifier, path)
+            if place is None:
+                continue
+            dns = [place.dn, place.dn.parent] if place.computer else [place.dn]
+            wanted |= {dn.normalized: str(dn) for dn in dns if dn.normalized not in view.at}
+        dn_filter = self._reader.session.profile.dn_filter
+        for entry in self._reader.any_of(map(dn_filter, wanted.values())):
+            view.put(held_of(entry))
+        for key in wanted:
+            view.at.setdefault(key, None)
+
+    @staticmethod
+    def _path_of(view: View, concern: Concern) -> str | None:
+        """The path name that the object will have."""
+        name = PROPERTY_TABLES[concern.type].name
+        given = None if name is None else concern.properties.get(name)
+        if isinstance(given, str):
+            return given
+        if concern.path_name is not None or concern.identifier is None:
+            return concern.path_name
+        held = view.objects.get(concern.identifier)
+        raws = () if held is None else held.entry.get(NAME, ())
+        return raws[0].decode() if raws else None

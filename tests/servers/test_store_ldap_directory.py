@@ -1,0 +1,469 @@
+"""What the replication store leaves in the directory: for the adapter, for indexes, after a crash."""
+
+import contextlib
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+from sessions import options_for
+from store_ldap import Cutter, LdapHarness
+from store_world import NOT_FOUND, OK, World, brief, guid
+
+import mqdssm
+from mqdssm.directory.filters import And, Equal, Present
+from mqdssm.directory.profiles import PROFILES
+from mqdssm.directory.session import Session
+from mqdssm.engines.replication import operations as ops
+from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError, MappingError
+from mqdssm.model.dn import DN
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, DirectoryChange
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
+from mqdssm.store.ldap import LdapStore
+from mqdssm.store.ldap.applying import Applier
+from mqdssm.store.ldap.places import Places
+from mqdssm.store.ldap.ranges import range_filter
+from mqdssm.tables.numbering import BUCKET, NUMBER, PARTITION, slices
+from mqdssm.testing.openldap import OpenLdapServer
+
+PRIVATE: Final = {"user": None, "password": None, "ca_file": None}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenLdapServer]:
+    with OpenLdapServer(durable=False, replication=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cutter() -> Iterator[Cutter]:
+    with Cutter().installed() as cutter:
+        yield cutter
+
+
+@pytest.fixture(scope="module")
+def harness(server: OpenLdapServer, cutter: Cutter) -> Iterator[LdapHarness]:
+    harness = LdapHarness(options_for(server, server.ldapi_url, **PRIVATE), cutter)
+    yield harness
+    harness.store.close()
+
+
+@pytest.fixture(scope="module")
+def directory(server: OpenLdapServer) -> Iterator[mqdssm.Directory]:
+    with mqdssm.connect(server.ldapi_url) as directory:
+        yield directory
+
+
+@pytest.fixture
+def world(harness: LdapHarness) -> World:
+    return World(harness)
+
+
+def entry(session: Session, wanted: Any) -> Any:
+    """The one entry that matches."""
+    (found,) = [one for base in session.naming.guid_bases for one in session.find(base, wanted, ["*"])]
+    return found
+
+
+def queues_on(directory: mqdssm.Directory, world: World) -> list[mqdssm.Queue]:
+    """The adapter's queues of the test's machines."""
+    return [one for one in directory.search(mqdssm.Queue) if (one.pathname or "").startswith(world.prefix)]
+
+
+def managers_of(directory: mqdssm.Directory, world: World) -> list[mqdssm.QueueManager]:
+    found = directory.search(mqdssm.QueueManager)
+    return [one for one in found if (one.computer_name or "").startswith(world.prefix)]
+
+
+class TestWhichDirectories:
+    def test_one_without_the_schema_is_refused(self, openldap_server: OpenLdapServer) -> None:
+        with pytest.raises(ConfigError, match=r"schema lacks mqis.*load ldif/mqis\.schema.*index mqis"):
+            LdapStore.open(options_for(openldap_server))
+
+    def test_active_directory_is_refused_before_anything_is_sent(self) -> None:
+        session: Any = SimpleNamespace(profile=PROFILES["activedirectory"])
+        with pytest.raises(
+            ConfigError, match=r"Active Directory cannot hold .*schema of the whole forest.*OpenLDAP"
+        ):
+            LdapStore(session)
+
+    def test_a_closed_store_says_so(self, server: OpenLdapServer) -> None:
+        store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+        store.close()
+        with pytest.raises(DirectoryError, match="closed"):
+            store.perform(ops.LoadState())
+
+    def test_a_server_that_is_gone_is_a_directory_error(self) -> None:
+        with OpenLdapServer(durable=False, replication=True) as server:
+            store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+            server.kill()
+            world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
+            for operation in (
+                ops.LoadState(),
+                ops.SavePartition(partition=DirectoryPartition(partition_id=world.site, authority_name="A")),
+                ops.ApplyChanges(partition_id=world.site, changes=[world.deletion(guid(), 1)]),
+                ops.Recover(partition_id=world.site),
+            ):
+                with pytest.raises(DirectoryError):
+                    store.perform(operation)
+            store.close()
+
+
+class TestWhatTheAdapterSees:
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+    def test_replicated_objects(self, world: World, directory: mqdssm.Directory) -> None:
+        machine, queue = guid(), guid()
+        world.apply(
+            world.sync(machine, 1, world.machine(machine, OS=3, QUOTA=77, SERVICE=4)),
+            world.sync(queue, 2, world.queue(queue, r"web\q", LABEL="old", JOURNAL=1)),
+            world.change(Command.UPDATE, queue, 3, ((Propid.Q_LABEL, "new"),)),
+        )
+        manager = directory.read(mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", world.name("web")))
+        assert (manager.identifier, manager.queue_manager_quota) == (machine.uuid, 77)
+        assert manager.directory_server_type is mqdssm.DirectoryServerType.PRIMARY_SITE_CONTROLLER
+        (found,) = queues_on(directory, world)
+        assert (found.identifier, found.label, found.journaling) == (queue.uuid, "new", True)
+        assert found.pathname == world.name(r"web\q")
+        world.apply(world.deletion(queue, 4), world.deletion(machine, 5, ObjectType.MACHINE))
+        assert not queues_on(directory, world)
+        assert not managers_of(directory, world)
+
+    def test_a_queue_before_its_machine(self, world: World, directory: mqdssm.Directory) -> None:
+        machine, queue = guid(), guid()
+        world.apply(world.sync(queue, 1, world.queue(queue)))
+        assert [one.pathname for one in queues_on(directory, world)] == [world.name(r"web\q")]
+        (nobody,) = managers_of(directory, world)
+        assert not nobody.is_populated("Identifier"), "a placeholder is no object that can be read"
+        with pytest.raises(GenericDirectoryError, match="no objectGUID"):
+            directory.read(mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", world.name("web")))
+        assert world.read(world.name("web"), ObjectType.MACHINE).status == NOT_FOUND
+        listed = ops.ListObjects(object_type=ObjectType.MACHINE, partition_id=world.site)
+        assert world.perform(listed).objects == ()
+        world.apply(world.sync(machine, 2, world.machine(machine)))
+        (manager,) = managers_of(directory, world)
+        assert manager.identifier == machine.uuid
+        assert brief(world.changes()) == [(Command.SYNC, 1, queue), (Command.SYNC, 2, machine)]
+
+    def test_a_machine_that_goes_before_its_queues_is_a_placeholder(
+        self, world: World, directory: mqdssm.Directory
+    ) -> None:
+        machine, queue = guid(), guid()
+        world.apply(
+            world.sync(machine, 1, world.machine(machine)),
+            world.sync(queue, 2, world.queue(queue)),
+            world.deletion(machine, 3, ObjectType.MACHINE),
+        )
+        (nobody,) = managers_of(directory, world)
+        assert not nobody.is_populated("Identifier")
+        assert len(queues_on(directory, world)) == 1
+        assert brief(world.changes()) == [(Command.SYNC, 2, queue), (Command.DELETE, 3, machine)]
+
+    @pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+    def test_a_name_that_was_given_on_before_its_object_was_swept(
+        self, world: World, directory: mqdssm.Directory
+    ) -> None:
+        old, new = guid(), guid()
+        world.apply(world.sync(old, 1, world.queue(old)))
+        world.perform(ops.MarkPartition(partition_id=world.site))
+        world.apply(world.sync(new, 2, world.queue(new)))
+        found = directory.read(mqdssm.Queue, mqdssm.Filter("Pathname", "==", world.name(r"web\q")))
+        assert found.identifier == new.uuid, "the older one stands aside"
+        world.perform(ops.SweepPartition(partition_id=world.site))
+        assert [one.identifier for one in queues_on(directory, world)] == [new.uuid]
+
+    def test_who_stood_aside_gets_his_name_and_guid_back(
+        self, world: World, harness: LdapHarness, directory: mqdssm.Directory
+    ) -> None:
+        machine, other = guid(), guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        world.apply(world.sync(machine, 7, world.machine(machine, OS=4), other))
+        assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 4
+        assert brief(world.changes()) == [(Command.SYNC, 1, machine)]
+        world.apply(world.deletion(machine, 2, ObjectType.MACHINE))
+        manager = directory.read(mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", world.name("web")))
+        assert manager.identifier == machine.uuid
+        assert brief(world.changes(other)) == [(Command.SYNC, 7, machine)]
+        assert not entry(harness.session, Equal("objectGUID", bytes(machine))).all("mqisObjectID")
+
+    def test_a_crash_before_a_name_was_given_back(
+        self, world: World, harness: LdapHarness, directory: mqdssm.Directory, cutter: Cutter
+    ) -> None:
+        machine, other = guid(), guid()
+        web = mqdssm.Filter("ComputerName", "==", world.name("web"))
+        for point in range(9):
+            world.apply(world.sync(machine, 3 * point + 1, world.machine(machine)))
+            world.apply(world.sync(machine, 3 * point + 1, world.machine(machine), other))
+            deletion = world.deletion(machine, 3 * point + 2, ObjectType.MACHINE)
+            harness.arm(point)
+            try:
+                world.apply(deletion)
+            except DirectoryError:
+                harness.disarm()
+                harness.reopen()
+                world.recover()
+                world.apply(deletion)
+            harness.disarm()
+            assert directory.read(mqdssm.QueueManager, web).identifier == machine.uuid
+            assert brief(world.changes(other)) == [(Command.SYNC, 3 * point + 1, machine)]
+            world.apply(world.deletion(machine, 3 * point + 2, ObjectType.MACHINE, other))
+
+    def test_names_that_the_directory_cannot_hold(self, world: World) -> None:
+        names = ["m" * 300, " web ", "a  b", "\ud800", "", r"\q", "x" * 300 + r"\q", "\U0001f4a9" * 64]
+        machines = {guid(): name for name in names}
+        changes = [
+            world.sync(one, n, (*world.machine(one)[2:], (Propid.QM_PATHNAME, name)))
+            for n, (one, name) in enumerate(machines.items(), 1)
+        ]
+        assert world.apply(*changes) == ops.Applied(count=len(changes), status=OK)
+        queues = {guid(): name for name in (*names, *(rf"web\{name}" for name in names))}
+        changes = [
+            world.sync(one, n, ((Propid.Q_PATHNAME, name),))
+            for n, (one, name) in enumerate(queues.items(), 50)
+        ]
+        assert world.apply(*changes) == ops.Applied(count=len(changes), status=OK)
+        for one, name in machines.items():
+            assert world.values(one, ObjectType.MACHINE)[Propid.QM_PATHNAME] == name
+        for one, name in queues.items():
+            assert world.values(one)[Propid.Q_PATHNAME] == name
+        assert len(world.changes()) == len(machines) + len(queues)
+
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.8")
+    def test_references_to_what_comes_later(
+        self, world: World, harness: LdapHarness, directory: mqdssm.Directory
+    ) -> None:
+        def enterprise(which: Guid, at: int, *properties: tuple[Propid, Any]) -> DirectoryChange:
+            return world.sync(which, at, properties, PEC_PARTITION_ID)
+
+        link, one, other, web, gate = (guid() for _ in range(5))
+        last = 1000 * int(time.time())
+        world.apply(
+            enterprise(
+                link, last, (Propid.L_NEIGHBOR1, one), (Propid.L_NEIGHBOR2, other), (Propid.L_COST, 7)
+            ),
+            enterprise(one, last + 1, (Propid.S_PATHNAME, world.name("rome")), (Propid.S_PSC, "A")),
+        )
+        world.apply(world.sync(web, 1, world.machine(web, OUTFRS=(gate,))))
+        missing = Places(harness.session).missing
+        waiting = entry(harness.session, Equal("objectGUID", bytes(link))).first("mSMQSite2")
+        assert DN.parse(waiting.decode()).parent == missing
+        world.apply(enterprise(other, last + 2, (Propid.S_PATHNAME, world.name("oslo")), (Propid.S_PSC, "B")))
+        world.apply(world.sync(gate, 2, world.machine(gate, "gate")))
+        links = {one.identifier: one for one in directory.search(mqdssm.RoutingLink)}
+        found = links[link.uuid]
+        assert (found.site1_identifier, found.site2_identifier, found.actual_cost) == (
+            one.uuid,
+            other.uuid,
+            7,
+        )
+        manager = directory.read(mqdssm.QueueManager, mqdssm.Filter("ComputerName", "==", world.name("web")))
+        assert manager.out_routing_server_identifier_list == (gate.uuid,)
+        site = world.change(
+            Command.UPDATE, one, last + 3, ((Propid.S_PATHNAME, world.name("roma")),), PEC_PARTITION_ID
+        )
+        world.apply(site)
+        assert (
+            directory.read(mqdssm.Site, mqdssm.Filter("Name", "==", world.name("roma"))).identifier
+            == one.uuid
+        )
+        links = {one.identifier: one for one in directory.search(mqdssm.RoutingLink)}
+        assert links[link.uuid].site1_identifier == one.uuid, "names in references follow"
+
+
+class TestWritesAndSearches:
+    def test_an_object_and_its_number_are_one_write(self, world: World, cutter: Cutter) -> None:
+        machine = guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        for change in (
+            world.change(Command.UPDATE, machine, 2, ((Propid.QM_OS, 3), (Propid.QM_QUOTA, 1))),
+            world.sync(machine, 3, world.machine(machine, OS=4)),
+        ):
+            before = cutter.writes
+            assert world.apply(change) == ops.Applied(count=1, status=OK)
+            assert cutter.writes - before == 1
+
+    def test_a_batch_costs_a_write_for_each_object(self, world: World, cutter: Cutter) -> None:
+        machine = guid()
+        queues = [(guid(), n) for n in range(2, 202)]
+        changes = [world.sync(one, n, world.queue(one, rf"web\q{n}")) for one, n in queues]
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        writes, searches = cutter.writes, cutter.searches
+        assert world.apply(*changes) == ops.Applied(count=200, status=OK)
+        assert cutter.writes - writes == 200
+        assert cutter.searches - searches < 40
+        again = cutter.writes
+        assert world.apply(*changes) == ops.Applied(count=200, status=OK)
+        assert cutter.writes == again, "what is known is not written again"
+
+    def test_another_writer_is_noticed(self, world: World, harness: LdapHarness, monkeypatch: Any) -> None:
+        """Two stores of one directory: what was planned on an old number is planned again."""
+        machine = guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        view, others = Applier.view, [world.sync(machine, 5, world.machine(machine, OS=5))]
+        second = LdapStore(harness.session)
+
+        def overtaken(self: Applier, changes: Any) -> Any:
+            found = view(self, changes)
+            if others:
+                second.perform(ops.ApplyChanges(partition_id=world.site, changes=[others.pop()]))
+            return found
+
+        monkeypatch.setattr(Applier, "view", overtaken)
+        assert world.apply(world.sync(machine, 2, world.machine(machine, OS=2))).status == OK
+        assert brief(world.changes()) == [(Command.SYNC, 5, machine)]
+        assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 5
+
+    def test_an_entry_that_somebody_has_damaged_is_named(self, world: World, harness: LdapHarness) -> None:
+        machine = guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        dn = entry(harness.session, Equal("objectGUID", bytes(machine))).dn
+        harness.session.modify(dn, {"mqisSeqNumber": (b"-5",)})
+        with pytest.raises(MappingError, match=f"{dn}.*no sequence number"):
+            world.read(machine, ObjectType.MACHINE)
+        harness.session.modify(dn, {"mqisSeqNumber": (b"1",), "mSMQQuota": (b"99999999999",)})
+        with pytest.raises(MappingError, match=f"{dn}.*QM_QUOTA"):
+            world.changes()
+
+    @pytest.mark.spec("MC-MQDSRP 3.2.7.8")
+    def test_the_highest_number_is_found_by_the_ceiling(self, world: World, cutter: Cutter) -> None:
+        machine = guid()
+        world.apply(world.sync(machine, 5_000_000, world.machine(machine)))
+        before = cutter.searches
+        assert world.recover() == 5_000_000
+        assert cutter.searches - before < 10
+        world.harness.reopen()
+        world.perform(ops.RemovePartition(partition_id=world.site))
+        assert world.recover() == 5_000_000, "without a ceiling, too"
+
+    def test_a_range_of_many_numbers_that_nothing_has(self, world: World, cutter: Cutter) -> None:
+        first, last = guid(), guid()
+        world.apply(world.deletion(first, 3), world.deletion(last, 2**40))
+        before = cutter.searches
+        assert brief(world.changes()) == [(Command.DELETE, 3, first), (Command.DELETE, 2**40, last)]
+        assert cutter.searches - before < 80
+
+
+CANDIDATES_MAX: Final = 600
+"""What slapd lets an ordinary user's search look at in the server below."""
+
+
+class TestIndexes:
+    """slapd itself counts the entries that a search has to look at, and refuses it when they are many."""
+
+    @pytest.fixture
+    def limited(self) -> Iterator[tuple[LdapStore, Session]]:
+        """A store, and a session of a user whose searches may look at few entries."""
+        with OpenLdapServer(durable=False, replication=True) as server:
+            store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+            _, password = server.add_user("limited")
+            conf = Path(server.folder) / "conf" / "slapd.conf"
+            text = conf.read_text(encoding="utf-8").replace(
+                "limits    users size.prtotal=unlimited",
+                f"limits    users size.prtotal=unlimited size.unchecked={CANDIDATES_MAX}",
+            )
+            other = conf.with_name("limited.conf")
+            other.write_text(text, encoding="utf-8")
+            yield from self._limited(server, store, other, password)
+
+    def _limited(
+        self, server: OpenLdapServer, store: LdapStore, conf: Path, password: str
+    ) -> Iterator[tuple[LdapStore, Session]]:
+        yield store, _Later(server, conf, password)  # type: ignore[misc]
+
+    @pytest.mark.spec("MC-MQDSRP 3.2.7.8")
+    def test_a_range_looks_at_what_it_finds(self, limited: tuple[LdapStore, Any]) -> None:
+        store, later = limited
+        world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
+        for first in range(0, 2000, 500):
+            world.apply(*(world.deletion(guid(), first + n) for n in range(1, 501)))
+        store.close()
+        with later.session() as session:
+            (part,) = slices(world.site, 901, 1000)
+            wanted = range_filter(world.site, 901, 1000, part.buckets)
+            assert len(list(session.find(session.naming.configuration, wanted, [NUMBER]))) == 100
+            for costly in (
+                range_filter(world.site, 901, 1000),
+                And((Equal(PARTITION, bytes(world.site)), Present(BUCKET))),
+            ):
+                with pytest.raises(GenericDirectoryError, match="LDAP result 11"):
+                    list(session.find(session.naming.configuration, costly, [NUMBER]))
+
+
+class _Later:
+    """The same directory, served with a limit."""
+
+    def __init__(self, server: OpenLdapServer, conf: Path, password: str) -> None:
+        self._server, self._conf, self._password = server, conf, password
+
+    def session(self) -> Any:
+        @contextlib.contextmanager
+        def running() -> Iterator[Session]:
+            self._server.stop()
+            url = f"ldap://127.0.0.1:{self._server.port}"
+            process = subprocess.Popen(["/usr/sbin/slapd", "-d", "none", "-f", str(self._conf), "-h", url])
+            try:
+                dn = f"CN=limited,CN=Users,{self._server.base_dn}"
+                options = options_for(
+                    self._server, url, user=dn, password=self._password, tls="none", connect_timeout_s=10
+                )
+                with _patiently(options) as session:
+                    yield session
+            finally:
+                process.terminate()
+                process.wait(10)
+
+        return running()
+
+
+def _patiently(options: Any) -> Session:
+    end = time.monotonic() + 10
+    while True:
+        try:
+            return Session.open(options)
+        except DirectoryError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
+@pytest.mark.soak
+def test_a_server_that_is_killed_loses_nothing_that_was_reported() -> None:
+    """kill -9 of slapd in the middle of batches, default durability; what is repeated completes them."""
+    with OpenLdapServer(replication=True) as server:
+        store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+        world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
+        machine = guid()
+        known: list[Guid] = [machine]
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        at, kills = 1, 0
+        while kills < 10:
+            batch = [guid() for _ in range(200)]
+            changes = [
+                world.sync(one, at + n, world.queue(one, rf"web\q{at + n}")) for n, one in enumerate(batch, 1)
+            ]
+            changes += [world.deletion(one, at + 200 + n) for n, one in enumerate(batch[:20], 1)]
+            killer = threading.Timer(0.05 + 0.03 * kills, server.kill)
+            killer.start()
+            try:
+                applied = world.apply(*changes)
+                assert applied == ops.Applied(count=len(changes), status=OK)
+            except DirectoryError:
+                pass
+            killer.join()
+            kills += 1
+            server.start()
+            store.close()
+            store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+            world.harness = SimpleNamespace(store=store)  # type: ignore[assignment]
+            world.recover()
+            assert world.apply(*changes) == ops.Applied(count=len(changes), status=OK)
+            known += batch[20:]
+            at += 220
+            alive = {one.guid_identifier for one in world.changes() if one.command == Command.SYNC}
+            assert alive == set(known)
+        store.close()
