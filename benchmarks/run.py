@@ -13,20 +13,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks import (
-<<<<<<< HEAD
     codec,
-=======
->>>>>>> p-store
     creating,
     exporting,
     importing,
     listing,
     loading,
     reading,
-<<<<<<< HEAD
-=======
     replicating,
->>>>>>> p-store
     report,
     samba,
     validating,
@@ -44,11 +38,8 @@ ROWS: Mapping[Goal, Measure] = {
     **exporting.ROWS,
     **validating.ROWS,
     **loading.ROWS,
-<<<<<<< HEAD
     **codec.ROWS,
-=======
     **replicating.ROWS,
->>>>>>> p-store
 }
 """Creating comes last: the lists have to find what was loaded, and nothing else."""
 QUICK = Size(queues=4_000, queue_managers=200, hosts=50)
