@@ -37,6 +37,10 @@ class ConfigError(MqdssmError):
     """Settings that contradict each other, a missing program, or a file that cannot be used."""
 
 
+class TransportError(MqdssmError):
+    """A message that its own queue manager did not take: it is closed, full, or has no key to sign with."""
+
+
 class DirectoryError(MqdssmError):
     """A directory operation that did not succeed.
 

@@ -1,1 +1,1 @@
-"""Room for the thin drivers of the engines: sockets, threads, timers."""
+"""The thin drivers of the engines: threads, timers, queue managers, keys."""

@@ -1,0 +1,197 @@
+"""Signing messages, and believing them ([MS-MQQB] 3.1.7.1.4, 3.1.5.8.3; [MC-MQDSRP] 3.1.7.2.1)."""
+
+import logging
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, Sender
+from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
+from mqdssm.drivers.replays import AGE_MAX_S, Replays
+from mqdssm.errors import DecodeError, DirectoryError
+from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.transport import (
+    NO_MESSAGE,
+    AuthenticationLevel,
+    HashAlgorithm,
+    Message,
+    SenderIdentifierType,
+)
+from mqdssm.wire.keys import PublicKey
+from mqdssm.wire.signing import signed_bytes
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+log: Final = logging.getLogger(__name__)
+
+SENDERS_TRIED_MAX: Final = 1000
+"""Senders whose keys are tried for one message; a site has one, and one try takes 20 microseconds."""
+SIGNATURE_BYTES_MAX: Final = 2048
+"""Longest signature, of a 16,384-bit key; Windows makes no longer ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignaturePolicy:
+    """How a queue manager signs, and which signatures it takes.
+
+    The defaults sign as [MC-MQDSRP] 3.1.7.2.1 says and take what [MS-MQQB] 3.1.5.8.3 takes. Among servers of
+    mqdssm alone everything may be narrowed: SHA-256, `levels` of SIG20, `dated_only`.
+
+    Attributes:
+        hash_algorithm: of our signatures.
+        level: of our signatures. SIG20 covers destination and source too; Windows NT 4.0 knows SIG10 alone.
+        hash_algorithms: those of signatures that are taken.
+        levels: those of signatures that are taken.
+        dated_only: take no message without a date; those of Windows have none (decision R59).
+        age_max_s: how far a date may lie from now.
+    """
+
+    hash_algorithm: HashAlgorithm = HashAlgorithm.MD5
+    level: AuthenticationLevel = AuthenticationLevel.SIG20
+    hash_algorithms: frozenset[HashAlgorithm] = frozenset(HashAlgorithm)
+    levels: frozenset[AuthenticationLevel] = frozenset({AuthenticationLevel.SIG20, AuthenticationLevel.SIG10})
+    dated_only: bool = False
+    age_max_s: int = AGE_MAX_S
+
+
+AS_SPECIFIED: Final = SignaturePolicy()
+
+
+class Distrust(StrEnum):
+    """Why a message is not believed."""
+
+    UNSIGNED = "not signed by a queue manager"
+    REFUSED = "signed in a way that is not taken"
+    UNKNOWN = "sender unknown"
+    WRONG = "wrong signature"
+    STALE = "dated before our start, too long ago or ahead"
+    REPLAYED = "seen before"
+    UNAVAILABLE = "the directory could not be asked"
+
+    @property
+    def is_bad_signature(self) -> bool:
+        """Whether the sender is to hear of it: NackBadSignature."""
+        return self in _BAD_SIGNATURE
+
+
+_BAD_SIGNATURE: Final = frozenset({Distrust.UNSIGNED, Distrust.REFUSED, Distrust.UNKNOWN, Distrust.WRONG})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A message is believed.
+
+    Attributes:
+        sender: who signed it.
+        level: how.
+    """
+
+    sender: Sender
+    level: AuthenticationLevel
+
+
+class Signer:
+    """Signs the messages of one queue manager.
+
+    Args:
+        queue_manager: QueueManager.Identifier, the SenderIdentifier.
+        key: its private key.
+    """
+
+    def __init__(self, queue_manager: Guid, key: PrivateKey) -> None:
+        self._queue_manager = queue_manager
+        self._key = key
+
+    def sign(self, message: Message) -> Message:
+        """Sign a message that is complete but for its signature, with its own level and hash algorithm.
+
+        Its ApplicationTag, where it has none, becomes its date, and its CorrelationIdentifier its own
+        identifier: so no two messages have one signature, and each is of its time (decision R59).
+
+        Raises:
+            ValueError: AuthenticationLevel None, or a format name that cannot be signed.
+        """
+        dated = replace(
+            message,
+            sender_type=SenderIdentifierType.QUEUE_MANAGER,
+            sender=bytes(self._queue_manager),
+            application_tag=message.application_tag or message.sent_at,
+            correlation=message.identifier if message.correlation == NO_MESSAGE else message.correlation,
+        )
+        data = signed_bytes(dated, message.authentication_level)
+        return replace(dated, signature=self._key.sign(data, message.hash_algorithm))
+
+
+class Verifier:
+    """Says whether a message is believed ([MS-MQQB] 3.1.5.8.3); of one queue manager, from any thread.
+
+    Args:
+        keys: who may sign.
+        started_at: seconds since 1970.
+        policy: which signatures are taken.
+    """
+
+    def __init__(self, keys: KeyRing, started_at: float, policy: SignaturePolicy = AS_SPECIFIED) -> None:
+        self._keys = keys
+        self._policy = policy
+        self._replays: Final = Replays(started_at, age_max_s=policy.age_max_s)
+
+    def verify(self, message: Message, now: float) -> Verified | Distrust:
+        """Verify a message that was received now (seconds since 1970)."""
+        problem = self._at_first_sight(message, now)
+        if problem is not None:
+            return problem
+        try:
+            verified = self._signed_by(message)
+        except DirectoryError as error:
+            log.warning("a message is dropped, its sender cannot be looked up: %s", error)
+            return Distrust.UNAVAILABLE
+        if isinstance(verified, Verified) and message.application_tag:
+            # the signature is good, and nobody else can make this one
+            admitted = self._replays.admit(message.application_tag, message.signature, now)
+            return verified if admitted else Distrust.REPLAYED
+        return verified
+
+    def _at_first_sight(self, message: Message, now: float) -> Distrust | None:
+        """What is wrong with it before any key was looked up."""
+        by_queue_manager = (
+            message.sender_type is SenderIdentifierType.QUEUE_MANAGER and len(message.sender) == GUID_BYTES
+        )
+        if not by_queue_manager or not message.signature:
+            return Distrust.UNSIGNED
+        too_long = len(message.signature) > SIGNATURE_BYTES_MAX
+        if too_long or message.hash_algorithm not in self._policy.hash_algorithms:
+            return Distrust.REFUSED
+        date = message.application_tag
+        if not date:
+            return Distrust.REFUSED if self._policy.dated_only else None
+        return None if self._replays.in_time(date, now) else Distrust.STALE
+
+    def _signed_by(self, message: Message) -> Verified | Distrust:
+        problem = Distrust.UNKNOWN
+        for sender in islice(self._keys.senders(Guid(message.sender)), SENDERS_TRIED_MAX):
+            problem = Distrust.WRONG
+            for level in (AuthenticationLevel.SIG20, AuthenticationLevel.SIG10):  # the order of 3.1.5.8.3
+                if level in self._policy.levels and _is_good(message, level, sender):
+                    return Verified(sender=sender, level=level)
+        return problem
+
+
+def _is_good(message: Message, level: AuthenticationLevel, sender: Sender) -> bool:
+    try:
+        data = signed_bytes(message, level)
+    except ValueError:  # a queue that no signed message of ours has
+        return False
+    keys = filter(None, map(_usable, sender.keys[:KEYS_TRIED_MAX]))
+    return any(is_signed(key, data, message.signature, message.hash_algorithm) for key in keys)
+
+
+def _usable(key: PublicKey) -> "RSAPublicKey | None":
+    """A key that signatures can be verified with; short ones are none (decision R57)."""
+    try:
+        public = key.rsa()
+    except (DecodeError, ValueError):
+        return None
+    return public if public.key_size >= KEY_BITS_MIN else None

@@ -1,0 +1,74 @@
+"""Who waits for an engine's replies."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Lock
+from typing import Final
+
+from mqdssm.engines.replication.actions import Event
+from mqdssm.engines.replication.operations import Outcome
+from mqdssm.model.hresults import Hresult
+
+CLIENTS_MAX: Final = 1000
+"""Requests that may be under way at once."""
+CLIENT_WAIT_S: Final = 120.0
+"""How long a client waits: several times what an engine lets a request take."""
+
+
+class Clients:
+    """Gives requests to an engine and its replies to who asked; from any thread.
+
+    Args:
+        put: takes an event for the engine.
+    """
+
+    def __init__(self, put: Callable[[Event], None]) -> None:
+        self._put = put
+        self._waiting: Final[dict[int, Future[Outcome]]] = {}
+        self._lock: Final = Lock()
+        self._last = 0
+        self._is_open = True
+
+    def ask(self, make: Callable[[int], Event], timeout_s: float = CLIENT_WAIT_S) -> Outcome:
+        """Give the engine an event that it answers with `Reply`, and wait.
+
+        Args:
+            make: makes the event of its request number.
+            timeout_s: how long to wait.
+
+        Returns:
+            Status and identifier of the reply. MQDS_NO_RSP_FROM_OWNER where there was none in time: it may
+            have been done, or not. MQ_ERROR_SERVICE_NOT_AVAILABLE where nothing was done: too many requests,
+            or stopped.
+        """
+        future: Future[Outcome] = Future()
+        with self._lock:
+            if not self._is_open or len(self._waiting) >= CLIENTS_MAX:
+                return Outcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+            self._last += 1
+            request = self._last
+            self._waiting[request] = future
+        self._put(make(request))
+        try:
+            return future.result(timeout_s)
+        except TimeoutError:
+            return Outcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
+        finally:
+            with self._lock:
+                self._waiting.pop(request, None)
+
+    def reply(self, request: int, outcome: Outcome) -> bool:
+        """Give a client its reply; False: it does not wait any more."""
+        with self._lock:
+            future = self._waiting.pop(request, None)
+        if future is not None:
+            future.set_result(outcome)
+        return future is not None
+
+    def close(self) -> None:
+        """Nobody will reply any more: who waits hears that nobody knows, who comes that nothing is done."""
+        with self._lock:
+            self._is_open = False
+            waiting = list(self._waiting)
+        for request in waiting:
+            self.reply(request, Outcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER))

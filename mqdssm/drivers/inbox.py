@@ -1,0 +1,100 @@
+"""The queue from which a program receives."""
+
+import time
+from collections.abc import Callable, Iterable
+from threading import Condition
+from typing import Final, TypeAlias
+
+from mqdssm.drivers.message_queue import MessageQueue
+from mqdssm.drivers.transport import Arrival, LocalQueue
+from mqdssm.model.transport import Message, MessageClass
+
+Acknowledge: TypeAlias = Callable[[Message, MessageClass], None]
+
+
+def _size(arrival: Arrival) -> int:
+    return len(arrival.message.body)
+
+
+class HostInbox:
+    """A private queue of a queue manager's, open for receiving (`mqdssm.drivers.transport.Inbox`).
+
+    Args:
+        queue: its name, number and limits.
+        clock: seconds since 1970.
+        acknowledge: sends the acknowledgement of a class that a message asked for, if it did.
+    """
+
+    def __init__(self, queue: LocalQueue, clock: Callable[[], float], acknowledge: Acknowledge) -> None:
+        self.queue: Final = queue
+        self._acknowledge = acknowledge
+        self._clock = clock
+        self._changed: Final = Condition()
+        self._closed = False
+        self._waiting: Final[MessageQueue[Arrival]] = MessageQueue(queue.messages_max, queue.bytes_max, _size)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing will come any more."""
+        return self._closed
+
+    def receive(self, timeout_s: float) -> Arrival | None:
+        """Take the first message, by priority and arrival; None after `timeout_s`, or when closed."""
+        until = time.monotonic() + timeout_s
+        while not self._closed:
+            with self._changed:
+                expired = self._waiting.expired(self._clock())
+                taken = self._waiting.take()
+                left = until - time.monotonic()
+                if not expired and taken is None:
+                    if left <= 0:
+                        return None
+                    if not self._closed:
+                        self._changed.wait(left)
+            self._late(expired)
+            if taken is not None:
+                self._acknowledge(taken[1].message, MessageClass.ACK_RECEIVE)
+                return taken[1]
+        return None
+
+    def purge(self) -> None:
+        """Remove all messages: NackQueuePurged to who asked for it."""
+        self.empty(MessageClass.NACK_QUEUE_PURGED)
+
+    def close(self) -> None:
+        """Receive no more; who waits in `receive` gets None."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def reopen(self) -> None:
+        """Receive again."""
+        with self._changed:
+            self._closed = False
+
+    def put(self, arrival: Arrival) -> bool:
+        """Add a message; False: the queue is full."""
+        message = arrival.message
+        with self._changed:
+            added = self._waiting.put(arrival, message.priority, message.receive_deadline)
+            self._changed.notify()
+        return added
+
+    def expire(self, now: float) -> float | None:
+        """Remove what was not received in time; when to look again, in seconds since 1970."""
+        with self._changed:
+            expired = self._waiting.expired(now)
+            deadline = self._waiting.deadline
+        self._late(expired)
+        return deadline
+
+    def _late(self, expired: Iterable[Arrival]) -> None:
+        for late in expired:
+            self._acknowledge(late.message, MessageClass.NACK_RECEIVE_TIMEOUT)
+
+    def empty(self, reason: MessageClass) -> None:
+        """Remove all messages, for a reason that their senders may have asked to hear of."""
+        with self._changed:
+            gone = self._waiting.clear()
+        for one in gone:
+            self._acknowledge(one.message, reason)

@@ -1,0 +1,452 @@
+"""Queue managers in one process: a network of two hosts or fifty, for tests, demonstrations and simulations.
+
+Each host has one thread, which sends what waits on it and takes in what arrives, as two queue managers do
+by [MS-MQQB] 3.1.5.8 and 3.1.7.1; the wire itself is left out. Links can be cut and healed, and a fault
+may drop, double, delay or forge what is under way.
+"""
+
+import contextlib
+import logging
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from threading import Condition, Lock, Thread
+from typing import Final, TypeAlias
+
+from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
+from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.inbox import HostInbox
+from mqdssm.drivers.message_queue import MessageQueue
+from mqdssm.drivers.transport import QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, Arrival, LocalQueue
+from mqdssm.errors import TransportError
+from mqdssm.model.guid import Guid
+from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
+from mqdssm.model.transport import (
+    AuthenticationLevel,
+    Message,
+    MessageClass,
+    MessageId,
+    acknowledgement,
+)
+
+log: Final = logging.getLogger(__name__)
+
+ARRIVING_MAX: Final = 64
+"""Messages that a host takes in before it looks at them: the window of a session ([MS-MQQB] 3.1.1.2)."""
+RETRY_S: Final = 1.0
+"""How long messages wait for a machine that is not there, before it is looked for again."""
+REMEMBERED_MAX: Final = 10_000
+"""Identifiers by which messages that come twice are known ([MS-MQQB] 3.1.5.8.2)."""
+
+Fault: TypeAlias = Callable[[str, str, Message], Iterable[Message]]
+"""Says what arrives of a message that is under way between two machines: nothing, it, it twice, others."""
+Address: TypeAlias = str | Guid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """Limits of a host.
+
+    Attributes:
+        waiting_max: messages for other machines that wait, for each of them.
+        waiting_bytes_max: octets of their bodies, for each of them.
+        insecure_nacks: whether NackBadDestQueue and NackBadSignature are sent, which [MC-MQDSRP] needs
+            (SendInsecureNacks, [MS-MQQB] 3.1.7.15).
+    """
+
+    waiting_max: int = QUEUE_MESSAGES_MAX
+    waiting_bytes_max: int = QUEUE_BYTES_MAX
+    insecure_nacks: bool = True
+
+
+DEFAULTS: Final = HostSettings()
+_INSECURE: Final = frozenset({MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_BAD_SIGNATURE})
+
+
+class Network:
+    """Where hosts find each other, by machine name (in any case) or identifier.
+
+    Args:
+        clock: seconds since 1970, of all hosts.
+        fault: what happens to messages under way.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.time, fault: Fault | None = None) -> None:
+        self._clock: Final = clock
+        self._lock: Final = Lock()
+        self._hosts: Final[dict[Address, Host]] = {}
+        self._cut: Final[set[frozenset[str]]] = set()
+        self.fault: Fault | None = fault
+
+    def add(
+        self,
+        machine_name: str,
+        identifier: Guid,
+        *,
+        signer: Signer | None = None,
+        verifier: Verifier | None = None,
+        settings: HostSettings = DEFAULTS,
+    ) -> "Host":
+        """Start a host.
+
+        Args:
+            machine_name: its name.
+            identifier: QueueManager.Identifier.
+            signer: signs its messages.
+            verifier: verifies the signatures of messages to it.
+            settings: its limits.
+
+        Raises:
+            ValueError: there is one of that name or identifier.
+        """
+        host = Host(
+            self,
+            machine_name,
+            identifier,
+            clock=self._clock,
+            signer=signer,
+            verifier=verifier,
+            settings=settings,
+        )
+        with self._lock:
+            if machine_name.casefold() in self._hosts or identifier in self._hosts:
+                raise ValueError(f"there is a host {machine_name} or {identifier} already")
+            self._hosts[machine_name.casefold()] = self._hosts[identifier] = host
+        host.start()
+        self.wake()
+        return host
+
+    def cut(self, one: str, other: str) -> None:
+        """Let no message pass between two machines."""
+        with self._lock:
+            self._cut.add(frozenset({one.casefold(), other.casefold()}))
+
+    def heal(self) -> None:
+        """Let messages pass everywhere."""
+        with self._lock:
+            self._cut.clear()
+        self.wake()
+
+    def wake(self) -> None:
+        """Let every host look at its messages: the clock went on, or a machine can be reached again."""
+        with self._lock:
+            hosts = set(self._hosts.values())
+        for host in hosts:
+            host.wake()
+
+    def close(self) -> None:
+        """Close all hosts."""
+        with self._lock:
+            hosts = set(self._hosts.values())
+        for host in hosts:
+            host.close()
+
+    def pass_on(self, source: "Host", address: Address, message: Message) -> bool:
+        """Hand a message to the machine of an address; False: it cannot be reached, or has no room."""
+        with self._lock:
+            target = self._hosts.get(address)
+            cut = target is None or _link(source, target) in self._cut
+        if target is None or cut:
+            return False
+        arriving = self.fault(source.machine_name, target.machine_name, message) if self.fault else (message,)
+        return target.offer(arriving)
+
+    def forget(self, host: "Host") -> None:
+        """A host is closed."""
+        with self._lock:
+            for address in (host.machine_name.casefold(), host.identifier):
+                if self._hosts.get(address) is host:
+                    del self._hosts[address]
+
+
+def _link(one: "Host", other: "Host") -> frozenset[str]:
+    return frozenset({one.machine_name.casefold(), other.machine_name.casefold()})
+
+
+def _size(message: Message) -> int:
+    return len(message.body)
+
+
+class Host:
+    """A queue manager of a `Network` (`mqdssm.drivers.transport.Transport`).
+
+    Attributes:
+        counts: what was dropped or refused here.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        machine_name: str,
+        identifier: Guid,
+        *,
+        clock: Callable[[], float],
+        signer: Signer | None,
+        verifier: Verifier | None,
+        settings: HostSettings,
+    ) -> None:
+        self._network = network
+        self._clock = clock
+        self._machine_name = machine_name
+        self._identifier = identifier
+        self._signer = signer
+        self._verifier = verifier
+        self._settings = settings
+        self.counts: Final = Counts()
+        self._lock: Final = Condition()
+        self._closed = False
+        self._awake = False
+        self._refused = False
+        self._number = 0
+        self._inboxes: Final[dict[int, HostInbox]] = {}
+        self._arriving: Final[deque[Message]] = deque()
+        self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
+        self._waiting: Final[dict[Address, MessageQueue[Message]]] = {}
+        self._thread: Final = Thread(target=self._run, name=f"queue manager {machine_name}", daemon=True)
+
+    @property
+    def machine_name(self) -> str:
+        """Its name."""
+        return self._machine_name
+
+    @property
+    def identifier(self) -> Guid:
+        """QueueManager.Identifier."""
+        return self._identifier
+
+    def start(self) -> None:
+        """Start its thread."""
+        self._thread.start()
+
+    def open(self, queue: LocalQueue) -> HostInbox:
+        """Open one of its queues; made where there is none (as `Transport.open`)."""
+        if queue.authenticated and self._verifier is None:
+            raise ValueError(f"nobody verifies signatures for {queue.name} of {self._machine_name}")
+        with self._lock:
+            if self._closed:
+                raise TransportError(f"queue manager {self._machine_name} is closed")
+            for inbox in self._inboxes.values():
+                same_name = inbox.queue.name.casefold() == queue.name.casefold()
+                if same_name is not (inbox.queue.number == queue.number):
+                    raise ValueError(f"queue {queue.name}, {queue.number}: name or number is another queue's")
+            found = self._inboxes.setdefault(queue.number, HostInbox(queue, self._clock, self.acknowledge))
+        found.reopen()
+        return found
+
+    def delete(self, queue: LocalQueue) -> None:
+        """Remove a queue and its messages: NackQueueDeleted to who asked for it ([MS-MQDMPR] 3.1.7.1.4)."""
+        with self._lock:
+            inbox = self._inboxes.pop(queue.number, None)
+        if inbox is not None:
+            inbox.close()
+            inbox.empty(MessageClass.NACK_QUEUE_DELETED)
+
+    def send(self, message: Message, destination: FormatName) -> MessageId:
+        """Take a message for a queue (as `Transport.send`)."""
+        address = _address(destination)
+        with self._lock:
+            self._number += 1
+            identifier = MessageId(self._identifier, self._number)
+        complete = replace(
+            message, identifier=identifier, sent_at=int(self._clock()), destination=destination
+        )
+        if complete.authentication_level is not AuthenticationLevel.NONE:
+            if self._signer is None:
+                raise TransportError(f"queue manager {self._machine_name} has no key to sign with")
+            complete = self._signer.sign(complete)
+        if not self._post(address, complete):
+            raise TransportError(f"too many messages wait at {self._machine_name}, or it is closed")
+        return identifier
+
+    def purge_waiting(self, destination: FormatName) -> None:
+        """Remove the messages that wait for a machine: NackPurged to who asked for it."""
+        with self._lock:
+            queue = self._waiting.get(_address(destination))
+            gone = queue.clear() if queue is not None else []
+        for message in gone:
+            self.acknowledge(message, MessageClass.NACK_PURGED)
+
+    def close(self) -> None:
+        """Stop; messages that wait are gone."""
+        self._network.forget(self)
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+            inboxes = list(self._inboxes.values())
+        for inbox in inboxes:
+            inbox.close()
+        self._thread.join()
+
+    def wake(self) -> None:
+        """Look at the messages again."""
+        with self._lock:
+            self._awake = True
+            self._lock.notify_all()
+
+    def offer(self, messages: Iterable[Message]) -> bool:
+        """Take in what arrives from another machine; False: not now."""
+        with self._lock:
+            if self._closed or len(self._arriving) >= ARRIVING_MAX:
+                self._refused = True
+                return False
+            self._arriving.extend(messages)
+            self._lock.notify_all()
+        return True
+
+    def acknowledge(self, message: Message, message_class: MessageClass) -> None:
+        """Send the acknowledgement that a message asked for, if it did ([MS-MQQB] 3.1.7.15)."""
+        made = acknowledgement(message, message_class)
+        target = message.administration_queue
+        if made is None or target is None or not self._may_send(message_class):
+            return
+        with self._lock:
+            self._number += 1
+            number = self._number
+        sent = replace(
+            made,
+            identifier=MessageId(self._identifier, number),
+            sent_at=int(self._clock()),
+            destination=target,
+        )
+        with contextlib.suppress(ValueError):  # a queue that cannot be reached from here
+            self._post(_address(target), sent)
+
+    def _may_send(self, message_class: MessageClass) -> bool:
+        return self._settings.insecure_nacks or message_class not in _INSECURE
+
+    def _post(self, address: Address, message: Message) -> bool:
+        with self._lock:
+            if self._closed:
+                return False
+            queue = self._waiting.get(address)
+            if queue is None:
+                limits = self._settings.waiting_max, self._settings.waiting_bytes_max
+                queue = self._waiting[address] = MessageQueue(*limits, _size)
+            taken = queue.put(message, message.priority, message.reach_deadline)
+            self._awake = True
+            self._lock.notify_all()
+        return taken
+
+    # --- its thread
+
+    def _run(self) -> None:
+        wait: float | None = None
+        while True:
+            with self._lock:
+                if not (self._closed or self._awake or self._arriving):
+                    self._lock.wait(wait)
+                if self._closed:
+                    return
+                self._awake = False
+                arrived = list(self._arriving)
+                self._arriving.clear()
+                refused, self._refused = self._refused, False
+            if refused:
+                self._network.wake()  # there is room again
+            for message in arrived:
+                self._take_in(message)
+            wait = self._send_waiting()
+
+    def _send_waiting(self) -> float | None:
+        """Send what can be sent, drop what is late; seconds until there may be something to do."""
+        with self._lock:
+            addresses = list(self._waiting)
+            inboxes = list(self._inboxes.values())
+        now = self._clock()
+        deadlines = [inbox.expire(now) for inbox in inboxes]
+        blocked = False
+        for address in addresses:
+            blocked |= self._send_to(address)
+            with self._lock:
+                queue = self._waiting[address]
+                deadlines.append(queue.deadline)
+                if not queue:
+                    del self._waiting[address]
+        waits = [max(0.0, due - now) for due in deadlines if due is not None]
+        return min([*waits, RETRY_S] if blocked else waits, default=None)
+
+    def _send_to(self, address: Address) -> bool:
+        """Send to one machine; whether some messages have to wait."""
+        while True:
+            with self._lock:
+                queue = self._waiting[address]
+                late = queue.expired(self._clock())
+                taken = queue.take()
+            for message in late:
+                self.acknowledge(message, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
+            if taken is None:
+                return False
+            number, message = taken
+            if not self._network.pass_on(self, address, message):
+                with self._lock:
+                    queue.put_back(number, message, message.priority, message.reach_deadline)
+                return True
+
+    def _take_in(self, message: Message) -> None:
+        """Receive a message from the network ([MS-MQQB] 3.1.5.8)."""
+        if message.identifier in self._known:
+            self.counts.add("dropped: came twice")
+            return
+        refused = self._refusal(message)
+        if isinstance(refused, MessageClass):
+            self.counts.add(f"refused: {refused.name}")
+            self.acknowledge(message, refused)
+        elif isinstance(refused, Distrust):
+            log.info("%s drops a message: %s", self._machine_name, refused.value)
+
+    def _refusal(self, message: Message) -> MessageClass | Distrust | None:
+        """Put a message into its queue, or say why not, in the order of [MS-MQQB] 3.1.5.8."""
+        inbox = self._find(message.destination)
+        if inbox is None:
+            return MessageClass.NACK_BAD_DEST_QUEUE
+        deadline = message.reach_deadline
+        if deadline is not None and deadline <= self._clock():
+            return MessageClass.NACK_REACH_QUEUE_TIMEOUT
+        verdict = self._verify(message, inbox.queue)
+        if isinstance(verdict, Distrust):
+            self.counts.add(f"distrusted: {verdict.value}")
+            return MessageClass.NACK_BAD_SIGNATURE if verdict.is_bad_signature else verdict
+        level = verdict.level if verdict else AuthenticationLevel.NONE
+        sender = verdict.sender if verdict else None
+        if not inbox.put(Arrival(message=replace(message, authentication_level=level), sender=sender)):
+            return MessageClass.NACK_QUEUE_EXCEED_QUOTA
+        self._known[message.identifier] = None
+        if len(self._known) > REMEMBERED_MAX:
+            self._known.popitem(last=False)
+        self.acknowledge(message, MessageClass.ACK_REACH_QUEUE)
+        return None
+
+    def _verify(self, message: Message, queue: LocalQueue) -> Verified | Distrust | None:
+        """Whom a message is from; None: it need not be signed, and is not."""
+        needed = queue.authenticated and message.message_class == MessageClass.NORMAL
+        if self._verifier is None or not (needed or message.signature):
+            return None
+        return self._verifier.verify(message, self._clock())
+
+    def _find(self, name: FormatName | None) -> HostInbox | None:
+        with self._lock:
+            inboxes = list(self._inboxes.values())
+        for inbox in inboxes:
+            match name:
+                case PrivateFormatName(number=number) if number == inbox.queue.number:
+                    return inbox
+                case DirectFormatName(queue=queue) if queue.casefold() == inbox.queue.name.casefold():
+                    return inbox
+        return None
+
+
+def _address(name: FormatName) -> Address:
+    """Which machine a format name leads to.
+
+    Raises:
+        ValueError: none that could be found here.
+    """
+    match name:
+        case PrivateFormatName(guid=guid, journal=False):
+            return Guid.of(guid)
+        case DirectFormatName(
+            DirectProtocol.OS, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
+        ):
+            return address.casefold()
+    raise ValueError(f"nothing can be sent to {name} here: private queues by DIRECT=OS or PRIVATE alone")

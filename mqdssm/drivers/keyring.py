@@ -1,0 +1,208 @@
+"""Whose public key signs for a queue manager: what the directory and the administrator say."""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Final, Generic, Protocol, TypeVar
+
+from mqdssm.engines.replication.operations import (
+    ListObjects,
+    ObjectRead,
+    ObjectsListed,
+    Operation,
+    ReadObject,
+    Result,
+)
+from mqdssm.errors import DecodeError
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import failed
+from mqdssm.model.messages import PropertyValue
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.wire.keys import PublicKey, PublicKeys
+
+log: Final = logging.getLogger(__name__)
+
+BELIEVED_S: Final = 60.0
+"""How long an answer of the directory counts: a new or withdrawn key is seen within a minute."""
+UNKNOWN_S: Final = 5.0
+"""How long the answer counts that there is nobody: new servers come, and nobody floods the directory."""
+ANSWERS_MAX: Final = 1000
+"""Machines whose answers are kept; an enterprise has a few hundred directory servers at most."""
+KEYS_TRIED_MAX: Final = 8
+"""Keys of one machine that are tried: one for each provider that made some, and then some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """Somebody who may sign.
+
+    Attributes:
+        machine_name: name of the machine.
+        service: what it is to the directory, PROPID_QM_SERVICE.
+        keys: its public keys.
+    """
+
+    machine_name: str
+    service: Service = Service.NONE
+    keys: tuple[PublicKey, ...] = field(repr=False)
+
+    @property
+    def is_directory_server(self) -> bool:
+        """Whether it is a BSC, PSC or PEC ([MS-MQMQ] 2.3.2.9)."""
+        return bool(self.service & (Service.BSC | Service.PSC | Service.PEC))
+
+
+class KeyRing(Protocol):
+    """Knows who may sign as a queue manager."""
+
+    def senders(self, queue_manager: Guid) -> Iterable[Sender]:
+        """Who may have signed a message whose SenderIdentifier is this one, the likeliest first.
+
+        Raises:
+            DirectoryError: it cannot be told now.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedKeys:
+    """What the administrator says: how a new server knows its PEC and PSC before it has their objects.
+
+    Attributes:
+        known: senders by QueueManager.Identifier.
+    """
+
+    known: Mapping[Guid, Sender]
+
+    def senders(self, queue_manager: Guid) -> Iterator[Sender]:
+        """The one that is pinned, if any."""
+        if queue_manager in self.known:
+            yield self.known[queue_manager]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRings:
+    """Several key rings, asked one after the other."""
+
+    rings: tuple[KeyRing, ...]
+
+    def senders(self, queue_manager: Guid) -> Iterator[Sender]:
+        """All that they say.
+
+        Raises:
+            DirectoryError: as theirs.
+        """
+        for ring in self.rings:
+            yield from ring.senders(queue_manager)
+
+
+class DirectoryKeys:
+    """What the directory says: PROPID_QM_SIGN_PK of machines, PROPID_S_PSC_SIGNPK of sites ([MS-MQMQ] 2.3).
+
+    The enterprise knows a new site's PSC by its name and key in the site object before it has the
+    machine's object, which that PSC itself sends; so the sites' keys count as well (decision R58).
+
+    Args:
+        perform: performs a reading operation of the replication store; from any thread.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self, perform: Callable[[Operation], Result], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._perform = perform
+        self._machines: Final = _Answers[Guid, Sender | None](clock)
+        self._sites: Final = _Answers[None, tuple[Sender, ...]](clock)
+
+    def senders(self, queue_manager: Guid) -> Iterator[Sender]:
+        """The machine itself; as PSC of its site; while it is unknown, the PSC of any site.
+
+        Raises:
+            DirectoryError: it cannot be read.
+        """
+        machine = self._machines.get(queue_manager, lambda: self._machine(queue_manager))
+        if machine is not None:
+            yield machine
+        for controller in self._sites.get(None, self._controllers):
+            if machine is None:
+                yield controller
+            elif controller.machine_name.casefold() == machine.machine_name.casefold():
+                yield replace(controller, service=machine.service)
+
+    def _machine(self, identifier: Guid) -> Sender | None:
+        read = self._perform(ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
+        if not isinstance(read, ObjectRead) or failed(read.status):
+            return None
+        values = _values(read)
+        return Sender(
+            machine_name=_text(values.get(Propid.QM_PATHNAME)),
+            service=Service(_number(values.get(Propid.QM_SERVICE))),
+            keys=_keys(values.get(Propid.QM_SIGN_PK), f"machine {identifier}"),
+        )
+
+    def _controllers(self) -> tuple[Sender, ...]:
+        listed = self._perform(ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))
+        sites = listed.objects if isinstance(listed, ObjectsListed) else ()
+        made = (_controller(_values(site), site.identifier) for site in sites)
+        return tuple(one for one in made if one.keys and one.machine_name)
+
+
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+
+
+class _Answers(Generic[_K, _V]):
+    """Answers of the directory, kept for a while: at most `ANSWERS_MAX`, the longest unused go first."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._kept: Final[OrderedDict[_K, tuple[float, _V]]] = OrderedDict()
+        self._lock: Final = Lock()
+
+    def get(self, key: _K, ask: Callable[[], _V]) -> _V:
+        now = self._clock()
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None and now < kept[0]:
+                self._kept.move_to_end(key)
+                return kept[1]
+        answer = ask()  # two may ask at once: no harm
+        with self._lock:
+            self._kept[key] = now + (BELIEVED_S if answer else UNKNOWN_S), answer
+            self._kept.move_to_end(key)
+            while len(self._kept) > ANSWERS_MAX:
+                self._kept.popitem(last=False)
+        return answer
+
+
+def _controller(values: Mapping[Propid, PropertyValue], site: Guid | None) -> Sender:
+    return Sender(
+        machine_name=_text(values.get(Propid.S_PSC)),
+        service=Service.PSC,
+        keys=_keys(values.get(Propid.S_PSC_SIGNPK), f"site {site}"),
+    )
+
+
+def _values(read: ObjectRead) -> dict[Propid, PropertyValue]:
+    return dict(read.properties or ())
+
+
+def _text(value: PropertyValue | None) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: PropertyValue | None) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _keys(value: PropertyValue | None, whose: str) -> tuple[PublicKey, ...]:
+    if not isinstance(value, bytes) or not value:
+        return ()
+    try:
+        return PublicKeys.from_bytes(value).keys[:KEYS_TRIED_MAX]
+    except DecodeError as error:
+        log.warning("the signing keys of %s cannot be read: %s", whose, error)
+        return ()

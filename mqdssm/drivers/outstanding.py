@@ -1,0 +1,62 @@
+"""Messages of ours that may come back with a negative acknowledgement ([MC-MQDSRP] 3.1.5.1).
+
+Acknowledgements are not signed. One is believed when it names a message that we sent a short time ago and
+carries the body of it; what is done about it is done with what we remember, not with what it brings: else
+anybody could have us sign what he likes, by 3.3.7.9 (decision R58).
+"""
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+from mqdssm.model.messages import ReplicationMessage
+from mqdssm.model.transport import Message, MessageId
+
+OUTSTANDING_MAX: Final = 1000
+"""Messages that are remembered: several for each neighbour of the largest enterprise."""
+GRACE_S: Final = 60.0
+"""How long after its time to reach the queue a message's acknowledgement may still come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A message of ours.
+
+    Attributes:
+        message: what its body says.
+        destination: machine name.
+    """
+
+    message: ReplicationMessage
+    destination: str
+
+
+class Outstanding:
+    """Remembers messages that ask for acknowledgements; from any thread."""
+
+    def __init__(self) -> None:
+        self._sent: Final[OrderedDict[MessageId, tuple[float, bytes, Sent]]] = OrderedDict()
+        self._lock: Final = Lock()
+
+    def add(self, identifier: MessageId, body: bytes, sent: Sent, until: float) -> None:
+        """Remember a message until a time; with too many, the oldest are forgotten."""
+        with self._lock:
+            self._sent[identifier] = until + GRACE_S, _digest(body), sent
+            while len(self._sent) > OUTSTANDING_MAX:
+                self._sent.popitem(last=False)
+
+    def take(self, acknowledgement: Message, now: float) -> Sent | None:
+        """The message that an acknowledgement is about, once; None: none of ours, or too late."""
+        key = acknowledgement.correlation
+        with self._lock:
+            until, digest, sent = self._sent.get(key, (0.0, b"", None))
+            if sent is None or digest != _digest(acknowledgement.body):
+                return None
+            del self._sent[key]
+        return sent if now <= until else None
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()

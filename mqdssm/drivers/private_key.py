@@ -1,0 +1,149 @@
+"""A queue manager's private key: it signs, shows itself to nobody, and lies in a file of its owner's."""
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn, Self
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.transport import HashAlgorithm
+from mqdssm.wire.keys import KeyAlgorithm, PublicKey, PublicKeys
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+KEY_BITS: Final = 2048
+"""Of a new key. Windows made 512 and 1024 ([MS-MQDMPR] 3.1.3), which can be broken, or soon."""
+KEY_BITS_MIN: Final = 1024
+"""Shorter keys can be broken by anyone; `cryptography` refuses them, too."""
+FILE_BYTES_MAX: Final = 64 * 1024
+"""A longer file is no key file."""
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class PrivateKey:
+    """An RSA key that signs messages; its text is never in a repr, a pickle or a log."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: "RSAPrivateKey") -> None:
+        self._key = key
+
+    @classmethod
+    def generate(cls, bits: int = KEY_BITS) -> Self:
+        """Make a new one.
+
+        Raises:
+            ValueError: fewer than `KEY_BITS_MIN` bits.
+        """
+        from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415  heavy, seldom needed
+
+        if bits < KEY_BITS_MIN:
+            raise ValueError(f"a key of {bits} bits is too short: at least {KEY_BITS_MIN}")
+        return cls(rsa.generate_private_key(public_exponent=65537, key_size=bits))
+
+    @classmethod
+    def load(cls, file: Path) -> Self:
+        """Read one from a PEM file that nobody but its owner can read.
+
+        Raises:
+            ConfigError: the file cannot be read, others may read it, or it holds no RSA key without password.
+        """
+        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey  # noqa: PLC0415
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+
+        try:
+            with file.open("rb") as opened:
+                mode = os.fstat(opened.fileno()).st_mode
+                data = opened.read(FILE_BYTES_MAX)
+        except OSError as error:
+            raise ConfigError(f"the key file {file} cannot be read: {error.strerror}") from None
+        if os.name == "posix" and mode & _OTHERS:
+            raise ConfigError(f"the key file {file} can be read by others: chmod 600 {file}")
+        try:
+            key = load_pem_private_key(data, password=None)
+        except (ValueError, TypeError):  # its words may quote the key
+            raise ConfigError(f"the key file {file} holds no PEM key without password") from None
+        if not isinstance(key, RSAPrivateKey) or key.key_size < KEY_BITS_MIN:
+            raise ConfigError(f"the key file {file} holds no RSA key of at least {KEY_BITS_MIN} bits")
+        return cls(key)
+
+    @classmethod
+    def load_or_generate(cls, file: Path) -> Self:
+        """Read the key of a file, or make one and its file where there is none.
+
+        Raises:
+            ConfigError: as `load` and `save`.
+        """
+        if file.exists():
+            return cls.load(file)
+        made = cls.generate()
+        made.save(file)
+        return made
+
+    def save(self, file: Path) -> None:
+        """Write the key to a new file of mode 0600, durably: never open to others, never in place of another.
+
+        Raises:
+            ConfigError: there is a file already, or it cannot be written.
+        """
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  heavy, seldom needed
+
+        data = self._key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        try:
+            with os.fdopen(os.open(file, flags, 0o600), "wb") as opened:
+                opened.write(data)
+                opened.flush()
+                os.fsync(opened.fileno())
+        except OSError as error:
+            raise ConfigError(f"the key file {file} cannot be written: {error.strerror}") from None
+
+    def public_keys(self) -> PublicKeys:
+        """The public half, as PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK hold it ([MS-MQMQ] 2.2.2)."""
+        public = PublicKey.from_rsa(self._key.public_key(), algorithm=KeyAlgorithm.CALG_RSA_SIGN)
+        return PublicKeys((public,))
+
+    def sign(self, data: bytes, algorithm: HashAlgorithm) -> bytes:
+        """Sign bytes: PKCS #1 1.5, the number's bytes in CryptoAPI's order, last first (decision R57)."""
+        from cryptography.hazmat.primitives.asymmetric import padding  # noqa: PLC0415  heavy, seldom needed
+
+        return self._key.sign(data, padding.PKCS1v15(), _hash(algorithm))[::-1]
+
+    def __repr__(self) -> str:
+        return f"PrivateKey({self._key.key_size} bits, ***)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a private key is not copied into a pickle")
+
+
+def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: HashAlgorithm) -> bool:
+    """Tell whether a signature of `PrivateKey.sign` belongs to a key and bytes."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  heavy, seldom needed
+    from cryptography.hazmat.primitives.asymmetric import padding  # noqa: PLC0415
+
+    try:
+        key.verify(signature[::-1], data, padding.PKCS1v15(), _hash(algorithm))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _hash(algorithm: HashAlgorithm) -> "hashes.HashAlgorithm":
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415  heavy, seldom needed
+
+    # MD5 and SHA-1 are the protocol's own (decision R17)
+    kinds: Mapping[HashAlgorithm, Callable[[], hashes.HashAlgorithm]] = MappingProxyType(
+        {
+            HashAlgorithm.MD5: hashes.MD5,
+            HashAlgorithm.SHA1: hashes.SHA1,
+            HashAlgorithm.SHA256: hashes.SHA256,
+            HashAlgorithm.SHA512: hashes.SHA512,
+        }
+    )
+    return kinds[algorithm]()

@@ -1,0 +1,113 @@
+"""What a message in the replication queue means to the engine ([MC-MQDSRP] 3.1.5.1)."""
+
+import logging
+from collections.abc import Callable
+from threading import BoundedSemaphore, Event, Thread
+from typing import Final
+
+from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.outstanding import Outstanding
+from mqdssm.drivers.transport import Arrival, Inbox
+from mqdssm.engines.replication.actions import Event as EngineEvent
+from mqdssm.engines.replication.actions import Nacked, Received
+from mqdssm.errors import DecodeError
+from mqdssm.model.transport import MessageClass, is_nack
+from mqdssm.wire.mqdsrp import decode
+
+log: Final = logging.getLogger(__name__)
+
+ARRIVED_MAX: Final = 256
+"""Messages that are decoded ahead of the engine; the others wait in their queue, which has its own limits."""
+RECEIVE_S: Final = 1.0
+"""How long one look into the queue takes, at most."""
+
+
+class Receiver:
+    """Reads a replication queue in a thread of its own, no faster than its events are taken.
+
+    Args:
+        outstanding: the messages of ours that may be acknowledged.
+        counts: where dropped messages are counted.
+        clock: seconds since 1970.
+        put: takes an event for the engine, or a defect; `taken` is to be called when the engine has had it.
+    """
+
+    def __init__(
+        self,
+        outstanding: Outstanding,
+        counts: Counts,
+        clock: Callable[[], float],
+        put: Callable[[EngineEvent | Exception], None],
+    ) -> None:
+        self._outstanding, self._counts, self._clock, self._put = outstanding, counts, clock, put
+        self._room: Final = BoundedSemaphore(ARRIVED_MAX)
+        self._stopping: Final = Event()
+        self._thread: Thread | None = None
+
+    def start(self, inbox: Inbox) -> None:
+        """Read from a queue until `stop`."""
+        self._thread = Thread(target=self._run, args=(inbox,), name="replication queue", daemon=True)
+        self._thread.start()
+
+    def taken(self, event: object) -> None:
+        """The engine has had an event: there is room for another one if it was one of these."""
+        if isinstance(event, Received | Nacked):
+            self._room.release()
+
+    def stop(self) -> None:
+        """Stop; the queue has to be closed already."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def event_of(self, arrival: Arrival) -> EngineEvent | None:
+        """What the engine is told of a message, by its class; None: nothing, and it is counted."""
+        if arrival.message.message_class == MessageClass.NORMAL:
+            return self._received(arrival)
+        if is_nack(arrival.message.message_class):
+            return self._nacked(arrival)
+        self._drop("class", f"class {arrival.message.message_class:#06x}")
+        return None
+
+    def _received(self, arrival: Arrival) -> EngineEvent | None:
+        sender = arrival.sender
+        if sender is None or not sender.is_directory_server:
+            self._drop("not from a directory server", str(sender))
+            return None
+        try:
+            message = decode(arrival.message.body)
+        except DecodeError as error:
+            self._drop("cannot be decoded", f"{error}, from {sender.machine_name}")
+            return None
+        return Received(message=message, sender=sender.machine_name)
+
+    def _nacked(self, arrival: Arrival) -> EngineEvent | None:
+        sent = self._outstanding.take(arrival.message, self._clock())
+        if sent is None:
+            self._drop("acknowledges nothing of ours", str(arrival.message.correlation))
+            return None
+        return Nacked(
+            message=sent.message,
+            destination=sent.destination,
+            bad_signature=arrival.message.message_class == MessageClass.NACK_BAD_SIGNATURE,
+        )
+
+    def _drop(self, why: str, detail: str) -> None:
+        self._counts.add(f"dropped: {why}")
+        log.info("a replication message is dropped: %s (%s)", why, detail)
+
+    def _run(self, inbox: Inbox) -> None:
+        try:
+            while not self._stopping.is_set() and not inbox.is_closed:
+                arrival = inbox.receive(RECEIVE_S)
+                event = None if arrival is None else self.event_of(arrival)
+                if event is not None and self._wait_for_room():
+                    self._put(event)
+        except Exception as error:  # noqa: BLE001  a defect: the driver stops, and says so
+            self._put(error)
+
+    def _wait_for_room(self) -> bool:
+        while not self._stopping.is_set():
+            if self._room.acquire(timeout=RECEIVE_S):
+                return True
+        return False

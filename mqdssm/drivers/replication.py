@@ -1,0 +1,198 @@
+"""Runs a replication engine: receive, step, perform, arm timers. What to do is the engine's business."""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Event
+from typing import Final, Protocol
+from uuid import uuid4
+
+from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy
+from mqdssm.drivers.clients import CLIENT_WAIT_S, Clients
+from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.outstanding import Outstanding, Sent
+from mqdssm.drivers.receiving import Receiver
+from mqdssm.drivers.store_thread import StoreThread
+from mqdssm.drivers.timers import Timers, steady_clock
+from mqdssm.drivers.transport import REPLICATION, Transport
+from mqdssm.engines.replication import actions as do
+from mqdssm.engines.replication.operations import Outcome
+from mqdssm.errors import TransportError
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, Properties, Scope
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.transport import (
+    PRIORITY_MAX,
+    Acknowledgements,
+    Message,
+    own_replication_queue,
+    replication_queue,
+)
+from mqdssm.wire.mqdsrp import encode
+
+log: Final = logging.getLogger(__name__)
+
+
+class Engine(Protocol):
+    """`mqdssm.engines.replication.engine.ReplicationEngine`."""
+
+    def step(self, event: do.Event, now: float) -> list[do.Action]:
+        """Take one event, at a time in seconds since 1970; what is to be done, in order."""
+
+
+class ReplicationDriver:
+    """One directory server at work.
+
+    Args:
+        engine: decides everything.
+        store: performs its operations; the driver starts and stops this thread.
+        transport: the queue manager; its owner closes it.
+        policy: how messages are signed ([MC-MQDSRP] 3.1.7.2.1).
+        make_guid: of new objects.
+        clock: seconds since 1970 that never go backwards.
+
+    Attributes:
+        counts: what was dropped, could not be sent, or was noted by the engine.
+        ask: as `Clients.ask`, for events that `change` does not make.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: StoreThread,
+        transport: Transport,
+        *,
+        policy: SignaturePolicy = AS_SPECIFIED,
+        make_guid: Callable[[], Guid] = lambda: Guid.of(uuid4()),
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.counts: Final = Counts()
+        self._engine, self._store, self._transport = engine, store, transport
+        self._policy, self._make_guid, self._clock = policy, make_guid, clock or steady_clock()
+        self._stopping: Final = Event()
+        self._events: Final[SimpleQueue[do.Event | Exception | None]] = SimpleQueue()
+        self._timers: Final = Timers()
+        self._outstanding: Final = Outstanding()
+        self._clients: Final = Clients(self._events.put)
+        self._receiver: Final = Receiver(self._outstanding, self.counts, self._clock, self._events.put)
+        self.ask: Final = self._clients.ask
+        self._performers: Final[Mapping[type, Callable[..., None]]] = {
+            do.Perform: self._perform,
+            do.Send: self._send,
+            do.StartTimer: lambda action: self._timers.start(action.name, self._clock() + action.after_s),
+            do.StopTimer: lambda action: self._timers.stop(action.name),
+            do.Reply: self._reply,
+            do.Note: self._note,
+        }
+
+    def run(self) -> None:
+        """Work until `stop` is called from another thread; once.
+
+        Raises:
+            Exception: a defect of engine or store; everything has been stopped.
+        """
+        inbox = self._transport.open(REPLICATION)
+        self._store.start()
+        self._receiver.start(inbox)
+        try:
+            self._take(do.Started())
+            while not self._stopping.is_set():
+                self._turn()
+        finally:
+            inbox.close()
+            self._receiver.stop()
+            self._store.stop()
+            self._clients.close()
+
+    def stop(self) -> None:
+        """Let `run` end after what it does now."""
+        self._stopping.set()
+        self._events.put(None)
+
+    def change(
+        self,
+        *,
+        command: Command,
+        object_type: ObjectType,
+        partition_id: Guid,
+        path_name: str | None = None,
+        identifier: Guid | None = None,
+        properties: Properties = (),
+        scope: Scope = Scope.ENTERPRISE,
+        timeout_s: float = CLIENT_WAIT_S,
+    ) -> Outcome:
+        """Change an object, wherever its authority is, and wait (as `ChangeObject` and `ask`)."""
+        if command is Command.CREATE and identifier is None:
+            identifier = self._make_guid()
+        return self.ask(
+            lambda request: do.ChangeObject(
+                request=request,
+                command=command,
+                object_type=object_type,
+                path_name=path_name,
+                identifier=identifier,
+                partition_id=partition_id,
+                properties=properties,
+                scope=scope,
+            ),
+            timeout_s,
+        )
+
+    def _turn(self) -> None:
+        """Take one event, and one timer that has run out by then."""
+        event = None
+        with suppress(Empty):
+            event = self._events.get(timeout=self._timers.wait(self._clock()))
+        if isinstance(event, Exception):
+            raise event
+        if event is not None:
+            self._receiver.taken(event)
+            self._take(event)
+        if (name := self._timers.take_due(self._clock())) is not None:
+            self._take(do.TimerFired(name=name))
+
+    def _take(self, event: do.Event) -> None:
+        for action in self._engine.step(event, self._clock()):
+            self._performers[type(action)](action)
+
+    def _perform(self, action: do.Perform) -> None:
+        self._store.submit(
+            action.operation,
+            lambda result: self._events.put(do.Performed(token=action.token, result=result)),
+            self._events.put,
+        )
+
+    def _send(self, action: do.Send) -> None:
+        """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1). What cannot be sent is as if it were lost."""
+        own = own_replication_queue(self._transport.identifier) if action.ack_requested else None
+        try:
+            body = encode(action.message)
+            message = Message(
+                body=body,
+                time_to_reach_queue_s=action.timeout_s,
+                time_to_be_received_s=action.timeout_s,
+                priority=min(action.priority, PRIORITY_MAX),  # 3.2.7.6 says 8 (decision R56)
+                acknowledgements=Acknowledgements.NACK_REACH_QUEUE if own else Acknowledgements.NONE,
+                administration_queue=own,
+                response_queue=own,
+                authentication_level=self._policy.level,
+                hash_algorithm=self._policy.hash_algorithm,
+            )
+            identifier = self._transport.send(message, replication_queue(action.destination))
+        except (ValueError, TransportError) as error:
+            self.counts.add("not sent")
+            log.warning("a message to %s is not sent: %s", action.destination, error)
+            return
+        if own:
+            sent = Sent(message=action.message, destination=action.destination)
+            self._outstanding.add(identifier, body, sent, self._clock() + action.timeout_s)
+
+    def _reply(self, action: do.Reply) -> None:
+        outcome = Outcome(status=action.status, identifier=action.identifier)
+        if not self._clients.reply(action.request, outcome):
+            self.counts.add("reply to nobody")
+
+    def _note(self, action: do.Note) -> None:
+        self.counts.add(action.what)
+        log.info("%s: %s", action.what, action.detail)

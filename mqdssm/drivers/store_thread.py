@@ -1,0 +1,123 @@
+"""The thread in which a store works: one operation after the other, repeated while its server is away."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Final
+
+from mqdssm.engines.replication.operations import Operation, Result
+from mqdssm.errors import DirectoryError, DirectoryNotConnected
+from mqdssm.store.performer import Store
+
+log: Final = logging.getLogger(__name__)
+
+RETRY_FIRST_S: Final = 0.1
+"""How long the first repetition waits; each further one twice as long."""
+RETRY_MAX_S: Final = 15.0
+"""The longest wait: a server that is back is noticed within a quarter of a minute."""
+LOOKUP_S: Final = 5.0
+"""How long a lookup of another thread may wait for the store's work to be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    operation: Operation
+    done: Callable[[Result], None]
+    failed: Callable[[Exception], None]
+    again: bool
+
+
+class StoreThread:
+    """Performs operations for a driver, which never waits for it, and lookups for other threads.
+
+    Args:
+        store: what performs them; its owner closes it.
+        name: of the thread.
+        retry_first_s: how long the first repetition waits.
+        retry_max_s: how long the longest wait is.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        *,
+        retry_first_s: float = RETRY_FIRST_S,
+        retry_max_s: float = RETRY_MAX_S,
+    ) -> None:
+        self._store = store
+        self._retry_first_s = retry_first_s
+        self._retry_max_s = retry_max_s
+        self._jobs: Final[SimpleQueue[_Job | None]] = SimpleQueue()
+        self._stopping: Final = Event()
+        self._down = False  # while an operation waits to be repeated
+        self._thread: Final = Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start it."""
+        self._thread.start()
+
+    def submit(
+        self, operation: Operation, done: Callable[[Result], None], failed: Callable[[Exception], None]
+    ) -> None:
+        """Perform an operation, as often as it takes; then call one of these two, in the store's thread.
+
+        Args:
+            operation: what to perform.
+            done: takes the result.
+            failed: takes an error that is no DirectoryError: a defect, nothing that waiting mends.
+        """
+        self._jobs.put(_Job(operation=operation, done=done, failed=failed, again=True))
+
+    def lookup(self, operation: Operation) -> Result:
+        """Perform a reading operation once and wait for it, at most `LOOKUP_S`; for any other thread.
+
+        Raises:
+            DirectoryError: the directory cannot be reached, or is too busy.
+        """
+        if self._down or self._stopping.is_set():
+            raise DirectoryNotConnected("the store cannot reach its directory now")
+        future: Future[Result] = Future()
+        job = _Job(operation=operation, done=future.set_result, failed=future.set_exception, again=False)
+        self._jobs.put(job)
+        try:
+            return future.result(LOOKUP_S)
+        except TimeoutError:
+            raise DirectoryNotConnected("the store is too busy to look something up") from None
+
+    def stop(self) -> None:
+        """Stop after the operation under way; what waits is not performed."""
+        self._stopping.set()
+        self._jobs.put(None)
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            job = self._jobs.get()
+            if job is not None:
+                self._do(job)
+
+    def _do(self, job: _Job) -> None:
+        wait = self._retry_first_s
+        while not self._stopping.is_set():
+            try:
+                result = self._store.perform(job.operation)
+            except DirectoryError as error:
+                if not job.again:
+                    job.failed(error)
+                    return
+                self._down = True
+                log.warning("%s is repeated in %.1f s: %s", type(job.operation).__name__, wait, error)
+                self._stopping.wait(wait)
+                wait = min(2 * wait, self._retry_max_s)
+            except Exception as error:  # noqa: BLE001  a defect of the store: the driver stops, and says so
+                job.failed(error)
+                return
+            else:
+                self._down = False
+                job.done(result)
+                return

@@ -1,0 +1,117 @@
+"""What programs see of a queue manager, whichever network is behind it ([MS-MQDMPR] 3.1.7.1).
+
+Implementations: `mqdssm.drivers.inprocess`. Every method may be called from any thread.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from mqdssm.drivers.keyring import Sender
+from mqdssm.model.guid import Guid
+from mqdssm.model.names import FormatName
+from mqdssm.model.transport import (
+    NOTIFICATION_QUEUE,
+    NOTIFICATION_QUEUE_NUMBER,
+    REPLICATION_QUEUE,
+    REPLICATION_QUEUE_NUMBER,
+    Message,
+    MessageId,
+)
+
+QUEUE_MESSAGES_MAX: Final = 10_000
+"""Messages that wait in a queue, where nothing else is said: minutes of work for a directory server."""
+QUEUE_BYTES_MAX: Final = 64 << 20
+"""Octets of bodies that wait in a queue, where nothing else is said: sixteen of the longest messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalQueue:
+    """A private queue of a queue manager's own ([MS-MQDMPR] 3.1.1.2).
+
+    Attributes:
+        name: as in its path name, without ``private$``.
+        number: PrivateQueueNumber.
+        authenticated: only messages with a good signature get in, besides acknowledgements, which have none.
+        messages_max: how many messages it holds; more are refused with NackQueueExceedQuota.
+        bytes_max: how many octets of bodies it holds; likewise.
+    """
+
+    name: str
+    number: int
+    authenticated: bool = False
+    messages_max: int = QUEUE_MESSAGES_MAX
+    bytes_max: int = QUEUE_BYTES_MAX
+
+
+REPLICATION: Final = LocalQueue(name=REPLICATION_QUEUE, number=REPLICATION_QUEUE_NUMBER, authenticated=True)
+"""The replication queue; what is not signed is refused ([MC-MQDSRP] 3.1.7.2.1, decision R17)."""
+NOTIFICATION: Final = LocalQueue(name=NOTIFICATION_QUEUE, number=NOTIFICATION_QUEUE_NUMBER)
+"""The notification queue ([MS-MQCN] 1.9)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A message that was received.
+
+    Attributes:
+        message: it; `authentication_level` says how its signature was found good.
+        sender: whose signature it is; None where the level is NONE.
+    """
+
+    message: Message
+    sender: Sender | None
+
+
+class Inbox(Protocol):
+    """A queue that is open for receiving."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing will come any more."""
+
+    def receive(self, timeout_s: float) -> Arrival | None:
+        """Take the first message, by priority and arrival ([MS-MQDMPR] 3.1.7.1.10).
+
+        Returns:
+            None after `timeout_s` without one, or at once when the queue is closed.
+        """
+
+    def purge(self) -> None:
+        """Remove all messages: NackQueuePurged to who asked for it."""
+
+    def close(self) -> None:
+        """Receive no more; who waits in `receive` gets None. What is in the queue stays there."""
+
+
+class Transport(Protocol):
+    """A queue manager."""
+
+    @property
+    def machine_name(self) -> str:
+        """QueueManager.ComputerName."""
+
+    @property
+    def identifier(self) -> Guid:
+        """QueueManager.Identifier."""
+
+    def open(self, queue: LocalQueue) -> Inbox:
+        """Open a queue of its own for receiving; it is made where there is none ([MS-MQDMPR] 3.1.7.1.5).
+
+        Raises:
+            ValueError: its number or name is another queue's, or it wants signatures that nobody verifies.
+            TransportError: the queue manager is closed.
+        """
+
+    def send(self, message: Message, destination: FormatName) -> MessageId:
+        """Take a message for a queue: it is sent some time, in the order of priorities.
+
+        The queue manager sets its identifier, time and destination, and signs it where its
+        AuthenticationLevel says so. What becomes of it, the acknowledgements tell that it asks for.
+
+        Raises:
+            ValueError: a format name that nothing can be sent to from here, or that cannot be signed.
+            TransportError: not taken: closed, too many messages wait already, or there is no key.
+        """
+
+    def close(self) -> None:
+        """Stop; messages that wait for other machines are gone (Express)."""

@@ -1,0 +1,259 @@
+r"""Messages as queue managers carry them ([MS-MQDMPR] 3.1.1.12), and the queues that our protocols use.
+
+Attributes have the specification's names in Python's spelling, and its defaults. Those that no protocol of
+ours sets or reads (transactions, tracing, encryption, dead-letter queues) are not there.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import Final
+
+from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
+
+INFINITE: Final = 0xFFFF_FFFF
+"""Of a time in seconds: it never runs out ([MS-MQQB] 2.2, BaseHeader)."""
+TIME_TO_REACH_QUEUE_S: Final = 345_600
+"""Four days ([MS-MQDMPR] 3.1.1.12)."""
+PRIORITY_MAX: Final = 7
+DEFAULT_PRIORITY: Final = 3
+LABEL_CHARS_MAX: Final = 249
+"""Longest label; a NUL follows it on the wire ([MS-MQMQ] 2.2.19.3)."""
+BODY_BYTES_MAX: Final = 4 << 20
+"""No packet is longer than 4 MiB ([MS-MQMQ] 2.2.19.1, PacketSize)."""
+
+REPLICATION_QUEUE: Final = "mqis_queue$"
+"""Name of the private queue for directory replication ([MC-MQDSRP] 1.9)."""
+REPLICATION_QUEUE_NUMBER: Final = 1
+"""Its number ([MC-MQDSRP] 1.9)."""
+NOTIFICATION_QUEUE: Final = "notify_queue$"
+"""Name of the private queue for change notifications ([MS-MQCN] 1.9)."""
+NOTIFICATION_QUEUE_NUMBER: Final = 3
+"""Its number ([MS-MQCN] 1.9)."""
+
+
+class MessageClass(IntEnum):
+    """Message.Class, by its number on the wire ([MS-MQMQ] 2.2.18.1.6); applications may use other numbers."""
+
+    NORMAL = 0x0000
+    REPORT = 0x0001
+    ACK_REACH_QUEUE = 0x0002
+    ORDER_ACK = 0x00FF
+    ACK_RECEIVE = 0x4000
+    NACK_BAD_DEST_QUEUE = 0x8000
+    NACK_PURGED = 0x8001
+    NACK_REACH_QUEUE_TIMEOUT = 0x8002
+    NACK_QUEUE_EXCEED_QUOTA = 0x8003
+    NACK_ACCESS_DENIED = 0x8004
+    NACK_HOP_COUNT_EXCEEDED = 0x8005
+    NACK_BAD_SIGNATURE = 0x8006
+    NACK_BAD_ENCRYPTION = 0x8007
+    NACK_COULD_NOT_ENCRYPT = 0x8008
+    NACK_NOT_TRANSACTIONAL_QUEUE = 0x8009
+    NACK_NOT_TRANSACTIONAL_MESSAGE = 0x800A
+    NACK_UNSUPPORTED_CRYPTO_PROVIDER = 0x800B
+    NACK_SOURCE_COMPUTER_GUID_CHANGED = 0x800C
+    NACK_QUEUE_DELETED = 0xC000
+    NACK_QUEUE_PURGED = 0xC001
+    NACK_RECEIVE_TIMEOUT = 0xC002
+    NACK_RECEIVE_TIMEOUT_AT_SENDER = 0xC003
+    NACK_RECEIVE_REJECTED = 0xC004
+
+
+def is_nack(message_class: int) -> bool:
+    """Tell a Nack class: NackBadDestQueue to NackReceiveTimeoutAtSender ([MC-MQDSRP] 3.1.5.1)."""
+    first, last = MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
+    return first <= message_class <= last
+
+
+class Acknowledgements(IntFlag):
+    """Message.AcknowledgementsRequested, by the flags of [MS-MQMQ] 2.2.19.3."""
+
+    NONE = 0
+    POSITIVE_ARRIVAL = 1
+    POSITIVE_RECEIVE = 2
+    NACK_REACH_QUEUE = 4
+    FULL_REACH_QUEUE = POSITIVE_ARRIVAL | NACK_REACH_QUEUE
+    NEGATIVE_RECEIVE = 8
+    NACK_RECEIVE = NACK_REACH_QUEUE | NEGATIVE_RECEIVE
+    FULL_RECEIVE = NACK_RECEIVE | POSITIVE_RECEIVE
+
+
+class DeliveryGuarantee(IntEnum):
+    """Message.DeliveryGuarantee: Express messages do not survive a restart ([MS-MQMQ] 2.2.19.2)."""
+
+    EXPRESS = 0
+    RECOVERABLE = 1
+
+
+class SenderIdentifierType(IntEnum):
+    """What Message.SenderIdentifier is ([MS-MQMQ] 2.2.20.6)."""
+
+    NONE = 0
+    SID = 1
+    QUEUE_MANAGER = 2
+
+
+class AuthenticationLevel(IntEnum):
+    """How a message is signed: by which list of fields ([MS-MQMQ] 2.5, 2.2.20.6)."""
+
+    NONE = 0
+    SIG10 = 1
+    SIG20 = 3
+
+
+class HashAlgorithm(IntEnum):
+    """Message.HashAlgorithm, those that can be signed with ([MS-MQMQ] 2.2.19.3)."""
+
+    MD5 = 0x8003
+    SHA1 = 0x8004
+    SHA256 = 0x800C
+    SHA512 = 0x800E
+
+
+@dataclass(frozen=True, slots=True)
+class MessageId:
+    """OBJECTID: a message by the queue manager that sent it, and its number there ([MS-MQMQ] 2.2.8)."""
+
+    source: Guid = NULL_GUID
+    number: int = 0
+
+
+NO_MESSAGE: Final = MessageId()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message ([MS-MQDMPR] 3.1.1.12).
+
+    Attributes:
+        message_class: a `MessageClass`, or the number of an application's own.
+        body: what it carries.
+        body_type: VT_ number of the body.
+        label: a text for people, up to 249 characters.
+        application_tag: a number of the application's, 32 bits.
+        delivery: whether it survives a restart.
+        priority: 0 to 7, 7 goes first.
+        time_to_reach_queue_s: seconds from `sent_at`, or `INFINITE`.
+        time_to_be_received_s: seconds from `sent_at`, or `INFINITE`.
+        acknowledgements: which are asked for, at `administration_queue`.
+        administration_queue: where acknowledgements go.
+        response_queue: where answers go; of an acknowledgement the queue that the message was for.
+        correlation: of an acknowledgement the message that it acknowledges.
+        positive_journaling: keep a copy when it has arrived.
+        negative_journaling: keep a copy when it could not arrive.
+        connector_type: of a message through a connector; else GUID_NULL.
+        sender_type: what `sender` is.
+        sender: SenderIdentifier: a SID's bytes or a queue manager's GUID.
+        authentication_level: sending: how to sign it; received: how its signature was found good, NONE else.
+        hash_algorithm: what is signed is a digest of this kind.
+        signature: as on the wire.
+        identifier: who sent it and its number there; set by the sending queue manager.
+        sent_at: seconds since 1970; set by the sending queue manager.
+        destination: the queue it is for; set by the sending queue manager.
+
+    Raises:
+        ValueError: a number, label or body out of its limits.
+    """
+
+    message_class: int = MessageClass.NORMAL
+    body: bytes = b""
+    body_type: int = 0
+    label: str = ""
+    application_tag: int = 0
+    delivery: DeliveryGuarantee = DeliveryGuarantee.EXPRESS
+    priority: int = DEFAULT_PRIORITY
+    time_to_reach_queue_s: int = TIME_TO_REACH_QUEUE_S
+    time_to_be_received_s: int = INFINITE
+    acknowledgements: Acknowledgements = Acknowledgements.NONE
+    administration_queue: FormatName | None = None
+    response_queue: FormatName | None = None
+    correlation: MessageId = NO_MESSAGE
+    positive_journaling: bool = False
+    negative_journaling: bool = False
+    connector_type: Guid = NULL_GUID
+    sender_type: SenderIdentifierType = SenderIdentifierType.NONE
+    sender: bytes = b""
+    authentication_level: AuthenticationLevel = AuthenticationLevel.NONE
+    hash_algorithm: HashAlgorithm = HashAlgorithm.MD5
+    signature: bytes = b""
+    identifier: MessageId = NO_MESSAGE
+    sent_at: int = 0
+    destination: FormatName | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.priority <= PRIORITY_MAX:
+            raise ValueError(f"priority {self.priority}: 0 to {PRIORITY_MAX} are allowed")
+        for name, bits in _NUMBERS:
+            if not 0 <= getattr(self, name) < 1 << bits:
+                raise ValueError(f"{name} {getattr(self, name)} does not fit in {bits} bits")
+        if len(self.label) > LABEL_CHARS_MAX or "\0" in self.label:
+            raise ValueError(f"label {self.label[:50]!r}: up to {LABEL_CHARS_MAX} characters, no NUL")
+        if len(self.body) > BODY_BYTES_MAX:
+            raise ValueError(f"body has {len(self.body)} bytes, at most {BODY_BYTES_MAX}")
+
+    @property
+    def reach_deadline(self) -> float | None:
+        """When it has to be in its queue, in seconds since 1970; None: some day."""
+        return _deadline(self.sent_at, self.time_to_reach_queue_s)
+
+    @property
+    def receive_deadline(self) -> float | None:
+        """When it has to be received, in seconds since 1970; None: some day."""
+        return _deadline(self.sent_at, self.time_to_be_received_s)
+
+
+_NUMBERS: Final = (
+    ("message_class", 16),
+    ("body_type", 32),
+    ("application_tag", 32),
+    ("time_to_reach_queue_s", 32),
+    ("time_to_be_received_s", 32),
+    ("sent_at", 32),
+)
+_ASKED_FOR: Final = {
+    MessageClass.ACK_REACH_QUEUE: Acknowledgements.POSITIVE_ARRIVAL,
+    MessageClass.ACK_RECEIVE: Acknowledgements.POSITIVE_RECEIVE,
+}
+
+
+def _deadline(sent_at: int, seconds: int) -> float | None:
+    return None if seconds == INFINITE else float(sent_at + seconds)
+
+
+def acknowledgement(message: Message, message_class: MessageClass) -> Message | None:
+    """The acknowledgement that a message's sender asked for ([MS-MQQB] 3.1.7.15); None: not asked for.
+
+    A negative one carries the body, and none is signed. Classes from NackQueueDeleted on are about
+    receiving, those below about reaching the queue ([MS-MQMQ] 2.2.18.1.6).
+    """
+    negative = message_class >= MessageClass.NACK_BAD_DEST_QUEUE
+    receiving = message_class >= MessageClass.NACK_QUEUE_DELETED
+    kind = Acknowledgements.NEGATIVE_RECEIVE if receiving else Acknowledgements.NACK_REACH_QUEUE
+    asked = message.acknowledgements & _ASKED_FOR.get(message_class, kind)
+    if not asked or message.administration_queue is None:
+        return None
+    return Message(
+        message_class=message_class,
+        body=message.body if negative else b"",
+        body_type=message.body_type if negative else 0,
+        label=message.label,
+        delivery=message.delivery,
+        time_to_reach_queue_s=INFINITE,
+        response_queue=message.destination,
+        correlation=message.identifier,
+    )
+
+
+def replication_queue(machine_name: str) -> DirectFormatName:
+    r"""REPLICATION_QUEUE_DIRECT: ``DIRECT=OS:<machine>\private$\mqis_queue$`` ([MC-MQDSRP] 1.9).
+
+    Raises:
+        ValueError: no machine name.
+    """
+    return DirectFormatName(DirectProtocol.OS, machine_name, REPLICATION_QUEUE, PathKind.PRIVATE)
+
+
+def own_replication_queue(queue_manager: Guid) -> PrivateFormatName:
+    r"""REPLICATION_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\1`` ([MC-MQDSRP] 1.9)."""
+    return PrivateFormatName(queue_manager.uuid, REPLICATION_QUEUE_NUMBER)

@@ -1,0 +1,95 @@
+"""The bytes that a message's signature covers ([MS-MQMQ] 2.5, which 2.2.20.6 means).
+
+The specification lists fields, not how each lies in the bytes that are hashed. Here each is as in its
+packet, numbers little-endian, without padding; what is absent is no bytes; each queue has one form, although
+packets abbreviate some; the prefix of a private queue is in small letters, as [MC-MQDSRP] 1.9 writes it
+(decision R57).
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.names import DirectFormatName, FormatName, PathKind, PrivateFormatName, PublicFormatName
+from mqdssm.model.transport import AuthenticationLevel, Message, MessageId
+
+_PREFIX: Final = "DIRECT="
+_UTF16: Final = "utf-16-le"
+
+_Image: TypeAlias = Callable[[Message], bytes]
+
+
+def _object_id(value: MessageId) -> bytes:
+    return bytes(value.source) + struct.pack("<I", value.number)
+
+
+def _label(label: str) -> bytes:
+    return (label + "\0").encode(_UTF16) if label else b""
+
+
+def _queue(name: FormatName | None) -> bytes:
+    """A queue's bytes in a UserHeader ([MS-MQMQ] 2.2.20.1), without padding.
+
+    Raises:
+        ValueError: a format name that no signed message has.
+    """
+    match name:
+        case None:
+            return b""
+        case DirectFormatName(kind=kind):
+            text = str(name).removeprefix(_PREFIX)
+            if kind is PathKind.PRIVATE:
+                text = text.replace(f"\\{kind.value.upper()}", f"\\{kind.value}", 1)
+            data = (text + "\0").encode(_UTF16)
+            return struct.pack("<H", len(data)) + data
+        case PrivateFormatName(guid=guid, number=number):
+            return bytes(Guid.of(guid)) + struct.pack("<I", number)
+        case PublicFormatName(guid=guid):
+            return bytes(Guid.of(guid))
+    raise ValueError(f"a message with {name} cannot be signed")
+
+
+def _connector(connector: Guid) -> bytes:
+    return b"" if connector == NULL_GUID else bytes(connector)
+
+
+_MSMQ_10: Final[tuple[tuple[str, _Image], ...]] = (
+    ("MessagePropertiesHeader.CorrelationID", lambda message: _object_id(message.correlation)),
+    ("MessagePropertiesHeader.ApplicationTag", lambda message: struct.pack("<I", message.application_tag)),
+    ("MessagePropertiesHeader.MessageBody", lambda message: message.body),
+    ("MessagePropertiesHeader.Label", lambda message: _label(message.label)),
+    ("UserHeader.ResponseQueue", lambda message: _queue(message.response_queue)),
+    ("UserHeader.AdminQueue", lambda message: _queue(message.administration_queue)),
+)
+_MSMQ_20: Final[tuple[tuple[str, _Image], ...]] = (
+    *_MSMQ_10,
+    ("UserHeader.SourceQueueManager", lambda message: bytes(message.identifier.source)),
+    ("UserHeader.Flags.DM", lambda message: struct.pack("<B", message.delivery)),
+    ("BaseHeader.Flags.PR", lambda message: struct.pack("<B", message.priority)),
+    (
+        "UserHeader.Flags.JP << 1 | JN",
+        lambda message: struct.pack("<B", message.positive_journaling << 1 | message.negative_journaling),
+    ),
+    ("MessagePropertiesHeader.Flags & 0x0F", lambda message: struct.pack("<B", message.acknowledgements)),
+    ("MessagePropertiesHeader.MessageClass", lambda message: struct.pack("<H", message.message_class)),
+    ("MessagePropertiesHeader.BodyType", lambda message: struct.pack("<I", message.body_type)),
+    ("UserHeader.ConnectorType", lambda message: _connector(message.connector_type)),
+    ("UserHeader.DestinationQueue", lambda message: _queue(message.destination)),
+)
+FIELDS: Final[Mapping[AuthenticationLevel, tuple[tuple[str, _Image], ...]]] = MappingProxyType(
+    {AuthenticationLevel.SIG10: _MSMQ_10, AuthenticationLevel.SIG20: _MSMQ_20}
+)
+"""What a signature covers, in order: the fields' names and their bytes ([MS-MQMQ] 2.5.1, 2.5.2)."""
+
+
+def signed_bytes(message: Message, level: AuthenticationLevel) -> bytes:
+    """The bytes that are hashed for a signature of a level ([MS-MQQB] 3.1.7.1.4).
+
+    Raises:
+        ValueError: AuthenticationLevel None, or a queue whose format name has no form here.
+    """
+    if level not in FIELDS:
+        raise ValueError("a message of AuthenticationLevel None has no signature")
+    return b"".join(image(message) for _, image in FIELDS[level])

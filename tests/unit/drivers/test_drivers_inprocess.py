@@ -1,0 +1,300 @@
+"""The network in one process: every negative acknowledgement that can occur in it, faults and limits."""
+
+from dataclasses import replace
+
+import pytest
+from queue_managers import World, guid_of, key_of, nack, received, signed, wait_until
+
+from mqdssm.drivers.authentication import Distrust
+from mqdssm.drivers.inprocess import ARRIVING_MAX, HostSettings
+from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.transport import NOTIFICATION, REPLICATION, LocalQueue
+from mqdssm.errors import TransportError
+from mqdssm.model.transport import (
+    Acknowledgements,
+    AuthenticationLevel,
+    MessageClass,
+    SenderIdentifierType,
+    own_replication_queue,
+    replication_queue,
+)
+
+RIGHT = replication_queue("RIGHT")
+ARRIVAL = Acknowledgements.POSITIVE_ARRIVAL
+SMALL = LocalQueue(
+    name=REPLICATION.name, number=REPLICATION.number, authenticated=True, messages_max=2, bytes_max=100
+)
+
+
+@pytest.fixture
+def hosts(world):
+    return world.add("LEFT"), world.add("RIGHT")
+
+
+def test_bad_dest_queue(hosts):
+    left, _ = hosts
+    own = left.open(REPLICATION)
+    left.send(signed("LEFT"), RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_DEST_QUEUE
+
+
+def test_reach_queue_timeout_where_nobody_is(world):
+    left = world.add("LEFT")
+    own = left.open(REPLICATION)
+    left.send(signed("LEFT", time_to_reach_queue_s=10), replication_queue("NOBODY"))
+    world.advance(9)
+    assert own.receive(0.05) is None
+    world.advance(1)
+    back = received(own)
+    assert back.message_class == MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    assert back.response_queue == replication_queue("NOBODY")
+
+
+def test_reach_queue_timeout_under_way(world, hosts):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+
+    def slow(_source, target, message):
+        if target == "RIGHT":
+            world.clock.now += 100
+        return (message,)
+
+    world.network.fault = slow
+    left.send(signed("LEFT", time_to_reach_queue_s=10), RIGHT)
+    assert nack(own) is MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    assert inbox.receive(0) is None
+
+
+def test_exceed_quota_by_messages_and_by_octets(hosts):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(SMALL)
+    for body in (b"one", b"two", b"three"):
+        left.send(signed("LEFT", body), RIGHT)
+    assert nack(own) is MessageClass.NACK_QUEUE_EXCEED_QUOTA
+    assert received(inbox).body == b"one"
+    left.send(signed("LEFT", bytes(98)), RIGHT)
+    assert nack(own) is MessageClass.NACK_QUEUE_EXCEED_QUOTA
+    assert received(inbox).body == b"two"
+    assert inbox.receive(0) is None
+
+
+def test_bad_signature_of_a_wrong_key(world):
+    left, right = world.add("LEFT", key=PrivateKey.generate(1024)), world.add("RIGHT")
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    left.send(signed("LEFT"), RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_SIGNATURE
+    assert inbox.receive(0) is None
+    assert right.counts.seen()[f"distrusted: {Distrust.WRONG.value}"] == 1
+
+
+def test_bad_signature_of_an_altered_body(world, hosts):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    world.network.fault = lambda _source, target, message: (
+        (replace(message, body=b"bad" + message.body),) if target == "RIGHT" else (message,)
+    )
+    left.send(signed("LEFT", b"good"), RIGHT)
+    back = received(own)
+    assert (back.message_class, back.body) == (MessageClass.NACK_BAD_SIGNATURE, b"badgood")
+    assert inbox.receive(0) is None
+
+
+def test_bad_signature_of_an_unknown_machine(world, hosts):
+    stranger = world.network.add("STRANGER", guid_of("STRANGER"), signer=None, verifier=None)
+    assert guid_of("STRANGER") not in world.known
+    _, right = hosts
+    right.open(REPLICATION)
+    own = stranger.open(NOTIFICATION)
+    with pytest.raises(TransportError, match="no key"):
+        stranger.send(signed("STRANGER"), RIGHT)
+    with pytest.raises(ValueError, match="nobody verifies"):
+        stranger.open(REPLICATION)
+    forged = replace(
+        signed("STRANGER", authentication_level=AuthenticationLevel.NONE),
+        signature=b"x" * 128,
+        sender=bytes(guid_of("STRANGER")),
+        sender_type=SenderIdentifierType.QUEUE_MANAGER,
+        administration_queue=replace(own_replication_queue(guid_of("STRANGER")), number=NOTIFICATION.number),
+    )
+    stranger.send(forged, RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_SIGNATURE
+    assert right.counts.seen()[f"distrusted: {Distrust.UNKNOWN.value}"] == 1
+
+
+def test_a_repeated_message_is_dropped_without_an_answer(world, hosts):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    world.network.fault = lambda _source, _target, message: (
+        message,
+        message,
+        replace(message, identifier=replace(message.identifier, number=message.identifier.number + 1000)),
+    )
+    left.send(signed("LEFT", b"once"), RIGHT)
+    assert received(inbox).body == b"once"
+    wait_until(lambda: len(right.counts.seen()) == 2)
+    assert right.counts.seen() == {
+        "dropped: came twice": 1,
+        # level 2 covers the source, and the number is none of its own: the date and signature tell
+        f"distrusted: {Distrust.REPLAYED.value}": 1,
+    }
+    assert inbox.receive(0) is None
+    assert own.receive(0.05) is None
+
+
+def test_queue_purged_and_deleted(hosts):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    arrival = Acknowledgements.FULL_RECEIVE | Acknowledgements.POSITIVE_ARRIVAL
+    for reason, remove in [
+        (MessageClass.NACK_QUEUE_PURGED, inbox.purge),
+        (MessageClass.NACK_QUEUE_DELETED, lambda: right.delete(REPLICATION)),
+    ]:
+        left.send(replace(signed("LEFT", reason.name.encode()), acknowledgements=arrival), RIGHT)
+        assert nack(own) is MessageClass.ACK_REACH_QUEUE
+        remove()
+        assert nack(own) is reason
+    assert inbox.is_closed
+    left.send(signed("LEFT"), RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_DEST_QUEUE
+    assert right.open(REPLICATION) is not inbox
+
+
+def test_receive_timeout(world, hosts):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    message = replace(
+        signed("LEFT", time_to_be_received_s=30), acknowledgements=Acknowledgements.NACK_RECEIVE | ARRIVAL
+    )
+    left.send(message, RIGHT)
+    assert nack(own) is MessageClass.ACK_REACH_QUEUE
+    world.advance(30)
+    assert nack(own) is MessageClass.NACK_RECEIVE_TIMEOUT
+    assert inbox.receive(0) is None
+
+
+def test_receive_timeout_is_noticed_by_who_receives(world, hosts):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    message = replace(
+        signed("LEFT", time_to_be_received_s=30), acknowledgements=Acknowledgements.NACK_RECEIVE | ARRIVAL
+    )
+    left.send(message, RIGHT)
+    assert nack(own) is MessageClass.ACK_REACH_QUEUE
+    world.clock.now += 31  # nobody is woken
+    assert inbox.receive(0) is None
+    assert nack(own) is MessageClass.NACK_RECEIVE_TIMEOUT
+
+
+def test_purged_before_it_left(world):
+    left = world.add("LEFT")
+    own = left.open(REPLICATION)
+    left.send(signed("LEFT"), RIGHT)
+    left.purge_waiting(RIGHT)
+    assert nack(own) is MessageClass.NACK_PURGED
+    left.purge_waiting(replication_queue("NEVER"))
+
+
+def test_insecure_nacks_can_be_forbidden(world):
+    left, right = world.add("LEFT"), world.add("RIGHT", settings=HostSettings(insecure_nacks=False))
+    own = left.open(REPLICATION)
+    left.send(signed("LEFT"), RIGHT)
+    wait_until(right.counts.seen)
+    assert right.counts.seen() == {"refused: NACK_BAD_DEST_QUEUE": 1}
+    assert own.receive(0.05) is None
+
+
+def test_a_cut_link_and_a_healed_one(world, hosts):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    third = world.add("THIRD")
+    there = third.open(REPLICATION)
+    world.network.cut("left", "RIGHT")
+    left.send(signed("LEFT", b"first", time_to_reach_queue_s=10), RIGHT)
+    left.send(signed("LEFT", b"elsewhere"), replication_queue("THIRD"))
+    assert received(there).body == b"elsewhere"
+    assert inbox.receive(0.05) is None
+    world.advance(10)
+    assert nack(own) is MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    left.send(signed("LEFT", b"second"), RIGHT)
+    world.network.heal()
+    assert received(inbox).body == b"second"
+
+
+def test_messages_wait_for_a_machine_that_is_not_there_yet(world, hosts):
+    left, _ = hosts
+    left.send(signed("LEFT", b"early"), replication_queue("THIRD"))
+    world.network.cut("LEFT", "THIRD")
+    inbox = world.add("THIRD").open(REPLICATION)
+    assert inbox.receive(0.05) is None
+    world.network.heal()
+    assert received(inbox).body == b"early"
+
+
+def test_too_many_wait(world):
+    left = world.add("LEFT", settings=HostSettings(waiting_max=3, waiting_bytes_max=100))
+    for _ in range(3):
+        left.send(signed("LEFT"), RIGHT)
+    with pytest.raises(TransportError, match="too many"):
+        left.send(signed("LEFT"), RIGHT)
+    left.send(signed("LEFT"), replication_queue("THIRD"))
+    left.purge_waiting(RIGHT)
+    with pytest.raises(TransportError, match="too many"):
+        left.send(signed("LEFT", bytes(101)), RIGHT)
+
+
+def test_acknowledgements_that_lead_nowhere_are_dropped(hosts):
+    left, right = hosts
+    inbox = right.open(REPLICATION)
+    message = signed("LEFT")
+    nowhere = replace(own_replication_queue(guid_of("LEFT")), journal=True)
+    left.send(replace(message, administration_queue=nowhere, acknowledgements=ARRIVAL), RIGHT)
+    assert received(inbox).body == b"body"
+
+
+def test_names_and_identifiers_are_taken_once(world, hosts):
+    with pytest.raises(ValueError, match="already"):
+        world.network.add("left", guid_of("new"))
+    with pytest.raises(ValueError, match="already"):
+        world.network.add("new", guid_of("LEFT"))
+    hosts[0].close()
+    world.add("LEFT")
+
+
+def test_a_fast_sender_waits_for_a_slow_host_without_loss(world, hosts):
+    """More than a host takes in at once: the rest waits where it was sent."""
+    left, right = hosts
+    inbox = right.open(REPLICATION)
+    count = 5 * ARRIVING_MAX
+    for number in range(count):
+        left.send(signed("LEFT", b"%d" % number), RIGHT)
+    assert [int(received(inbox).body) for _ in range(count)] == list(range(count))
+    assert right.counts.seen() == {}
+
+
+def test_fifty_hosts():
+    names = [f"HOST{number}" for number in range(50)]
+    world = World([])
+    try:
+        shared = key_of("shared")
+        inboxes = {}
+        for name in names:
+            world.known[guid_of(name)] = world.known.get(guid_of(name)) or _shared_sender(name, shared)
+        for name in names:
+            inboxes[name] = world.add(name, key=shared).open(REPLICATION)
+        for number, name in enumerate(names):
+            for step in (1, 2, 3):
+                target = names[(number + step) % len(names)]
+                host = world.network._hosts[guid_of(name)]
+                host.send(signed(name, f"{name} {step}".encode()), replication_queue(target))
+        for number, name in enumerate(names):
+            bodies = {received(inboxes[name]).body.decode() for _ in range(3)}
+            assert bodies == {f"{names[number - step]} {step}" for step in (1, 2, 3)}
+    finally:
+        world.network.close()
+
+
+def _shared_sender(name, key):
+    from mqdssm.drivers.keyring import Sender
+    from mqdssm.model.replication import Service
+
+    return Sender(machine_name=name, service=Service.BSC, keys=key.public_keys().keys)

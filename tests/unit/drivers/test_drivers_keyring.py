@@ -1,0 +1,148 @@
+"""Who may sign for a queue manager (decision R58)."""
+
+import pytest
+from queue_managers import guid_of, key_of, sender_of
+
+from mqdssm.drivers import keyring
+from mqdssm.drivers.keyring import BELIEVED_S, UNKNOWN_S, DirectoryKeys, KeyRings, PinnedKeys
+from mqdssm.engines.replication.operations import ListObjects, ObjectRead, ObjectsListed, ReadObject
+from mqdssm.errors import DirectoryNotConnected
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Properties
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import Service
+
+
+def blob(name: str) -> bytes:
+    return bytes(key_of(name).public_keys())
+
+
+class Directory:
+    """Objects for the operations that a key ring uses."""
+
+    def __init__(self) -> None:
+        self.machines: dict[bytes, Properties] = {}
+        self.sites: dict[bytes, Properties] = {}
+        self.asked: list[object] = []
+        self.is_down = False
+
+    def machine(self, name: str, service: int, signing_keys: bytes) -> None:
+        self.machines[guid_of(name)] = (
+            (Propid.QM_PATHNAME, name),
+            (Propid.QM_SERVICE, service),
+            (Propid.QM_SIGN_PK, signing_keys),
+        )
+
+    def site(self, name: str, controller: str, signing_keys: bytes) -> None:
+        self.sites[guid_of(name)] = ((Propid.S_PSC, controller), (Propid.S_PSC_SIGNPK, signing_keys))
+
+    def perform(self, operation):
+        self.asked.append(operation)
+        if self.is_down:
+            raise DirectoryNotConnected("down")
+        if isinstance(operation, ReadObject):
+            assert operation.object_type is ObjectType.MACHINE
+            found = self.machines.get(operation.identifier)
+            if found is None:
+                return ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+            return ObjectRead(status=Hresult.MQ_OK, identifier=operation.identifier, properties=found)
+        assert isinstance(operation, ListObjects)
+        assert operation.object_type is ObjectType.SITE
+        objects = (
+            ObjectRead(status=Hresult.MQ_OK, identifier=one, properties=properties)
+            for one, properties in self.sites.items()
+        )
+        return ObjectsListed(objects=tuple(objects))
+
+
+@pytest.fixture
+def directory() -> Directory:
+    made = Directory()
+    made.machine("PSC1", Service.PSC, blob("PSC1"))
+    made.machine("CLIENT", Service.NONE, blob("CLIENT"))
+    made.site("Berlin", "psc1", blob("PSC1-old"))
+    made.site("Paris", "PSC2", blob("PSC2"))
+    made.site("Rome", "PSC3", b"")
+    return made
+
+
+def test_a_machine_of_the_directory(directory):
+    ring = DirectoryKeys(directory.perform)
+    own, as_controller = ring.senders(guid_of("PSC1"))
+    assert own == sender_of("PSC1", Service.PSC)
+    assert (as_controller.machine_name, as_controller.keys) == ("psc1", key_of("PSC1-old").public_keys().keys)
+    assert own.is_directory_server
+    (client,) = ring.senders(guid_of("CLIENT"))
+    assert not client.is_directory_server
+
+
+@pytest.mark.parametrize(
+    ("service", "is_server"),
+    [(0, False), (1, False), (2, True), (4, True), (8, True), (16, False), (17, False), (20, True)],
+)
+def test_which_services_are_directory_servers(service, is_server):
+    assert sender_of("X", Service(service)).is_directory_server is is_server
+
+
+def test_an_unknown_machine_may_be_the_controller_of_a_site(directory):
+    senders = list(DirectoryKeys(directory.perform).senders(guid_of("PSC2")))
+    assert [one.machine_name for one in senders] == ["psc1", "PSC2"]
+    assert all(one.service is Service.PSC for one in senders)
+
+
+def test_answers_are_kept_for_a_while_and_no_longer(directory):
+    now = 0.0
+    ring = DirectoryKeys(directory.perform, clock=lambda: now)
+    for _ in range(3):
+        list(ring.senders(guid_of("CLIENT")))
+    assert len(directory.asked) == 2
+    directory.machine("CLIENT", Service.BSC, blob("new"))
+    now = BELIEVED_S - 0.1
+    assert next(iter(ring.senders(guid_of("CLIENT")))).service is Service.NONE
+    now = BELIEVED_S
+    assert next(iter(ring.senders(guid_of("CLIENT")))).keys == key_of("new").public_keys().keys
+    del directory.machines[guid_of("CLIENT")]
+    now = 2 * BELIEVED_S
+    assert all(one.machine_name != "CLIENT" for one in ring.senders(guid_of("CLIENT")))
+
+
+def test_a_new_machine_is_seen_soon(directory):
+    now = 0.0
+    ring = DirectoryKeys(directory.perform, clock=lambda: now)
+    list(ring.senders(guid_of("NEW")))
+    directory.machine("NEW", Service.BSC, blob("NEW"))
+    now = UNKNOWN_S
+    assert next(iter(ring.senders(guid_of("NEW")))).machine_name == "NEW"
+
+
+def test_few_answers_are_kept(directory, monkeypatch):
+    monkeypatch.setattr(keyring, "ANSWERS_MAX", 10)
+    ring = DirectoryKeys(directory.perform)
+    for number in range(100):
+        list(ring.senders(guid_of(f"machine {number}")))
+    assert len(ring._machines._kept) == 10
+
+
+@pytest.mark.parametrize("broken", [b"\1", b"no keys at all", bytes(8)])
+def test_keys_that_cannot_be_read_are_none(directory, caplog, broken):
+    directory.machine("BROKEN", Service.PSC, broken)
+    (sender,) = DirectoryKeys(directory.perform).senders(guid_of("BROKEN"))
+    assert sender.keys == ()
+    assert "cannot be read" in caplog.text
+
+
+def test_a_directory_that_is_down_is_no_answer(directory):
+    ring = DirectoryKeys(directory.perform)
+    directory.is_down = True
+    with pytest.raises(DirectoryNotConnected):
+        list(ring.senders(guid_of("PSC1")))
+    directory.is_down = False
+    assert list(ring.senders(guid_of("PSC1")))
+
+
+def test_what_the_administrator_says_comes_first(directory):
+    pinned = PinnedKeys({guid_of("PSC1"): sender_of("pinned", Service.PEC)})
+    ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
+    assert [one.machine_name for one in ring.senders(guid_of("PSC1"))] == ["pinned", "PSC1", "psc1"]
+    assert [one.machine_name for one in ring.senders(guid_of("CLIENT"))] == ["CLIENT"]
+    assert list(pinned.senders(guid_of("CLIENT"))) == []

@@ -1,0 +1,172 @@
+"""Driver, engine, signatures and network together: a small enterprise with threads and the real clock."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from live_servers import Enterprise, site_of
+from queue_managers import guid_of, wait_until
+
+from mqdssm.drivers.authentication import Distrust, SignaturePolicy
+from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import DirectoryNotConnected
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.transport import HashAlgorithm
+from mqdssm.store.memory import MemoryStore
+
+
+@pytest.fixture
+def enterprise() -> Iterator[Enterprise]:
+    made = Enterprise()
+    yield made
+    made.close()
+
+
+def pec_with_site(enterprise: Enterprise) -> None:
+    """PEC of Site0, which knows a Site1 whose controller will be PSC1."""
+    pec = enterprise.server("PEC", Role.PEC, "Site0")
+    made = pec.create(
+        ObjectType.ENTERPRISE,
+        "Fabrikam",
+        PEC_PARTITION_ID,
+        guid_of("enterprise"),
+        ((Propid.E_NAME, "Fabrikam"), (Propid.E_PECNAME, "PEC")),
+    )
+    assert made.status == Hresult.MQ_OK
+    assert pec.create_site("Site0", "PEC").status == Hresult.MQ_OK
+    assert pec.create_machine("PEC", "Site0", Service.PEC).status == Hresult.MQ_OK
+    assert pec.create_site("Site1", "PSC1").status == Hresult.MQ_OK
+
+
+def with_controller(enterprise: Enterprise, **changes) -> None:
+    psc = enterprise.server("PSC1", Role.PSC, "Site1", **changes)
+    enterprise.wait_equal("PEC", "PSC1", partition_id=PEC_PARTITION_ID)
+    wait_until(lambda: "became the authority" in psc.driver.counts.seen())
+    assert psc.create_machine("PSC1", "Site1", Service.PSC).status == Hresult.MQ_OK
+    enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))
+
+
+@pytest.mark.spec("MC-MQDSRP 2.1")
+@pytest.mark.spec("MC-MQDSRP 3.1.5.1")
+def test_three_servers_that_know_each_other_by_their_directory(enterprise):
+    """Nobody told the PEC PSC1's key, nor PSC1 that of BSC1: the objects that made them servers have it."""
+    pec_with_site(enterprise)
+    with_controller(enterprise)
+    psc = enterprise.servers["PSC1"]
+    assert psc.create_machine("BSC1", "Site1", Service.BSC).status == Hresult.MQ_OK
+    bsc = enterprise.server("BSC1", Role.BSC, "Site1", psc="PSC1")
+    for name, path in [("BSC1", "BSC1\\asked-bsc"), ("PEC", "PSC1\\asked-pec"), ("PSC1", "PSC1\\own")]:
+        wait_until(lambda name=name, path=path: _created(enterprise.servers[name], path))
+    for partition in (PEC_PARTITION_ID, site_of("Site1")):
+        enterprise.wait_equal("PEC", "PSC1", "BSC1", partition_id=partition)
+    assert bsc.queue("PSC1\\asked-pec").status == Hresult.MQ_OK
+    deleted = bsc.driver.change(
+        command=Command.DELETE,
+        object_type=ObjectType.QUEUE,
+        partition_id=site_of("Site1"),
+        identifier=guid_of("PSC1\\own"),
+    )
+    assert deleted.status == Hresult.MQ_OK
+    enterprise.wait_equal("PEC", "PSC1", "BSC1", partition_id=site_of("Site1"))
+    assert bsc.queue("PSC1\\own").status != Hresult.MQ_OK
+    for server in enterprise.servers.values():
+        assert "dropped: cannot be decoded" not in server.driver.counts.seen()
+
+
+def _created(server, path: str) -> bool:
+    """Create a queue; a server that has not loaded the partition yet says no."""
+    return server.create_queue(path, "Site1").status in {Hresult.MQ_OK, Hresult.MQ_ERROR_QUEUE_EXISTS}
+
+
+def test_a_server_with_a_wrong_key_changes_nothing(enterprise):
+    pec_with_site(enterprise)
+    before = enterprise.servers["PEC"].content(PEC_PARTITION_ID)
+    forger = enterprise.server("PSC1", Role.PSC, "Site1", key=PrivateKey.generate(1024))
+    pec = enterprise.servers["PEC"]
+    wrong = f"distrusted: {Distrust.WRONG.value}"
+    wait_until(lambda: pec.host.counts.seen().get(wrong, 0) >= 3)
+    assert pec.content(PEC_PARTITION_ID) == before
+    assert forger.content(PEC_PARTITION_ID) == ()
+    wait_until(lambda: any("signature" in what for what in forger.driver.counts.seen()))
+
+
+def test_other_hash_algorithms_by_setting():
+    policy = SignaturePolicy(
+        hash_algorithm=HashAlgorithm.SHA256,
+        hash_algorithms=frozenset({HashAlgorithm.SHA256}),
+        dated_only=True,
+    )
+    enterprise = Enterprise(policy=policy)
+    try:
+        seen = []
+        enterprise.network.fault = lambda _source, _target, message: seen.append(message) or (message,)
+        pec_with_site(enterprise)
+        with_controller(enterprise)
+        assert {one.hash_algorithm for one in seen if one.signature} == {HashAlgorithm.SHA256}
+    finally:
+        enterprise.close()
+
+
+def test_a_network_that_loses_doubles_and_repeats(enterprise):
+    """Every second message is lost and every one is sent again later by somebody who recorded it."""
+    recorded = []
+
+    def bad(_source, _target, message):
+        number = 10_000 + len(recorded)
+        recorded.append(replace(message, identifier=replace(message.identifier, number=number)))
+        lost = len(recorded) % 2
+        return (*(() if lost else (message, message)), *recorded[-3:-2])
+
+    pec_with_site(enterprise)
+    with_controller(enterprise)
+    enterprise.network.fault = bad
+    psc = enterprise.servers["PSC1"]
+    number = 0
+    while len(recorded) < 12:
+        assert psc.create_queue(f"PSC1\\q{number}", "Site1").status == Hresult.MQ_OK
+        number += 1
+        wait_until(lambda wanted=number: len(recorded) >= wanted)
+    enterprise.network.fault = None
+    enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))
+    counted = [server.host.counts.seen() for server in enterprise.servers.values()]
+    for what in (f"distrusted: {Distrust.REPLAYED.value}", "dropped: came twice"):
+        assert any(what in one for one in counted), what
+
+
+class Flaky(MemoryStore):
+    """A store whose directory is away every third time."""
+
+    calls = 0
+
+    def perform(self, operation):
+        self.calls += 1
+        if self.calls % 3 == 0:
+            raise DirectoryNotConnected("away")
+        return super().perform(operation)
+
+
+def test_directories_that_are_away_now_and_then():
+    enterprise = Enterprise(make_store=lambda _name: Flaky())
+    try:
+        pec_with_site(enterprise)
+        psc = enterprise.server("PSC1", Role.PSC, "Site1")
+        wait_until(lambda: "became the authority" in psc.driver.counts.seen())
+        assert psc.create_machine("PSC1", "Site1", Service.PSC).status == Hresult.MQ_OK
+        wait_until(lambda: _created(psc, "PSC1\\one"))
+        _eventually_equal(enterprise)
+    finally:
+        enterprise.close()
+
+
+def _eventually_equal(enterprise: Enterprise) -> None:
+    def equal() -> bool:
+        try:
+            return enterprise.equal("PEC", "PSC1", partition_id=site_of("Site1"))
+        except DirectoryNotConnected:
+            return False
+
+    wait_until(equal, 20)

@@ -1,0 +1,109 @@
+"""The order, the limits and the deadlines of a queue."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqdssm.drivers.message_queue import MessageQueue
+
+
+def queue(messages_max=100, bytes_max=10_000) -> MessageQueue[bytes]:
+    return MessageQueue(messages_max, bytes_max, len)
+
+
+def drain(one: MessageQueue[bytes]) -> list[bytes]:
+    taken = []
+    while (found := one.take()) is not None:
+        taken.append(found[1])
+    return taken
+
+
+def test_priority_then_age():
+    one = queue()
+    for priority, body in [(3, b"a"), (7, b"b"), (3, b"c"), (0, b"d"), (7, b"e")]:
+        assert one.put(body, priority, None)
+    assert drain(one) == [b"b", b"e", b"a", b"c", b"d"]
+
+
+def test_put_back_is_first_again():
+    one = queue()
+    for body in (b"a", b"b"):
+        one.put(body, 3, 10.0)
+    number, body = one.take()
+    one.put_back(number, body, 3, 10.0)
+    assert drain(one) == [b"a", b"b"]
+
+
+def test_limits_count_messages_and_octets():
+    one = queue(messages_max=2, bytes_max=10)
+    assert one.put(b"12345678", 3, None)
+    assert not one.put(b"123", 3, None), "octets"
+    assert one.put(b"12", 3, None)
+    assert not one.put(b"", 3, None), "messages"
+    drain(one)
+    assert one.put(b"1234567890", 3, None)
+
+
+def test_expiry():
+    one = queue()
+    one.put(b"late", 7, 5.0)
+    one.put(b"later", 3, 9.0)
+    one.put(b"never", 0, None)
+    assert one.deadline == 5.0
+    assert one.expired(4.9) == []
+    assert one.expired(5.0) == [b"late"]
+    assert one.deadline == 9.0
+    assert one.expired(100.0) == [b"later"]
+    assert one.deadline is None
+    assert drain(one) == [b"never"]
+
+
+def test_taken_messages_leave_nothing_behind():
+    one = queue()
+    for _ in range(10_000):
+        one.put(b"x", 3, 1e12)
+        one.take()
+    assert len(one._deadlines) < 200
+    assert len(one._order) < 200
+    for _ in range(10_000):
+        one.put(b"x", 3, 1.0)
+        one.expired(2.0)
+    assert len(one._order) < 200
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), st.integers(0, 7), st.one_of(st.none(), st.floats(0, 20))),
+            st.tuples(st.just("take"), st.just(0), st.none()),
+            st.tuples(st.just("back"), st.just(0), st.none()),
+            st.tuples(st.just("expire"), st.integers(0, 20), st.none()),
+            st.tuples(st.just("clear"), st.just(0), st.none()),
+        ),
+        max_size=150,
+    )
+)
+def test_behaves_like_a_sorted_list(steps):
+    one, model = queue(messages_max=20), []
+    for count, (what, number, deadline) in enumerate(steps):
+        if what == "put":
+            body = b"%d" % count
+            assert one.put(body, number, deadline) is (len(model) < 20)
+            if len(model) < 20:
+                model.append((-number, count, body, deadline))
+        elif what == "expire":
+            late = {entry for entry in model if entry[3] is not None and entry[3] <= number}
+            assert set(one.expired(number)) == {entry[2] for entry in late}
+            model = [entry for entry in model if entry not in late]
+        elif what == "clear":
+            assert set(one.clear()) == {entry[2] for entry in model}
+            model = []
+        else:
+            model.sort(key=lambda entry: entry[:2])
+            found = one.take()
+            assert (found and found[1]) == (model[0][2] if model else None)
+            if found and what == "back":
+                one.put_back(*found, -model[0][0], model[0][3])
+            else:
+                model = model[1:]
+        assert len(one) == len(model)
+    assert drain(one) == [entry[2] for entry in sorted(model, key=lambda entry: entry[:2])]

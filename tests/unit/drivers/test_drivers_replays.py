@@ -1,0 +1,48 @@
+"""Recorded messages that come again (decision R59)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqdssm.drivers.replays import AGE_MAX_S, Replays
+
+NOW = 1_700_000_000
+
+
+def test_once_and_never_again():
+    replays = Replays(NOW)
+    assert replays.admit(NOW, b"a", NOW)
+    assert not replays.admit(NOW, b"a", NOW)
+    assert not replays.admit(NOW, b"a", NOW + AGE_MAX_S)
+    assert not replays.admit(NOW, b"a", NOW + AGE_MAX_S + 1)
+    assert replays.admit(NOW + AGE_MAX_S, b"b", NOW + AGE_MAX_S)
+
+
+def test_dates_that_cannot_be():
+    replays = Replays(NOW - 2 * AGE_MAX_S)
+    assert replays.in_time(NOW - AGE_MAX_S, NOW)
+    assert not replays.in_time(NOW - AGE_MAX_S - 1, NOW)
+    assert replays.in_time(NOW + AGE_MAX_S, NOW)
+    assert not replays.in_time(NOW + AGE_MAX_S + 1, NOW)
+    assert not Replays(NOW + 0.7).in_time(NOW - 1, NOW + 1), "before the start"
+    assert Replays(NOW + 0.7).in_time(NOW, NOW + 1), "dates are whole seconds"
+
+
+def test_a_clock_that_went_back_admits_nothing_again():
+    replays = Replays(NOW)
+    assert replays.admit(NOW, b"a", NOW)
+    assert replays.admit(NOW + 5000, b"b", NOW + 5000)
+    assert not replays.admit(NOW, b"a", NOW)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.integers(-4, 30)), max_size=60))
+def test_nothing_is_admitted_twice_however_little_is_remembered(steps):
+    """Dates, names and clocks at random, room for three: a pair of date and name passes once."""
+    replays = Replays(NOW, age_max_s=10, seen_max=3)
+    passed = set()
+    for date, name, now in steps:
+        message = NOW + date, f"{date} {name}".encode()
+        if replays.admit(*message, NOW + now):
+            assert message not in passed
+            assert abs(now - date) <= 10
+            passed.add(message)
+    assert len(replays._seen) == len(replays._by_date) <= 3

@@ -1,0 +1,136 @@
+"""The store's thread: one after the other, again while the directory is away, and lookups in between."""
+
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+
+import pytest
+
+from mqdssm.drivers import store_thread
+from mqdssm.drivers.store_thread import StoreThread
+from mqdssm.engines.replication.operations import Answer, HasObjects, LoadState, Operation, Result, State
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError
+from mqdssm.model.replication import PEC_PARTITION_ID
+
+LOAD = LoadState()
+HAS = HasObjects(partition_id=PEC_PARTITION_ID)
+
+
+class ScriptedStore:
+    """Does what a test says, in order; then answers."""
+
+    def __init__(self, *steps: Exception | Callable[[], None]) -> None:
+        self.steps = list(steps)
+        self.performed: list[Operation] = []
+        self.threads: set[str] = set()
+
+    def perform(self, operation: Operation) -> Result:
+        self.performed.append(operation)
+        self.threads.add(threading.current_thread().name)
+        step = self.steps.pop(0) if self.steps else None
+        if isinstance(step, Exception):
+            raise step
+        if step is not None:
+            step()
+        return Answer(yes=True) if operation == HAS else State()
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., tuple[StoreThread, ScriptedStore]]]:
+    made = []
+
+    def start(*steps):
+        store = ScriptedStore(*steps)
+        thread = StoreThread(store, "the store", retry_first_s=0.001, retry_max_s=0.004)
+        thread.start()
+        made.append(thread)
+        return thread, store
+
+    yield start
+    for thread in made:
+        thread.stop()
+
+
+def submit(thread: StoreThread, operation: Operation) -> SimpleQueue:
+    results = SimpleQueue()
+    thread.submit(operation, results.put, results.put)
+    return results
+
+
+def test_operations_are_performed_in_order_in_one_thread(started):
+    thread, store = started()
+    results = [submit(thread, operation) for operation in (LOAD, HAS, LOAD)]
+    assert [one.get(timeout=5) for one in results] == [State(), Answer(yes=True), State()]
+    assert store.performed == [LOAD, HAS, LOAD]
+    assert store.threads == {"the store"}
+
+
+def test_a_directory_that_is_away_is_asked_again_and_again(started, caplog):
+    errors = [DirectoryNotConnected("away")] * 6 + [GenericDirectoryError("busy")]
+    thread, store = started(*errors)
+    assert submit(thread, LOAD).get(timeout=5) == State()
+    assert store.performed == [LOAD] * 8
+    waits = [record.args[1] for record in caplog.records if "repeated" in record.message]
+    assert waits == [0.001, 0.002, 0.004, 0.004, 0.004, 0.004, 0.004]
+
+
+def test_a_defect_is_handed_over_and_not_repeated(started):
+    defect = RuntimeError("defect")
+    thread, store = started(defect)
+    assert submit(thread, LOAD).get(timeout=5) is defect
+    assert store.performed == [LOAD]
+    assert submit(thread, LOAD).get(timeout=5) == State()
+
+
+def test_lookups_fail_at_once_and_do_not_spoil_the_next(started):
+    thread, _ = started(DirectoryNotConnected("away"))
+    with pytest.raises(DirectoryNotConnected, match="away"):
+        thread.lookup(HAS)
+    assert thread.lookup(HAS) == Answer(yes=True)
+
+
+def test_no_lookup_waits_for_a_directory_that_is_away(started):
+    back = threading.Event()
+    away = threading.Event()
+
+    def fail() -> None:
+        if not back.is_set():
+            away.set()
+            raise DirectoryNotConnected("away")
+
+    thread, store = started()
+    store.steps = [fail] * 100_000
+    results = submit(thread, LOAD)
+    assert away.wait(5)
+    for _ in range(3):
+        with pytest.raises(DirectoryNotConnected):
+            thread.lookup(HAS)
+    back.set()
+    assert results.get(timeout=5) == State()
+    store.steps.clear()
+    assert thread.lookup(HAS) == Answer(yes=True)
+
+
+def test_no_lookup_waits_for_a_store_that_works_long(started, monkeypatch):
+    monkeypatch.setattr(store_thread, "LOOKUP_S", 0.01)
+    done = threading.Event()
+    thread, _ = started(lambda: done.wait(5))
+    results = submit(thread, LOAD)
+    with pytest.raises(DirectoryNotConnected, match="busy"):
+        thread.lookup(HAS)
+    done.set()
+    assert results.get(timeout=5) == State()
+
+
+def test_stop_ends_repetitions_and_lookups(started):
+    thread, store = started()
+    store.steps = [DirectoryNotConnected("away")] * 1_000_000
+    results = submit(thread, LOAD)
+    thread.stop()
+    assert results.empty()
+    with pytest.raises(DirectoryNotConnected):
+        thread.lookup(HAS)
+    StoreThread(store, "never started").stop()

@@ -1,0 +1,119 @@
+"""Messages, their limits, and the acknowledgements that follow from them."""
+
+import pytest
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.names import PathName, parse_format_name
+from mqdssm.model.transport import (
+    INFINITE,
+    Acknowledgements,
+    Message,
+    MessageClass,
+    MessageId,
+    acknowledgement,
+    is_nack,
+    own_replication_queue,
+    replication_queue,
+)
+
+OWN = Guid.parse("f4a5c1de-0b0e-4f5b-9a01-3d2d5f0c7e11")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.1.2.1")
+def test_names_of_the_replication_queue():
+    assert str(own_replication_queue(OWN)) == "PRIVATE=F4A5C1DE-0B0E-4F5B-9A01-3D2D5F0C7E11\\1"
+    direct = replication_queue("PEC1")
+    assert str(direct).lower() == "direct=os:pec1\\private$\\mqis_queue$"
+    for name in (direct, own_replication_queue(OWN)):
+        assert parse_format_name(str(name)) == name
+    path = PathName.parse("PEC1\\private$\\mqis_queue$")
+    assert (path.computer, path.queue, path.kind) == (direct.address, direct.queue, direct.kind)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\\b", "x" * 257])
+def test_a_machine_name_that_is_none(name):
+    with pytest.raises(ValueError, match="address"):
+        replication_queue(name)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"priority": 8},
+        {"priority": -1},
+        {"application_tag": 1 << 32},
+        {"time_to_reach_queue_s": -1},
+        {"message_class": 1 << 16},
+        {"label": "x" * 250},
+        {"label": "a\0b"},
+        {"body": bytes((4 << 20) + 1)},
+    ],
+    ids=str,
+)
+def test_what_no_packet_can_carry(wrong):
+    with pytest.raises(ValueError, match=r"allowed|fit|label|body"):
+        Message(**wrong)
+
+
+def test_deadlines():
+    message = Message(sent_at=1000, time_to_reach_queue_s=10)
+    assert (message.reach_deadline, message.receive_deadline) == (1010.0, None)
+    assert Message(sent_at=1, time_to_reach_queue_s=INFINITE).reach_deadline is None
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.5.1")
+def test_which_classes_are_nacks():
+    nacks = [one for one in MessageClass if is_nack(one)]
+    assert (nacks[0], nacks[-1]) == (
+        MessageClass.NACK_BAD_DEST_QUEUE,
+        MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER,
+    )
+    assert len(nacks) == 17
+    assert not is_nack(MessageClass.NACK_RECEIVE_REJECTED)
+
+
+ALL = Acknowledgements.FULL_RECEIVE | Acknowledgements.FULL_REACH_QUEUE
+
+
+@pytest.mark.parametrize(
+    ("asked", "message_class", "made"),
+    [
+        (Acknowledgements.NACK_REACH_QUEUE, MessageClass.NACK_BAD_SIGNATURE, True),
+        (Acknowledgements.NACK_REACH_QUEUE, MessageClass.NACK_RECEIVE_TIMEOUT, False),
+        (Acknowledgements.NEGATIVE_RECEIVE, MessageClass.NACK_QUEUE_PURGED, True),
+        (Acknowledgements.NEGATIVE_RECEIVE, MessageClass.NACK_BAD_DEST_QUEUE, False),
+        (Acknowledgements.POSITIVE_ARRIVAL, MessageClass.ACK_REACH_QUEUE, True),
+        (Acknowledgements.POSITIVE_ARRIVAL, MessageClass.ACK_RECEIVE, False),
+        (Acknowledgements.POSITIVE_RECEIVE, MessageClass.ACK_RECEIVE, True),
+        (ALL & ~Acknowledgements.POSITIVE_RECEIVE, MessageClass.ACK_RECEIVE, False),
+        (Acknowledgements.NONE, MessageClass.NACK_BAD_DEST_QUEUE, False),
+    ],
+)
+def test_acknowledgements_are_made_when_asked_for(asked, message_class, made):
+    admin = own_replication_queue(OWN)
+    message = Message(acknowledgements=asked, administration_queue=admin, body=b"x")
+    assert (acknowledgement(message, message_class) is not None) is made
+    assert acknowledgement(Message(acknowledgements=asked), message_class) is None
+
+
+def test_an_acknowledgement_says_what_it_is_about():
+    message = Message(
+        acknowledgements=ALL,
+        administration_queue=own_replication_queue(OWN),
+        identifier=MessageId(OWN, 7),
+        destination=replication_queue("PSC1"),
+        body=b"body",
+        signature=b"signature",
+        time_to_reach_queue_s=1,
+    )
+    made = acknowledgement(message, MessageClass.NACK_BAD_SIGNATURE)
+    assert made is not None
+    assert made.message_class == MessageClass.NACK_BAD_SIGNATURE
+    assert made.correlation == message.identifier
+    assert made.response_queue == message.destination
+    assert made.body == b"body"
+    assert (made.signature, made.acknowledgements, made.administration_queue) == (b"", 0, None)
+    assert made.time_to_reach_queue_s == INFINITE
+    positive = acknowledgement(message, MessageClass.ACK_REACH_QUEUE)
+    assert positive is not None
+    assert positive.body == b""
