@@ -1,4 +1,4 @@
-"""What the authority does with changes of its objects: [MC-MQDSRP] 3.1.7.1, 3.2.7.2, 3.1.7.2.5 to 3.1.7.2.8."""
+"""What the authority does with changes of its objects: [MC-MQDSRP] 3.1.7.1, 3.2.7.2, 3.1.7.2.5-8."""
 
 from dataclasses import replace
 

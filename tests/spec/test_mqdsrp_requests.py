@@ -1,4 +1,4 @@
-"""Change requests on their way: [MC-MQDSRP] 3.1.7.1.1, 3.3.7.1, 3.2.7.2, 3.2.7.6, 3.3.7.6, 3.3.7.8, 3.3.7.9."""
+"""Change requests on their way: [MC-MQDSRP] 3.1.7.1.1, 3.3.7.1, 3.2.7.2, 3.2.7.6, 3.3.7.6, 3.3.7.8-9."""
 
 import pytest
 from lone_authority import (

@@ -1,4 +1,4 @@
-"""A directory server that is the PEC, with a site, a neighbour in another one, and a BSC; without a network."""
+"""A directory server without a network: the PEC of a site with a BSC and a neighbour."""
 
 from lone_server import AWAY, HOME, Lone
 from replication_net import guid_of
