@@ -82,14 +82,28 @@ def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome
         if outcome.status != Hresult.MQ_OK:
             return outcome
         server.is_demoted = True
-    outcome = yield from write(server, partition, wanted)
+    outcome = yield from write(server, partition, wanted, successor)
     if successor is not None and outcome.status != Hresult.MQ_OK:
-        yield from succession.claim(server)
-    elif successor is not None:
-        yield from succession.hand_over(server, partition, successor)
-        propagation.send_all(server)
-        yield from topology.derive(server)
+        yield from succession.claim(server)  # we stay who we were
     return outcome
+
+
+def pass_on(server: Server, partition: Partition, change: DirectoryChange) -> Job[None]:
+    """Hand a partition over if a change that a service beside us made says so (decision R38)."""
+    successor = None
+    if change.object_type is ObjectType.ENTERPRISE:
+        successor = text(change.properties, Propid.E_PECNAME)
+    elif change.object_type is ObjectType.MACHINE:
+        role = service(change.properties) or Service.NONE
+        successor = text(change.properties, Propid.QM_PATHNAME) if role & CONTROLLER else None
+    if successor is not None and not server.is_me(successor):
+        yield from _hand_over(server, partition, successor)
+
+
+def _hand_over(server: Server, partition: Partition, successor: str) -> Job[None]:
+    yield from succession.hand_over(server, partition, successor)
+    propagation.send_all(server)
+    yield from topology.derive(server)
 
 
 def _create_or_update(wanted: Wanted) -> Job[Wanted]:
@@ -98,39 +112,53 @@ def _create_or_update(wanted: Wanted) -> Job[Wanted]:
         object_type=wanted.object_type, path_name=wanted.path_name, identifier=wanted.identifier
     )
     found = yield from perform(operation, ObjectRead)
-    command = Command.UPDATE if found.status == Hresult.MQ_OK else Command.CREATE
-    return replace(wanted, command=command)
+    if found.status == Hresult.MQ_OK:
+        return replace(wanted, command=Command.UPDATE)
+    properties = wanted.properties
+    if wanted.identifier is not None:
+        properties = with_identifier(wanted.object_type, wanted.identifier, properties)
+    return replace(wanted, command=Command.CREATE, properties=properties)
 
 
-def write(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome]:
-    """Make a change with the next number, and put it down for the neighbours."""
+def write(server: Server, partition: Partition, wanted: Wanted, successor: str | None = None) -> Job[Outcome]:
+    """Make a change with the next number, and put it down for the neighbours; it may be our last one."""
     if partition.last == MAX:
         return Outcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     number = partition.last.next()
     outcome = yield from perform(_operation(partition, wanted, number), Outcome)
     if outcome.status == Hresult.MQ_OK and outcome.identifier is not None:
         yield from made(server, partition, wanted, outcome.identifier, number)
+        if successor is not None:
+            yield from _hand_over(server, partition, successor)
+        yield from purging.after_changes(server, partition)
     return outcome
 
 
 def made(
     server: Server, partition: Partition, wanted: Wanted, identifier: Guid, number: SequenceNumber
-) -> Job[None]:
-    """Propagate Directory Change (3.1.7.1.2): what follows a change that is in the directory."""
+) -> Job[DirectoryChange | None]:
+    """Propagate Directory Change (3.1.7.1.2): what follows a change that is in the directory.
+
+    Returns:
+        What neighbours are sent; None where the object has gone again, by another hand.
+    """
     previous = partition.last
-    partition.change(last=number)
+    partition.last = number
     if wanted.command is Command.DELETE:
         change = deletion(wanted.object_type, identifier, partition.id, number, wanted.scope)
     else:
         operation = ReadObject(object_type=wanted.object_type, identifier=identifier)
         found = yield from perform(operation, ObjectRead)
-        change = _as_change(wanted, identifier, partition.id, number, found.properties or ())
+        if not found.properties:
+            server.note("an object of ours has gone, and nobody deleted it", str(identifier))
+            return None
+        change = _as_change(wanted, identifier, partition.id, number, found.properties)
     change = replace(change, previous_seq_number=previous, purged_seq_number=partition.record.purged)
     propagation.enqueue(server, server.neighbors, change)
-    flush = yield from topology.after_change(server, partition, change)
+    flush = yield from topology.after_changes(server, partition, [change])
     if flush:
         propagation.flush(server)
-    yield from purging.after_changes(server, partition)
+    return change
 
 
 def _as_change(
@@ -215,10 +243,11 @@ def _machine_refusal(server: Server, partition: Partition, wanted: Wanted) -> Jo
             return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found.objects) > 1 else None
         return None
     role = service(wanted.properties)
-    if role is None:
-        return None
     if wanted.command is Command.CREATE:
         own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        role = role or Service.NONE
+    if role is None:
+        return None
     if own is not bool(role & CONTROLLER) and (own or wanted.command is Command.CREATE):
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # a site has one PSC, which only hands over
     if role & CONTROLLER and not own and server.enterprise is not None:
@@ -231,7 +260,12 @@ def _site_refusal(server: Server, identifier: Guid | None) -> Job[Hresult | None
     known = server.partitions.get(identifier) if identifier is not None else None
     if known is None:
         return None
-    if known.record.owned or not known.is_normal or not known.whole or known.last == MIN:
+    operation = ReadObject(object_type=ObjectType.SITE, identifier=known.id)
+    site = yield from perform(operation, ObjectRead)
+    # a PSC that never came, and cannot any more: the site names nobody
+    abandoned = known.last == MIN and not text(site.properties or (), Propid.S_PSC)
+    whole = known.is_normal and known.whole and known.last > MIN
+    if known.record.owned or not (whole or abandoned):
         return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
     answer = yield from perform(HasObjects(partition_id=known.id), Answer)
     return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if answer.yes else None

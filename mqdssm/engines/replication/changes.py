@@ -11,6 +11,7 @@ from mqdssm.engines.replication.properties import whole
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange
+from mqdssm.model.seqnum import SequenceNumber
 
 
 def receive(server: Server, changes: Sequence[DirectoryChange], sender: str, *, flush: bool) -> Job[None]:
@@ -29,8 +30,14 @@ def believes(server: Server, partition: Partition, sender: str) -> bool:
     """Whether a machine may tell us of a partition's changes (decision R40)."""
     if partition.record.owned:
         return False
-    asked = {key_of(partition.record.authority_name), key_of(server.psc_name)}
+    names = (partition.record.authority_name, server.psc_name, partition.hint)
+    asked = {key_of(name) for name in names if name}
     return key_of(sender) in asked
+
+
+def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
+    """Whether a change was sent before the full synchronization that is under way (decision R45)."""
+    return not partition.is_normal and purged < partition.record.purged
 
 
 def handle(
@@ -44,7 +51,7 @@ def handle(
     ready: list[DirectoryChange] = []
     last = partition.last
     for change in changes:
-        if change.seq_number <= last or change.purged_seq_number < partition.record.purged:
+        if change.seq_number <= last or is_stale(partition, change.purged_seq_number):
             continue
         if change.previous_seq_number <= last:
             ready.append(change)
@@ -71,7 +78,7 @@ def check_pending(server: Server, partition: Partition) -> Job[bool]:
     ready: list[DirectoryChange] = []
     while partition.pending and partition.pending[0].previous_seq_number <= last:
         change = partition.pending.pop(0)
-        if change.seq_number > last and change.purged_seq_number >= partition.record.purged:
+        if change.seq_number > last and not is_stale(partition, change.purged_seq_number):
             ready.append(change)
             last = change.seq_number
     if not (yield from _apply(server, partition, ready, flush=True)):
@@ -91,7 +98,7 @@ def _apply(
         applied = yield from perform(ApplyChanges(partition_id=partition.id, changes=tuple(batch)), Applied)
         if applied.count:
             done = batch[: applied.count]
-            yield from server.save(partition, last=done[-1].seq_number)
+            partition.last = done[-1].seq_number
             yield from _after(server, partition, done, flush=flush)
         if partition.id not in server.partitions or partition.record.owned:
             return False  # the last change ended it, or made it ours
@@ -111,16 +118,17 @@ def _apply(
 def _after(
     server: Server, partition: Partition, done: Sequence[DirectoryChange], *, flush: bool
 ) -> Job[None]:
-    needs_flush = False
     if server.bscs and partition.is_normal:
         for change in done:
             passed = yield from _passed_on(change)
             propagation.enqueue(server, server.bscs.values(), passed)
-    for change in done:
-        needs_flush |= yield from topology.after_change(server, partition, change)
+    needs_flush = yield from topology.after_changes(server, partition, done)
     if flush and needs_flush:
         propagation.flush(server)
     if partition.id in server.partitions:
+        if not partition.record.owned:
+            # only now: what the changes mean for the topology would not be done again (decision R14)
+            yield from server.save(partition, last=partition.last)
         yield from purging.after_changes(server, partition)
         purging.acknowledge(server, partition)
 

@@ -158,6 +158,9 @@ class ReplicationEngine:
             operation = next(job) if result is None else job.send(result)
         except StopIteration:
             self._job = None
+        except Exception:
+            self._job = None  # a fault of ours stays one event's
+            raise
         else:
             self._token += 1
             self._server.actions.append(Perform(token=self._token, operation=operation))

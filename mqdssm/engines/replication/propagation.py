@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mqdssm.engines.replication import changes, succession, sync, topology
+from mqdssm.engines.replication import changes, succession, sync
 from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of
 from mqdssm.model.messages import (
     ChangePropagationMessage,
@@ -55,22 +55,19 @@ def send_all(server: Server) -> None:
 def send(server: Server, neighbor: Neighbor) -> None:
     """Send Change Propagation (3.3.7.2): what waits for a neighbour, and at times our numbers."""
     header = SeqNumberHeader()
-    due = neighbor.header_at is None or server.now - neighbor.header_at >= server.settings.header_s
-    if due:
+    since = None if neighbor.header_at is None else server.now - neighbor.header_at
+    if since is None or not 0 <= since < server.settings.header_s:  # clocks are set back, too
         header = _header(server, neighbor)
         neighbor.header_at = server.now
     waiting, neighbor.available = neighbor.available, []
     parts = list(split(server, waiting))
-    if header.partition_seq_numbers or not parts:
-        parts.append(())  # the numbers come after all changes
-    for part in parts:
-        last = part is parts[-1]
-        if not part and not (last and header.partition_seq_numbers):
-            continue
+    if not parts and header.partition_seq_numbers:
+        parts = [()]
+    for number, part in enumerate(parts, start=1):
         message = ChangePropagationMessage(
             site_id=server.settings.site_id,
             directory_changes=part,
-            seq_number_header=header if last else SeqNumberHeader(),
+            seq_number_header=header if number == len(parts) else SeqNumberHeader(),
         )
         server.send(neighbor.name, message, acks=False)
 
@@ -133,10 +130,8 @@ def _intersite(server: Server, neighbor: Neighbor) -> Iterator[Partition]:
             yield partition
 
 
-def _tell_stranger(server: Server, partition: Partition, sender: str) -> None:
-    """Tell who is behind, and no neighbour of ours any more, that there is something to ask for (R37)."""
-    if key_of(sender) in server.pscs or key_of(sender) in server.bscs:
-        return
+def _tell(server: Server, partition: Partition, sender: str) -> None:
+    """Tell a server at once how far a partition is: it knows less than we do (decisions R37, R39)."""
     numbers = PartitionSeqNumbers(
         partition_id=partition.id,
         last_seq_number=partition.last,
@@ -153,9 +148,14 @@ def receive(server: Server, message: ChangePropagationMessage, sender: str) -> J
     """Receive Change Propagation (3.2.7.1)."""
     yield from changes.receive(server, message.directory_changes, sender, flush=not message.flush)
     header = message.seq_number_header
-    if header.partition_seq_numbers and key_of(header.machine_name) != key_of(sender):
+    if not header.partition_seq_numbers:
+        return
+    if key_of(header.machine_name) != key_of(sender):
         server.note("dropped: numbers in another machine's name", f"{header.machine_name}, from {sender}")
         return
+    tells_of_home = any(one.partition_id == server.settings.site_id for one in header.partition_seq_numbers)
+    if server.is_bsc and tells_of_home and key_of(server.psc_name) != key_of(sender):
+        yield from _another_psc(server, header, sender)
     for numbers in header.partition_seq_numbers:
         partition = server.partitions.get(numbers.partition_id)
         if partition is not None:
@@ -169,21 +169,30 @@ def _take_numbers(
     if record.owned:
         if numbers.last_seq_number > partition.last:
             yield from succession.step_down(server, partition, sender)
-        elif numbers.last_seq_number < partition.last:
-            _tell_stranger(server, partition, sender)
-        return
-    if numbers.purged_seq_number < record.purged:
+        elif numbers.last_seq_number < partition.last and not _is_neighbor(server, sender):
+            _tell(server, partition, sender)
         return
     if numbers.purged_seq_number > record.allowed_purge:
         yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
     partition.known = max(partition.known, numbers.last_seq_number)
+    if numbers.last_seq_number < partition.last and key_of(record.authority_name) == key_of(sender):
+        _tell(server, partition, sender)
     if numbers.last_seq_number <= partition.last:
         return
-    if server.is_bsc:
-        if key_of(server.psc_name) != key_of(sender):
-            server.note("has another PSC", sender)
-        server.psc_name = sender
-    elif key_of(record.authority_name) != key_of(sender):
-        yield from server.save(partition, authority_name=sender)
-        yield from topology.derive(server)
+    if key_of(server.upstream(partition)) != key_of(sender):
+        partition.hint = sender  # it is asked, and believed, until we know as much (3.2.7.1, decision R46)
+        partition.asking = False
     sync.ask(server, partition)
+
+
+def _is_neighbor(server: Server, sender: str) -> bool:
+    return key_of(sender) in server.pscs or key_of(sender) in server.bscs
+
+
+def _another_psc(server: Server, header: SeqNumberHeader, sender: str) -> Job[None]:
+    """A BSC hears of more changes of its own site from another machine: its PSC was replaced (3.2.7.1)."""
+    home = server.partitions.get(server.settings.site_id)
+    for numbers in header.partition_seq_numbers:
+        if home is not None and numbers.partition_id == home.id and numbers.last_seq_number > home.last:
+            server.note("has another PSC", sender)
+            yield from succession.follow(server, home, sender)

@@ -61,7 +61,8 @@ def receive_psc_ack(server: Server, message: PSCAckMessage, sender: str) -> Job[
     """Receive PSC Ack (3.2.7.4)."""
     neighbor = server.pscs.get(key_of(message.psc_name))
     partition = server.partitions.get(message.acked_partition_id)
-    if neighbor is None or partition is None or not partition.record.owned:
+    told = key_of(sender) == key_of(message.psc_name)
+    if not told or neighbor is None or partition is None or not partition.record.owned:
         server.note("dropped: an acknowledgement of nothing of ours", f"from {sender}")
         return
     acked = min(message.acked_seq_number, partition.last)
@@ -91,7 +92,7 @@ def bsc_ack_timer(server: Server, _rest: str) -> None:
 def receive_bsc_ack(server: Server, message: BSCAckMessage, sender: str) -> Job[None]:
     """Receive BSC Ack (3.2.7.5)."""
     neighbor = server.bscs.get(key_of(message.bsc_name))
-    if neighbor is None:
+    if neighbor is None or key_of(sender) != key_of(message.bsc_name):
         server.note("dropped: an acknowledgement of no BSC of ours", f"from {sender}")
         return
     yield from server.save_neighbor(neighbor, last_acked_time=server.now)

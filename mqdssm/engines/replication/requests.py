@@ -9,7 +9,15 @@ from mqdssm.engines.replication import authority
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
 from mqdssm.engines.replication.operations import Outcome
 from mqdssm.engines.replication.properties import IDENTIFIERS, guid, with_identifier
-from mqdssm.engines.replication.state import Job, Partition, Request, RequestKey, Server, key_of
+from mqdssm.engines.replication.state import (
+    REQUEST_TIMEOUT_S,
+    Job,
+    Partition,
+    Request,
+    RequestKey,
+    Server,
+    key_of,
+)
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -30,6 +38,8 @@ WAITING_MAX: Final = 10_000
 """Requests of others and of our clients that wait for their replies."""
 RESENDS_MAX: Final = 3
 """So often a message with a bad signature is sent to a machine again, until one arrives (decision R44)."""
+QUIET_S: Final = 2 * REQUEST_TIMEOUT_S
+"""A change request is sent twice at most on its way from a BSC to the authority (3.1.1.5.1)."""
 _NUMBERS: Final = 1 << 32  # RequestIdentifier has 32 bits
 
 
@@ -66,15 +76,16 @@ def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | Non
             (Propid.D_OBJTYPE, int(event.object_type)),
         )
     by_path = event.path_name is not None
-    if not properties or (not by_path and event.identifier is None):
+    try:
+        return DirectoryChange(
+            command=event.command,
+            path_name=event.path_name,
+            guid_identifier=None if by_path else event.identifier,
+            partition_id=event.partition_id,
+            properties=properties,
+        )
+    except ValueError:  # no name, no property, or one twice
         return None
-    return DirectoryChange(
-        command=event.command,
-        path_name=event.path_name,
-        guid_identifier=None if by_path else event.identifier,
-        partition_id=event.partition_id,
-        properties=properties,
-    )
 
 
 def ask_authority(server: Server, kind: ObjectType, identifier: Guid, properties: Properties) -> None:
@@ -121,6 +132,7 @@ def _forward(server: Server, message: ChangeRequestMessage, request: Request) ->
     if len(server.requests) >= WAITING_MAX:
         _finish(server, key, request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         return
+    request.hop = next_hop
     server.requests[key] = request
     server.send_soon(next_hop, message)
     server.start_timer(_timer_of(key), _wait_s(server, next_hop, partition))
@@ -144,7 +156,7 @@ def _key(requester_name: str, identifier: int) -> RequestKey:
 def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[None]:
     """Receive Change Request (3.2.7.2)."""
     key = _key(message.requester_name, message.request_identifier)
-    if server.now < server.quiet_until:
+    if 0 < server.quiet_until - server.now <= QUIET_S:
         server.note("dropped: a change request soon after our start", f"from {sender}")
         return
     if key in server.requests:
@@ -206,19 +218,25 @@ def _remember(server: Server, key: RequestKey, status: int) -> None:
 def _send_reply(server: Server, message: ChangeRequestMessage, status: int) -> None:
     """Send Change Reply (3.2.7.6)."""
     known = key_of(message.requester_name)
-    direct = known in server.pscs or known in server.bscs or not message.psc_name
+    psc_name = message.psc_name or ""
+    direct = known in server.pscs or known in server.bscs or not psc_name or server.is_me(psc_name)
     reply = ChangeReplyMessage(
         site_id=server.settings.site_id,
         request_identifier=message.request_identifier,
         result=status,
         requester_name=message.requester_name,
     )
-    server.send_soon(message.requester_name if direct else message.psc_name or "", reply)
+    server.send_soon(message.requester_name if direct else psc_name, reply)
 
 
-def receive_reply(server: Server, message: ChangeReplyMessage, _sender: str) -> None:
-    """Receive Change Reply (3.3.7.6)."""
-    _end(server, _key(message.requester_name, message.request_identifier), message.result)
+def receive_reply(server: Server, message: ChangeReplyMessage, sender: str) -> None:
+    """Receive Change Reply (3.3.7.6), of the machine that we asked (decision R40)."""
+    key = _key(message.requester_name, message.request_identifier)
+    request = server.requests.get(key)
+    if request is not None and key_of(request.hop) != key_of(sender):
+        server.note("dropped: a reply from a machine that was not asked", f"from {sender}")
+        return
+    _end(server, key, message.result)
 
 
 def receive_nack(server: Server, event: Nacked) -> None:
@@ -260,7 +278,11 @@ def _finish(server: Server, key: RequestKey, request: Request, status: int) -> N
 
 
 def propagate(server: Server, event: PropagateChange) -> Job[None]:
-    """Propagate Directory Change (3.1.7.1.2), of a service beside us that wrote itself."""
+    """Propagate Directory Change (3.1.7.1.2), of a service beside us that wrote itself.
+
+    A number that was given meanwhile is refused: the service then writes the object again with the next one,
+    since others drop what has a number that they know.
+    """
     partition = server.partitions.get(event.partition_id)
     if partition is None or not partition.record.owned or event.seq_number != partition.last.next():
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
@@ -271,5 +293,7 @@ def propagate(server: Server, event: PropagateChange) -> Job[None]:
         identifier=event.identifier,
         scope=event.scope,
     )
-    yield from authority.made(server, partition, wanted, event.identifier, event.seq_number)
+    change = yield from authority.made(server, partition, wanted, event.identifier, event.seq_number)
+    if change is not None:
+        yield from authority.pass_on(server, partition, change)
     server.reply(event.request, Hresult.MQ_OK, event.identifier)

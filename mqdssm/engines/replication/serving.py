@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from mqdssm.engines.replication import succession
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
 from mqdssm.engines.replication.state import Job, Partition, Server, perform
 from mqdssm.model.messages import (
@@ -30,7 +31,10 @@ def receive(server: Server, message: SyncRequestMessage, sender: str) -> Job[Non
     if start < purged and message.known_purged_seq_number < purged:
         _send_already_purged(server, partition, message.requester_name)
         return
+    purged = max(purged, message.known_purged_seq_number)  # we have at least as many tombstones (R45)
     if start > partition.last:
+        if partition.record.owned:
+            yield from succession.step_down(server, partition, sender)
         return  # the requester knows more than we do
     settings = server.settings
     found = yield from perform(

@@ -67,3 +67,13 @@ class Settings:
     message_changes_max: int = 1000
     message_bytes_max: int = 1 << 20
     backlog_max: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Check what would stop the engine.
+
+        Raises:
+            ValueError: naming the setting.
+        """
+        for name in ("ack_interval", "message_changes_max", "message_bytes_max", "backlog_max"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, and has to be at least 1")

@@ -1,11 +1,10 @@
 """What a server does when it starts ([MC-MQDSRP] 3.1.3, 3.3.3), from whatever a crash left (decision R14)."""
 
-from mqdssm.engines.replication import purging, succession, sync, topology
+from mqdssm.engines.replication import propagation, purging, requests, succession, sync, topology
 from mqdssm.engines.replication.actions import Started
 from mqdssm.engines.replication.operations import LoadState, Recover, Recovered, State
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import (
-    REQUEST_TIMEOUT_S,
     Job,
     Neighbor,
     Partition,
@@ -15,15 +14,12 @@ from mqdssm.engines.replication.state import (
 )
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 
-HOPS_MAX = 2
-"""So many times a change request is sent on its way from a BSC to the authority (3.1.1.5.1)."""
-
 
 def start(server: Server, _event: Started) -> Job[None]:
     """Initialize the state, the neighbours and the timers, and ask for what was missed."""
     state = yield from perform(LoadState(), State)
     if state.partitions:
-        server.quiet_until = server.now + HOPS_MAX * REQUEST_TIMEOUT_S
+        server.quiet_until = server.now + requests.QUIET_S
     yield from _load(server, state)
     server.psc_name = _first_psc_name(server)
     yield from succession.settle(server)
@@ -35,12 +31,13 @@ def start(server: Server, _event: Started) -> Job[None]:
     for partition in list(server.partitions.values()):
         yield from sync.resume(server, partition)
     yield from succession.claim(server)
+    propagation.send_all(server)  # who knows more of our partitions than we do, says so (decision R39)
 
 
 def _load(server: Server, state: State) -> Job[None]:
     """Replication State Initialization (3.1.3.1), Directory Neighbor Initialization (3.1.3.2)."""
     for record in state.partitions:
-        server.partitions[record.partition_id] = Partition(record)
+        server.partitions[record.partition_id] = Partition.of(record)
     for neighbor in state.neighbors:
         kept = server.bscs if neighbor.is_bsc else server.pscs
         kept[key_of(neighbor.machine_name)] = Neighbor(neighbor)
@@ -58,7 +55,7 @@ def _make_enterprise(server: Server) -> Job[None]:
         authority_name=settings.machine_name if owned else settings.pec_name,
         owned=owned,
     )
-    server.partitions[PEC_PARTITION_ID] = partition = Partition(record)
+    server.partitions[PEC_PARTITION_ID] = partition = Partition.of(record)
     yield from server.save(partition)
 
 
@@ -67,10 +64,11 @@ def _recover(server: Server, partition: Partition) -> Job[None]:
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     record = partition.record
     if record.owned:
-        partition.change(last=max(record.last, recovered.highest, record.purged))
+        partition.last = max(record.last, recovered.highest, record.purged)
+        partition.whole = partition.settled = True
         if record.authority_name != server.name:
             server.note("we have another name now", f"{record.authority_name} -> {server.name}")
-    partition.purged_at = partition.acked_at = partition.last
+    partition.acked_at = partition.last
 
 
 def _first_psc_name(server: Server) -> str:

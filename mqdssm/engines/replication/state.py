@@ -64,21 +64,27 @@ class Partition:
 
     Attributes:
         record: the persisted half.
+        last: LastSeqNumber. It is persisted when all that its change means has been done.
         pending: PendingChangeCollection, by number.
         known: the highest number that anybody told us of.
+        hint: a server that knows more than whom we ask; it is asked next.
         asking: a synchronization request is under way.
         wait_s: how long the next one waits for its reply; 0 is the shortest wait.
-        whole: the replica was as the authority was at its LastSeqNumber; false while it may lack objects.
+        whole: the replica is as the authority was at `last`; false while it may lack objects.
+        settled: it has been whole since our start, and nobody has known better since.
         purged_at: PreviousPurgedSeqNumber.
         acked_at: the number that we acknowledged last.
     """
 
     record: DirectoryPartition
+    last: SequenceNumber = MIN
     pending: list[DirectoryChange] = field(default_factory=list)
     known: SequenceNumber = MIN
+    hint: str = ""
     asking: bool = False
     wait_s: float = 0.0
     whole: bool = False
+    settled: bool = False
     purged_at: SequenceNumber = MIN
     acked_at: SequenceNumber = MIN
 
@@ -88,11 +94,6 @@ class Partition:
         return self.record.partition_id
 
     @property
-    def last(self) -> SequenceNumber:
-        """LastSeqNumber."""
-        return self.record.last
-
-    @property
     def is_normal(self) -> bool:
         """No full synchronization is under way."""
         return self.record.purge_state is PurgeState.NORMAL
@@ -100,6 +101,12 @@ class Partition:
     def change(self, **changes: Any) -> None:
         """Set fields of the persisted half, in memory."""
         self.record = replace(self.record, **changes)
+        self.last = changes.get("last", self.last)
+
+    @classmethod
+    def of(cls, record: DirectoryPartition) -> "Partition":
+        """A partition as it is when the server starts, or hears of it."""
+        return cls(record, last=record.last)
 
 
 @dataclass(slots=True)
@@ -136,14 +143,16 @@ class Request:
     """A Process Change Request event that waits for its reply ([MC-MQDSRP] 3.3.7.1).
 
     Attributes:
-        client: number of the client's request, where the client is ours; 0 is ourselves.
+        client: number of the client's request, where the client is ours; None is ourselves.
         message: what we forwarded, where another server asked.
         identifier: the object that a client's request creates.
+        hop: the machine that it was sent to, which alone may answer.
     """
 
     client: int | None = None
     message: ChangeRequestMessage | None = None
     identifier: Guid | None = None
+    hop: str = ""
 
 
 RequestKey: TypeAlias = tuple[str, int]
@@ -222,7 +231,7 @@ class Server:
 
     def upstream(self, partition: Partition) -> str:
         """Whom to ask for changes of a partition (3.3.7.3)."""
-        return self.psc_name or partition.record.authority_name
+        return partition.hint or self.psc_name or partition.record.authority_name
 
     def note(self, what: str, detail: str = "") -> None:
         """Tell the operator."""

@@ -32,6 +32,14 @@ GAP: Final = 1 << 20
 """Numbers that are skipped where others may know some that we do not: more than are ever under way."""
 
 
+def be_bsc(server: Server, site: Partition) -> None:
+    """Our machine's object says that we are a BSC, and the site is not ours."""
+    server.is_demoted = True
+    if not server.is_bsc and not server.is_me(site.record.authority_name):
+        server.psc_name = site.record.authority_name
+        purging.start_bsc_ack(server)
+
+
 def is_adopting(server: Server, site: Partition) -> bool:
     """Whether a new PSC first takes what others have of its own partition (decision R43)."""
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
@@ -70,9 +78,7 @@ def settle(server: Server) -> Job[None]:
         if pec_name and key_of(pec_name) not in known:
             yield from hand_over(server, enterprise, pec_name)
     for partition in list(server.partitions.values()):
-        if not partition.record.owned:
-            yield from inherit_if_named(server, partition)
-        elif partition.record.authority_name != server.name:
+        if partition.record.owned and partition.record.authority_name != server.name:
             yield from server.save(partition, authority_name=server.name)
 
 
@@ -89,9 +95,13 @@ def _controllers(server: Server, site: Partition) -> Job[tuple[ObjectRead, ...]]
 
 
 def _successor(server: Server, site: Partition) -> Job[str | None]:
+    """To whom we handed the site over before a crash; what is older than a take-over is none of that."""
     others = yield from _controllers(server, site)
-    names = (text(one.properties or (), Propid.QM_PATHNAME) for one in others)
-    return next((name for name in names if name), None)
+    for one in others:
+        name = text(one.properties or (), Propid.QM_PATHNAME)
+        if name and one.seq_number is not None and one.seq_number > site.record.purged:
+            return name
+    return None
 
 
 def _pec_name() -> Job[str | None]:
@@ -108,8 +118,7 @@ def _enterprise() -> Job[ObjectRead | None]:
 def hand_over(server: Server, partition: Partition, successor: str) -> Job[None]:
     """We gave the last number; the partition is the successor's now."""
     server.note("handed over", f"partition {partition.id} to {successor}")
-    yield from server.save(partition, owned=False, authority_name=successor)
-    partition.whole = True
+    yield from server.save(partition, owned=False, authority_name=successor, last=partition.last)
     if partition.id == server.settings.site_id:
         server.psc_name = successor
         server.is_demoted = True
@@ -121,7 +130,6 @@ def follow(server: Server, partition: Partition, successor: str) -> Job[None]:
     yield from server.save(partition, authority_name=successor)
     if partition.id == server.settings.site_id and server.is_bsc:
         server.psc_name = successor
-    yield from topology.derive(server)
 
 
 def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
@@ -130,20 +138,20 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     We were replaced while we were away, or restored from an old copy: we become a replica of who knows more.
     """
     server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
-    yield from server.save(partition, owned=False, authority_name=sender)
-    partition.whole = False
+    yield from server.save(partition, owned=False, authority_name=sender, last=partition.last)
+    partition.whole = partition.settled = False
     yield from topology.derive(server)
     sync.ask(server, partition)
 
 
 def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
-    """Become the authority of a partition whose last change makes us so.
+    """Become the authority of a partition whose last change makes us so, once we have all of it.
 
     Returns:
         Whether we are now.
     """
-    if partition.record.owned or not partition.is_normal:
-        return False
+    if partition.record.owned or not partition.is_normal or not partition.whole:
+        return False  # if not yet, then when we have caught up
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
         named = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
@@ -155,31 +163,25 @@ def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
         return False
     if found is None or not named or found.seq_number is None or found.seq_number > partition.last:
         return False
-    if not partition.whole and _knows_less(server, partition):
-        return False  # until we have caught up (`caught_up`)
     yield from _inherit(server, partition)
     return True
-
-
-def _knows_less(server: Server, partition: Partition) -> bool:
-    """Whether others may know numbers that we do not: unless the log ended with our being named."""
-    return partition.id == server.settings.site_id and is_adopting(server, partition)
 
 
 def caught_up(server: Server, partition: Partition) -> Job[None]:
     """A replica is whole: it may be ours by right (decision R43)."""
     partition.whole = True
-    if partition.id != server.settings.site_id or not is_adopting(server, partition):
-        return
-    if partition.last == MIN:
+    adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
+    if adopts and partition.last == MIN:
         yield from _inherit(server, partition)
     else:
         yield from inherit_if_named(server, partition)
+    partition.settled = True
 
 
 def _inherit(server: Server, partition: Partition) -> Job[None]:
+    """Own a partition: right behind its last number if we saw that come, else far behind (R38, R43)."""
     server.note("became the authority", f"of partition {partition.id}")
-    ahead = _knows_less(server, partition) and partition.last > MIN
+    ahead = not partition.settled and partition.last > MIN
     last = partition.last.plus(GAP) if ahead else partition.last
     purged = last if ahead else partition.record.purged
     yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
@@ -193,8 +195,9 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
 
 def _now_ours(server: Server, partition: Partition) -> None:
     partition.pending.clear()
-    partition.whole = True
+    partition.whole = partition.settled = True
     partition.asking = False
+    partition.hint = ""
     server.stop_timer(sync.timer_of(partition))
     if partition.id == server.settings.site_id:
         server.psc_name = ""
@@ -251,7 +254,10 @@ def take_over(server: Server, event: TakeOver) -> Job[None]:
     What it had acknowledged and not sent to us is lost; every other server gets the whole partition from us.
     """
     partition = server.partitions.get(event.partition_id)
-    if partition is None or not partition.is_normal:
+    allowed = event.partition_id == server.settings.site_id or (
+        event.partition_id == PEC_PARTITION_ID and server.site is not None  # the PEC is a PSC
+    )
+    if partition is None or not partition.is_normal or not allowed:
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
     if not partition.record.owned:

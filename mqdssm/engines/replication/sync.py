@@ -16,7 +16,7 @@ from mqdssm.model.messages import (
     SyncRequestMessage,
 )
 from mqdssm.model.replication import PurgeState
-from mqdssm.model.seqnum import MAX, MIN
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
 
 def timer_of(partition: Partition) -> str:
@@ -91,36 +91,50 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     if partition is None or not changes.believes(server, partition, sender):
         server.note("dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}")
         return
-    record = partition.record
+    state = partition.record.purge_state
     if (
-        record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}
-        or message.purged_seq_number < record.purged
+        state not in {PurgeState.NORMAL, PurgeState.SYNC0}
+        or changes.is_stale(partition, message.purged_seq_number)
         or message.from_seq_number > partition.last
     ):
-        return  # of an earlier state of ours
+        server.note("dropped: a reply to an earlier question", f"{partition.id}, from {sender}")
+        return
+    before = partition.last
     own = tuple(one for one in message.directory_changes if one.partition_id == partition.id)
+    partition.whole = partition.whole and not own  # a reply may end before the authority's last number
     if not (yield from changes.handle(server, partition, own, flush=True)):
         return
-    behind = all(one.seq_number > message.to_seq_number for one in partition.pending)
-    if message.to_seq_number > partition.last and behind:
-        yield from server.save(partition, last=message.to_seq_number)
-    if record.purge_state is PurgeState.SYNC0:
+    reached = _reached(message)
+    behind = all(one.seq_number > reached for one in partition.pending)
+    if reached > partition.last and behind:
+        yield from server.save(partition, last=reached)
+    if state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
-        yield from _after_reply(server, partition, message)
+        yield from _after_reply(server, partition, message, advanced=partition.last > before)
 
 
-def _after_reply(server: Server, partition: Partition, message: SyncReplyMessage) -> Job[None]:
-    """Ask for more until nothing comes; then what came too early may be in order."""
+def _reached(message: SyncReplyMessage) -> SequenceNumber:
+    """How far a reply goes. One who sends our own MAX back means its last change (3.2.7.3)."""
+    if message.to_seq_number < MAX:
+        return message.to_seq_number
+    return max((one.seq_number for one in message.directory_changes), default=MIN)
+
+
+def _after_reply(
+    server: Server, partition: Partition, message: SyncReplyMessage, *, advanced: bool
+) -> Job[None]:
+    """Ask for more until nothing new comes (decision R32)."""
+    if message.from_seq_number < partition.last and not advanced:
+        return  # to an earlier question; ours is still under way
     _heard(server, partition)
-    if message.directory_changes:
+    if advanced:
         ask(server, partition)
         return
-    if message.to_seq_number < partition.last:
-        return  # of an earlier question
+    partition.hint = ""
     yield from succession.caught_up(server, partition)
     if not partition.record.owned and partition.known > partition.last:
-        ask_later(server, partition)  # whom we ask does not know it either
+        ask_later(server, partition)  # whom we asked does not know it either
 
 
 def _heard(server: Server, partition: Partition) -> None:
@@ -151,7 +165,7 @@ def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender
         return
     server.note("synchronizes in full", f"partition {partition.id}, with {sender}")
     partition.pending.clear()
-    partition.whole = False
+    partition.whole = partition.settled = False
     partition.known = MIN
     partition.acked_at = partition.purged_at = MIN
     yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, purged=purged)
@@ -172,4 +186,3 @@ def _sweep(server: Server, partition: Partition) -> Job[None]:
     yield from server.save(partition, purge_state=PurgeState.NORMAL)
     yield from changes.check_pending(server, partition)
     purging.acknowledge(server, partition)
-    yield from succession.inherit_if_named(server, partition)

@@ -39,6 +39,8 @@ def derive(server: Server) -> Job[None]:
     for site in sites.objects:
         if site.identifier is not None:
             yield from _ensure_partition(server, site.identifier, _psc_of(site))
+    if server.enterprise is not None:
+        yield from _forget_removed(server, {site.identifier for site in sites.objects})
     server.is_retiring = succession.is_retiring(server, sites.objects)
     serves = server.enterprise is not None or server.site is not None or server.is_retiring
     pscs = _wanted_pscs(server, sites.objects) if serves else {}
@@ -47,6 +49,13 @@ def derive(server: Server) -> Job[None]:
     if server.site is not None or server.is_retiring:
         bscs = yield from _wanted_bscs(server)
     yield from _replace(server, server.bscs, bscs)
+
+
+def _forget_removed(server: Server, sites: set[Guid | None]) -> Job[None]:
+    """Finish the removal of a site that a crash cut short."""
+    for partition_id in list(server.partitions):
+        if partition_id != PEC_PARTITION_ID and partition_id not in sites:
+            yield from _remove_site(server, partition_id)
 
 
 def _psc_of(site: ObjectRead) -> str:
@@ -130,29 +139,38 @@ def _ensure_partition(server: Server, site_id: Guid, psc_name: str) -> Job[None]
             # what the others have of us comes first, if they have anything (decision R43)
             authority = server.partitions[PEC_PARTITION_ID].record.authority_name
     record = DirectoryPartition(partition_id=site_id, authority_name=authority, owned=owned)
-    server.partitions[site_id] = partition = Partition(record)
+    server.partitions[site_id] = partition = Partition.of(record)
     yield from perform(SavePartition(partition=record), Done)
     sync.ask(server, partition)
 
 
-def after_change(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
-    """What a change that has been made means for the topology.
+def after_changes(server: Server, partition: Partition, changes: Iterable[DirectoryChange]) -> Job[bool]:
+    """What changes that have been made mean for the topology.
 
     Returns:
-        rNeedFlush: whether BSCs are to hear of it at once.
+        rNeedFlush: whether BSCs are to hear of them at once.
     """
-    kind = type_of(change)
-    if kind is ObjectType.SITE:
-        return (yield from _after_site(server, change))
-    if kind is ObjectType.ENTERPRISE and change.command is not Command.DELETE:
-        return (yield from _after_enterprise(server, partition, change))
-    if kind is ObjectType.MACHINE:
-        yield from _after_machine(server, partition, change)
-    return False
+    needs_flush = needs_derive = False
+    for change in changes:
+        kind = type_of(change)
+        if kind is ObjectType.SITE:
+            needs_derive |= yield from _after_site(server, change)
+        elif kind is ObjectType.ENTERPRISE and change.command is not Command.DELETE:
+            needs_flush |= yield from _after_enterprise(server, partition, change)
+        elif kind is ObjectType.MACHINE:
+            needs_derive |= yield from _after_machine(server, partition, change)
+    if needs_derive:
+        yield from derive(server)
+        yield from succession.claim(server)
+    return needs_flush or needs_derive
 
 
 def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
-    """Handle Site Update and what create and delete do (3.1.7.2.5, 3.1.7.2.7, 3.1.7.2.11)."""
+    """Handle Site Update and what create and delete do (3.1.7.2.5, 3.1.7.2.7, 3.1.7.2.11).
+
+    Returns:
+        Whether neighbours follow anew from the objects.
+    """
     site_id = change.guid_identifier or _identifier(change, Propid.S_SITEID)
     if site_id is None:
         return False
@@ -163,13 +181,19 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
     if psc_name is None:
         return False
     known = server.partitions.get(site_id)
-    if known is not None and not known.record.owned and psc_name and not server.is_me(psc_name):
+    if known is None or known.record.owned or not psc_name:
+        return True
+    mine = site_id == server.settings.site_id
+    if not server.is_me(psc_name):
         yield from server.save(known, authority_name=psc_name)
-        if site_id == server.settings.site_id and server.is_bsc:
+        if mine and server.is_bsc:
             server.psc_name = psc_name
-    yield from derive(server)
-    if known is not None and known.record.owned:
-        yield from succession.claim(server)
+    elif mine and server.settings.role is not Role.BSC and not server.is_demoted:
+        # our name was wrong before: as when we hear of the site (decision R43)
+        yield from server.save(
+            known, authority_name=server.partitions[PEC_PARTITION_ID].record.authority_name
+        )
+        sync.ask(server, known)
     return True
 
 
@@ -187,7 +211,6 @@ def _remove_site(server: Server, site_id: Guid) -> Job[None]:
     if site_id == server.settings.site_id:
         server.has_machine = False
         server.note("our site was removed from the enterprise")
-    yield from derive(server)
 
 
 def _after_enterprise(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
@@ -202,21 +225,23 @@ def _after_enterprise(server: Server, partition: Partition, change: DirectoryCha
     return True
 
 
-def _after_machine(server: Server, partition: Partition, change: DirectoryChange) -> Job[None]:
-    """Handle Machine Update (3.1.7.2.12), and who owns the site now (decision R38)."""
+def _after_machine(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
+    """Handle Machine Update (3.1.7.2.12), and who owns the site now (decision R38).
+
+    Returns:
+        Whether neighbours follow anew from the objects.
+    """
     mine = partition.id == server.settings.site_id
     identifier = change.guid_identifier or _identifier(change, Propid.QM_MACHINE_ID)
     if change.command is Command.DELETE:
         if mine and identifier is not None:
             yield from _machine_gone(server, identifier)
-        return
-    if identifier is None and change.path_name is None:
-        return
+        return False
     role = service(change.properties)
     if mine and identifier == server.settings.machine_id:
         server.has_machine = True
     if role is None:
-        return
+        return False
     name = text(change.properties, Propid.QM_PATHNAME) or change.path_name
     if identifier is None or name is None:
         operation = ReadObject(
@@ -224,24 +249,40 @@ def _after_machine(server: Server, partition: Partition, change: DirectoryChange
         )
         found = yield from perform(operation, ObjectRead)
         identifier, name = found.identifier, text(found.properties or (), Propid.QM_PATHNAME)
-    if identifier is not None and name:
-        yield from _machine_serves(server, partition, identifier, name, role)
+    if identifier is None or not name:
+        return False
+    followed = yield from _authority_named(server, partition, identifier, name, role)
+    if mine and identifier != server.settings.machine_id:
+        yield from _bsc_named(server, partition, identifier, name, role)
+    return followed
 
 
-def _machine_serves(
+def _authority_named(
     server: Server, partition: Partition, identifier: Guid, name: str, role: Service
-) -> Job[None]:
-    mine = partition.id == server.settings.site_id
-    if role & CONTROLLER and not partition.record.owned:
-        if identifier == server.settings.machine_id:
-            yield from succession.inherit_if_named(server, partition)
-        elif key_of(name) != key_of(partition.record.authority_name):
-            yield from succession.follow(server, partition, name)
-    if not mine or not (server.site is not None or server.is_retiring):
-        return
+) -> Job[bool]:
+    """A machine of a partition that is not ours says who its authority is."""
+    if partition.record.owned:
+        return False
     if identifier == server.settings.machine_id:
+        if role & CONTROLLER:
+            yield from succession.inherit_if_named(server, partition)
+        elif role & Service.BSC:
+            succession.be_bsc(server, partition)
+        return False
+    if not role & CONTROLLER or key_of(name) == key_of(partition.record.authority_name):
+        return False
+    yield from succession.follow(server, partition, name)
+    return True
+
+
+def _bsc_named(server: Server, partition: Partition, identifier: Guid, name: str, role: Service) -> Job[None]:
+    """A machine of our site is our BSC, or is not any more."""
+    if server.site is None and not server.is_retiring:
         return
     if role & (Service.BSC | CONTROLLER):
+        for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:
+            if key != key_of(name):  # it has another name now
+                yield from _remove(server, server.bscs, key)
         if key_of(name) not in server.bscs:
             record = DirectoryNeighbor(partition_id=partition.id, machine_name=name, is_bsc=True)
             yield from _add(server, server.bscs, Neighbor(record, machine_id=identifier))
