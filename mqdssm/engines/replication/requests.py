@@ -29,7 +29,6 @@ from mqdssm.model.messages import (
     Scope,
 )
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID
 
 REMEMBERED_S: Final = 60.0
 """How long what became of a request is known: longer than a copy of it can be under way (decision R33)."""
@@ -88,15 +87,17 @@ def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | Non
         return None
 
 
-def ask_authority(server: Server, kind: ObjectType, identifier: Guid, properties: Properties) -> None:
-    """Have the PEC update an enterprise-wide object; nobody waits for the answer."""
+def ask_authority(
+    server: Server, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: Properties
+) -> None:
+    """Have an object updated by its authority; nobody waits for the answer."""
     change = DirectoryChange(
         command=Command.UPDATE,
         guid_identifier=identifier,
-        partition_id=PEC_PARTITION_ID,
+        partition_id=partition_id,
         properties=properties,
     )
-    server.note("asks the PEC", f"for a change of {kind.spec_name} {identifier}")
+    server.note("asks the authority", f"for a change of {kind.spec_name} {identifier}")
     _ask(server, change, Request())
 
 

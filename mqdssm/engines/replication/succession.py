@@ -206,46 +206,60 @@ def _now_ours(server: Server, partition: Partition) -> None:
 
 
 def claim(server: Server) -> Job[None]:
-    """Have the enterprise say that our site and, if it is ours, the enterprise are ours."""
-    waits = False
+    """Have the objects say who we are: our machine's name, the PSC of our site, the PEC."""
+    site = server.site
+    if site is not None and server.is_demoted:  # a handover that was cut short, or refused
+        server.is_demoted = False
+        yield from _serve(server, site, server.settings.machine_id, Service.PSC)
+    waits = yield from _claim_machine(server)
     enterprise = server.enterprise
     if enterprise is not None:
         found = yield from _enterprise()
-        if found is not None and not server.is_me(text(found.properties or (), Propid.E_PECNAME) or ""):
-            yield from _set(server, ObjectType.ENTERPRISE, found.identifier, Propid.E_PECNAME)
-    site = server.site
+        if found is not None:
+            yield from _claim_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
     if site is not None:
-        if server.is_demoted:  # a handover that was cut short, or refused
-            server.is_demoted = False
-            yield from _serve(server, site, server.settings.machine_id, Service.PSC)
         operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
         own = yield from perform(operation, ObjectRead)
-        psc_name = text(own.properties or (), Propid.S_PSC) or ""
-        if own.status == Hresult.MQ_OK and not server.is_me(psc_name):
-            waits = True
-            yield from _set(server, ObjectType.SITE, site.id, Propid.S_PSC)
+        waits |= yield from _claim_name(server, ObjectType.SITE, own, Propid.S_PSC)
     if waits:
         server.start_timer("claim", server.settings.sync_wait_s)
 
 
 def claim_timer(server: Server, _rest: str) -> Job[None]:
-    """Ask again until the site's object says so."""
+    """Ask again until the objects say so."""
     yield from claim(server)
 
 
-def _set(server: Server, kind: ObjectType, identifier: Guid | None, propid: Propid) -> Job[None]:
-    """Set a property of an enterprise-wide object to our name, here or at the PEC."""
-    if identifier is None:
-        return
+def _claim_machine(server: Server) -> Job[bool]:
+    if server.settings.site_id not in server.partitions:
+        return False
+    own = yield from _own_machine(server)
+    if own.partition_id != server.settings.site_id:
+        return False
+    return (yield from _claim_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
+
+
+def _claim_name(server: Server, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
+    """Set a property of an object to our name, here or at its authority.
+
+    Returns:
+        Whether it has still to be seen that it was done.
+    """
+    said = text(found.properties or (), propid)
+    partition = server.partitions.get(found.partition_id) if found.partition_id is not None else None
+    if found.identifier is None or partition is None or server.is_me(said or ""):
+        return False
     properties = ((propid, server.name),)
-    enterprise = server.enterprise
-    if enterprise is not None:
-        wanted = authority.Wanted(
-            command=Command.UPDATE, object_type=kind, identifier=identifier, properties=properties
-        )
-        yield from authority.execute(server, enterprise, wanted)
-    else:
-        requests.ask_authority(server, kind, identifier, properties)
+    if not partition.record.owned:
+        requests.ask_authority(server, kind, found.identifier, partition.id, properties)
+        return True
+    wanted = authority.Wanted(
+        command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
+    )
+    outcome = yield from authority.execute(server, partition, wanted)
+    if outcome.status != Hresult.MQ_OK:
+        server.note("our name was refused", f"{propid.spec_name}, status {outcome.status:#010x}")
+    return False
 
 
 def take_over(server: Server, event: TakeOver) -> Job[None]:

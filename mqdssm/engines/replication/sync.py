@@ -101,7 +101,8 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
         return
     before = partition.last
     own = tuple(one for one in message.directory_changes if one.partition_id == partition.id)
-    partition.whole = partition.whole and not own  # a reply may end before the authority's last number
+    if any(one.seq_number > before for one in own):
+        partition.whole = False  # a reply may end before the authority's last number
     if not (yield from changes.handle(server, partition, own, flush=True)):
         return
     reached = _reached(message)
