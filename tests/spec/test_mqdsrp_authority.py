@@ -39,7 +39,7 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, Scope
+from mqdssm.model.messages import ChangePropagationMessage, Command, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
@@ -170,11 +170,11 @@ def test_what_is_not_ours_or_not_next_is_not_propagated(partition_id, number) ->
 @pytest.mark.spec("MC-MQDSRP 3.1.7.1.2")
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2")
 def test_changes_form_a_chain_with_the_purged_number_of_the_partition() -> None:
-    server = authority(purge_buffer=0, purge_interval=1)
+    server = authority(purge_buffer=0, purge_interval=0)
     make_queue(server, "one")
     label(server, "one", "new")
     told(server)
-    server.got(acked("Other", 5))
+    server.got(acked("Other", 5), "Other")
     make_queue(server, "two")
     make_queue(server, "three")
     chain = [
@@ -498,10 +498,13 @@ def test_what_was_to_be_propagated_before_a_crash_is_told_by_the_header() -> Non
     server = authority()
     make_queue(server, "q")
     again = server.again()  # decision R16
-    made = again.fired(PSC_TIMER, 10)
-    assert propagated(made, "Other") == []
-    (message,) = [one.message for one in sends(made)]
-    said = {one.partition_id: one.last_seq_number for one in message.seq_number_header.partition_seq_numbers}
+    assert propagated(again.all, "Other") == propagated(again.fired(PSC_TIMER, 10), "Other") == []
+    headers = [
+        one.message.seq_number_header
+        for one in sends(again.all)
+        if one.destination == "Other" and isinstance(one.message, ChangePropagationMessage)
+    ]
+    said = {one.partition_id: one.last_seq_number for one in headers[0].partition_seq_numbers}
     assert said[HOME] == 4
 
 
