@@ -144,14 +144,13 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     sync.ask(server, partition)
 
 
-def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
-    """Become the authority of a partition whose last change makes us so, once we have all of it.
-
-    Returns:
-        Whether we are now.
-    """
-    if partition.record.owned or not partition.is_normal or not partition.whole:
-        return False  # if not yet, then when we have caught up
+def inherit_if_named(server: Server, partition: Partition) -> Job[None]:
+    """Become the authority of a partition whose last change makes us so, once we have all of it."""
+    if partition.record.owned or not partition.is_normal:
+        return
+    if not partition.whole:
+        sync.ask(server, partition)  # then when we have caught up
+        return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
         named = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
@@ -160,11 +159,9 @@ def inherit_if_named(server: Server, partition: Partition) -> Job[bool]:
         role = service(found.properties or ()) or Service.NONE
         named = found.partition_id == partition.id and bool(role & CONTROLLER)
     else:
-        return False
-    if found is None or not named or found.seq_number is None or found.seq_number > partition.last:
-        return False
-    yield from _inherit(server, partition)
-    return True
+        return
+    if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
+        yield from _inherit(server, partition)
 
 
 def caught_up(server: Server, partition: Partition) -> Job[None]:

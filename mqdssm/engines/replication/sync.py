@@ -145,7 +145,9 @@ def _heard(server: Server, partition: Partition) -> None:
 
 
 def _after_sync0_reply(server: Server, partition: Partition, message: SyncReplyMessage) -> Job[None]:
-    if message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
+    if message.to_seq_number < partition.record.purged and message.complete_sync0 is CompleteSync0.NOW:
+        partition.hint = ""  # who answered lacks it, too: the timer asks again
+    elif message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
         _heard(server, partition)
         yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)
         yield from _sweep(server, partition)
