@@ -16,7 +16,7 @@ from mqdssm.engines.replication.operations import (
     ReadObject,
     Result,
 )
-from mqdssm.errors import DecodeError
+from mqdssm.errors import DecodeError, DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import failed
 from mqdssm.model.messages import PropertyValue
@@ -30,6 +30,8 @@ BELIEVED_S: Final = 60.0
 """How long an answer of the directory counts: a new or withdrawn key is seen within a minute."""
 UNKNOWN_S: Final = 5.0
 """How long the answer counts that there is nobody: new servers come, and nobody floods the directory."""
+OUTAGE_S: Final = 600.0
+"""How old an answer may be while the directory cannot be asked, or its store is busy with changes."""
 ANSWERS_MAX: Final = 1000
 """Machines whose answers are kept; an enterprise has a few hundred directory servers at most."""
 KEYS_TRIED_MAX: Final = 8
@@ -137,8 +139,11 @@ class DirectoryKeys:
         if not isinstance(read, ObjectRead) or failed(read.status):
             return None
         values = _values(read)
+        name = _text(values.get(Propid.QM_PATHNAME))
+        if not name:
+            return None
         return Sender(
-            machine_name=_text(values.get(Propid.QM_PATHNAME)),
+            machine_name=name,
             service=Service(_number(values.get(Propid.QM_SERVICE))),
             keys=_keys(values.get(Propid.QM_SIGN_PK), f"machine {identifier}"),
         )
@@ -166,12 +171,17 @@ class _Answers(Generic[_K, _V]):
         now = self._clock()
         with self._lock:
             kept = self._kept.get(key)
-            if kept is not None and now < kept[0]:
+            if kept is not None and now < kept[0] + (BELIEVED_S if kept[1] else UNKNOWN_S):
                 self._kept.move_to_end(key)
                 return kept[1]
-        answer = ask()  # two may ask at once: no harm
+        try:
+            answer = ask()  # two may ask at once: no harm
+        except DirectoryError:
+            if kept is not None and kept[1] and now < kept[0] + OUTAGE_S:
+                return kept[1]
+            raise
         with self._lock:
-            self._kept[key] = now + (BELIEVED_S if answer else UNKNOWN_S), answer
+            self._kept[key] = now, answer
             self._kept.move_to_end(key)
             while len(self._kept) > ANSWERS_MAX:
                 self._kept.popitem(last=False)

@@ -97,11 +97,16 @@ class PrivateKey:
         )
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
-            with os.fdopen(os.open(file, flags, 0o600), "wb") as opened:
+            descriptor = os.open(file, flags, 0o600)
+        except OSError as error:
+            raise ConfigError(f"the key file {file} cannot be written: {error.strerror}") from None
+        try:
+            with os.fdopen(descriptor, "wb") as opened:
                 opened.write(data)
                 opened.flush()
                 os.fsync(opened.fileno())
         except OSError as error:
+            file.unlink(missing_ok=True)  # half a key would stand in the way of a new one
             raise ConfigError(f"the key file {file} cannot be written: {error.strerror}") from None
 
     def public_keys(self) -> PublicKeys:

@@ -14,7 +14,7 @@ from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.engines.replication.engine import ReplicationEngine
-from mqdssm.engines.replication.operations import LookupChanges, ObjectRead, Outcome, ReadObject
+from mqdssm.engines.replication.operations import ChangesFound, LookupChanges, ObjectRead, Outcome, ReadObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties
@@ -24,13 +24,6 @@ from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import MemoryStore
 from mqdssm.store.performer import Store
 
-QUICK = {
-    "intrasite_s": 0.05,
-    "intersite_s": 0.05,
-    "header_s": 0.3,
-    "sync_wait_s": 0.3,
-    "bsc_ack_first_s": 0.1,
-}
 SERVICES = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Service.BSC}
 
 
@@ -114,6 +107,7 @@ class LiveServer:
                 bytes_max=1 << 30,
             )
         )
+        assert isinstance(found, ChangesFound)
         return tuple(
             (one.guid_identifier, one.seq_number, one.command, tuple(sorted(one.properties)))
             for one in found.changes
@@ -149,7 +143,11 @@ class Enterprise:
             role=role,
             pec_name="PEC",
             psc_name=psc,
-            **QUICK,
+            intrasite_s=0.05,
+            intersite_s=0.05,
+            header_s=0.3,
+            sync_wait_s=0.3,
+            bsc_ack_first_s=0.1,
         )
         thread = StoreThread(store or self._make_store(name), f"store {name}", retry_first_s=0.01)
         pinned = PinnedKeys(

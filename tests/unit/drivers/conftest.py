@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
+from driver_bench import Bench
 from queue_managers import World
 
 from mqdssm.drivers.transport import Transport
@@ -29,3 +30,11 @@ def world() -> Iterator[World]:
 def pair(request, world) -> Pair:
     """One for each implementation of `Transport`: the tests of the interface hold for all."""
     return Pair(world.add("LEFT"), world.add("RIGHT"), world.advance)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    yield made
+    made.stop()
+    assert made.failure is None

@@ -4,7 +4,7 @@ import pytest
 from queue_managers import guid_of, key_of, sender_of
 
 from mqdssm.drivers import keyring
-from mqdssm.drivers.keyring import BELIEVED_S, UNKNOWN_S, DirectoryKeys, KeyRings, PinnedKeys
+from mqdssm.drivers.keyring import BELIEVED_S, OUTAGE_S, UNKNOWN_S, DirectoryKeys, KeyRings, PinnedKeys
 from mqdssm.engines.replication.operations import ListObjects, ObjectRead, ObjectsListed, ReadObject
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.hresults import Hresult
@@ -138,6 +138,29 @@ def test_a_directory_that_is_down_is_no_answer(directory):
         list(ring.senders(guid_of("PSC1")))
     directory.is_down = False
     assert list(ring.senders(guid_of("PSC1")))
+
+
+def test_an_outage_does_not_make_known_servers_unknown(directory):
+    now = 0.0
+    ring = DirectoryKeys(directory.perform, clock=lambda: now)
+    known = list(ring.senders(guid_of("PSC1")))
+    list(ring.senders(guid_of("NEW")))
+    directory.is_down = True
+    now = OUTAGE_S - 1
+    assert list(ring.senders(guid_of("PSC1"))) == known
+    with pytest.raises(DirectoryNotConnected):
+        list(ring.senders(guid_of("NEW")))
+    now = OUTAGE_S
+    with pytest.raises(DirectoryNotConnected):
+        list(ring.senders(guid_of("PSC1")))
+
+
+def test_a_machine_without_a_name_is_nobody(directory):
+    directory.machine("", Service.PSC, blob("PSC1"))
+    assert [one.machine_name for one in DirectoryKeys(directory.perform).senders(guid_of(""))] == [
+        "psc1",
+        "PSC2",
+    ]
 
 
 def test_what_the_administrator_says_comes_first(directory):

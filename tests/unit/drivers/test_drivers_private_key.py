@@ -69,6 +69,20 @@ def test_a_file_that_holds_no_key(tmp_path, content):
         PrivateKey.load(file)
 
 
+def test_a_full_disk_leaves_no_half_key(tmp_path, monkeypatch):
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(ConfigError, match="No space left"):
+            key_of("LEFT").save(tmp_path / "key.pem")
+    assert list(tmp_path.iterdir()) == []
+    key_of("LEFT").save(tmp_path / "key.pem")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        key_of("LEFT").save(tmp_path / "missing" / "key.pem")
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         PrivateKey.load(tmp_path / "none.pem")

@@ -1,0 +1,144 @@
+"""What of the messages in the replication queue reaches the engine ([MC-MQDSRP] 3.1.5.1)."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+from driver_bench import ACK, SEND
+from queue_managers import guid_of, wait_until
+
+from mqdssm.drivers import outstanding as outstanding_module
+from mqdssm.drivers.outstanding import GRACE_S, Outstanding, Sent
+from mqdssm.drivers.receiving import ARRIVED_MAX
+from mqdssm.engines.replication.actions import (
+    Nacked,
+    Received,
+    Started,
+)
+from mqdssm.model.replication import Service
+from mqdssm.model.transport import (
+    Message,
+    MessageClass,
+    MessageId,
+    replication_queue,
+)
+from mqdssm.wire.mqdsrp import decode, encode
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.5.1")
+class TestArrivals:
+    """What of a message in the queue reaches the engine."""
+
+    def test_a_replication_message(self, bench):
+        bench.start()
+        bench.arrive(Message(body=encode(ACK)))
+        wait_until(lambda: bench.engine.of(Received))
+        assert bench.engine.of(Received) == [Received(message=ACK, sender="PSC1")]
+
+    @pytest.mark.parametrize(
+        ("message", "sender", "service", "why"),
+        [
+            (Message(body=b""), "PSC1", Service.PSC, "cannot be decoded"),
+            (Message(body=b"\1" + encode(ACK)[1:]), "PSC1", Service.PSC, "cannot be decoded"),
+            (Message(body=encode(ACK)[:-1]), "PSC1", Service.PSC, "cannot be decoded"),
+            (Message(body=encode(ACK) + b"\0"), "PSC1", Service.PSC, "cannot be decoded"),
+            (Message(body=encode(ACK)), "C14", Service.NONE, "not from a directory server"),
+            (Message(body=encode(ACK)), "FRS1", Service.ROUTING | Service.RAS, "not from a directory server"),
+            (Message(body=encode(ACK)), None, Service.NONE, "not from a directory server"),
+            (Message(message_class=MessageClass.REPORT, body=encode(ACK)), "PSC1", Service.PSC, "class"),
+            (Message(message_class=MessageClass.ACK_REACH_QUEUE), None, Service.NONE, "class"),
+            (Message(message_class=MessageClass.NACK_RECEIVE_REJECTED), None, Service.NONE, "class"),
+            (Message(message_class=0xE1FF), "PSC1", Service.PSC, "class"),
+            (
+                Message(message_class=MessageClass.NACK_BAD_SIGNATURE, body=encode(ACK)),
+                None,
+                Service.NONE,
+                "acknowledges nothing of ours",
+            ),
+        ],
+    )
+    def test_what_is_dropped_and_counted(self, bench, message, sender, service, why):
+        bench.start()
+        bench.arrive(message, sender, service)
+        wait_until(lambda: bench.counted(f"dropped: {why}"))
+        assert bench.engine.events == [Started()]
+
+    def test_any_directory_server_is_heard(self, bench):
+        bench.start()
+        for service in (Service.BSC, Service.PSC, Service.PEC, Service.PSC | Service.ROUTING):
+            bench.arrive(Message(body=encode(ACK)), "X", service)
+        wait_until(lambda: len(bench.engine.of(Received)) == 4)
+
+    def nack(self, bench, **changes) -> Message:
+        made = Message(
+            message_class=MessageClass.NACK_BAD_SIGNATURE,
+            body=bench.transport.sent[0][0].body,
+            correlation=MessageId(bench.transport.identifier, 1),
+            response_queue=replication_queue("EVIL"),
+        )
+        return replace(made, **changes)
+
+    @pytest.mark.parametrize(
+        ("message_class", "bad_signature"),
+        [
+            (MessageClass.NACK_BAD_SIGNATURE, True),
+            (MessageClass.NACK_BAD_DEST_QUEUE, False),
+            (MessageClass.NACK_REACH_QUEUE_TIMEOUT, False),
+            (MessageClass.NACK_QUEUE_EXCEED_QUOTA, False),
+            (MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER, False),
+        ],
+    )
+    def test_a_negative_acknowledgement_of_a_message_of_ours(self, bench, message_class, bad_signature):
+        bench.engine.answers[Started] = lambda _: [SEND]
+        bench.start()
+        wait_until(lambda: bench.transport.sent)
+        bench.arrive(self.nack(bench, message_class=message_class), None)
+        wait_until(lambda: bench.engine.of(Nacked))
+        assert bench.engine.of(Nacked) == [
+            Nacked(message=ACK, destination="PSC1", bad_signature=bad_signature)
+        ], "the machine that we sent it to, whatever the acknowledgement says"
+        bench.arrive(self.nack(bench), None)
+        wait_until(lambda: bench.counted("dropped: acknowledges nothing of ours"))
+
+    def test_nobody_makes_us_sign_what_he_likes(self, bench):
+        """Else 3.3.7.9 would have us sign and send the body of any forged acknowledgement (decision R58)."""
+        bench.engine.answers[Started] = lambda _: [SEND, replace(SEND, ack_requested=False)]
+        bench.start()
+        wait_until(lambda: len(bench.transport.sent) == 2)
+        other = encode(replace(ACK, bsc_name="OTHER"))
+        assert decode(other) != ACK
+        for forged in (
+            self.nack(bench, body=other),
+            self.nack(bench, correlation=MessageId(bench.transport.identifier, 3)),
+            self.nack(bench, correlation=MessageId(guid_of("PSC1"), 1)),
+            self.nack(bench, correlation=MessageId(bench.transport.identifier, 2)),
+        ):
+            bench.arrive(forged, None)
+        wait_until(lambda: bench.driver.counts.seen().get("dropped: acknowledges nothing of ours") == 4)
+        assert bench.engine.of(Nacked) == []
+
+    def test_no_more_are_decoded_than_the_engine_takes(self, bench):
+        gate = threading.Event()
+        bench.engine.answers[Started] = lambda _: gate.wait(10) and []
+        bench.start()
+        for _ in range(ARRIVED_MAX + 50):
+            bench.arrive(Message(body=encode(ACK)))
+        left = bench.transport.inbox.arrivals
+        wait_until(lambda: left.qsize() == 49)  # one is in hand
+        gate.set()
+        wait_until(lambda: len(bench.engine.of(Received)) == ARRIVED_MAX + 50)
+
+
+def test_outstanding_messages_are_forgotten_in_time(monkeypatch):
+    monkeypatch.setattr(outstanding_module, "OUTSTANDING_MAX", 2)
+    outstanding = Outstanding()
+    sent = [Sent(message=ACK, destination=f"PSC{number}") for number in range(3)]
+    for number, one in enumerate(sent):
+        outstanding.add(MessageId(number=number), b"body", one, 100.0)
+
+    def take(number: int, now: float) -> Sent | None:
+        return outstanding.take(Message(correlation=MessageId(number=number), body=b"body"), now)
+
+    assert take(0, 50) is None, "too many: the oldest is forgotten"
+    assert take(1, 100 + GRACE_S) == sent[1]
+    assert take(2, 100 + GRACE_S + 1) is None
