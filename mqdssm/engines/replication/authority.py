@@ -32,6 +32,7 @@ from mqdssm.engines.replication.properties import (
     whole,
     with_identifier,
 )
+from mqdssm.engines.replication.sizes import size_of
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -39,6 +40,7 @@ from mqdssm.model.messages import Command, DirectoryChange, Properties, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+from mqdssm.wire.mqdsrp import MESSAGE_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,22 +214,33 @@ def _refusal(
     server: Server, partition: Partition, wanted: Wanted, found: ObjectRead | None
 ) -> Job[Hresult | None]:
     """Why a change may not be made (decision R34); None: it may."""
-    if not partition.is_normal:
-        return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
-    if (partition.id != PEC_PARTITION_ID) is not (wanted.object_type in SITE_TYPES):
-        return Hresult.MQDS_WRONG_OBJ_TYPE
-    if wanted.command is Command.CREATE and get(wanted.properties, IDENTIFIERS[wanted.object_type]) is None:
-        return Hresult.MQ_ERROR_PROPERTY
-    if wanted.command is Command.CREATE and partition.id != PEC_PARTITION_ID and not server.has_machine:
-        own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
-        if wanted.object_type is not ObjectType.MACHINE or not own:
-            return Hresult.MQ_ERROR_ILLEGAL_OPERATION
+    refused = _general_refusal(server, partition, wanted)
+    if refused is not None:
+        return refused
     if wanted.object_type is ObjectType.MACHINE:
         return (yield from _machine_refusal(server, partition, wanted))
     if wanted.object_type is ObjectType.SITE and wanted.command is Command.DELETE and found is not None:
         return (yield from _site_refusal(server, found.identifier))
     if wanted.object_type is ObjectType.ENTERPRISE:
         return _enterprise_refusal(server, wanted)
+    return None
+
+
+def _general_refusal(server: Server, partition: Partition, wanted: Wanted) -> Hresult | None:
+    if not partition.is_normal:
+        return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+    if (partition.id != PEC_PARTITION_ID) is not (wanted.object_type in SITE_TYPES):
+        return Hresult.MQDS_WRONG_OBJ_TYPE
+    if sum(size_of(value) for _, value in wanted.properties) > MESSAGE_BYTES_MAX // 2:
+        return Hresult.MQ_ERROR_ILLEGAL_PROPERTY_SIZE  # no message would take it
+    if wanted.command is not Command.CREATE:
+        return None
+    if get(wanted.properties, IDENTIFIERS[wanted.object_type]) is None:
+        return Hresult.MQ_ERROR_PROPERTY
+    if partition.id != PEC_PARTITION_ID and not server.has_machine:  # a site begins with its PSC's machine
+        own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        if wanted.object_type is not ObjectType.MACHINE or not own:
+            return Hresult.MQ_ERROR_ILLEGAL_OPERATION
     return None
 
 

@@ -1,20 +1,16 @@
 """Changes and sequence numbers from neighbour to neighbour ([MC-MQDSRP] 3.3.7.2, 3.3.6.1, 3.2.7.1)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from mqdssm.engines.replication import changes, succession, sync
+from mqdssm.engines.replication.sizes import size_of_change
 from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of
 from mqdssm.model.messages import (
     ChangePropagationMessage,
     DirectoryChange,
     PartitionSeqNumbers,
-    PropertyValue,
     SeqNumberHeader,
 )
-
-_CHANGE_BYTES: Final = 100  # of a change without names and properties, at most
-_PROPERTY_BYTES: Final = 12  # of a property's number, and its length
 
 
 def enqueue(server: Server, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
@@ -78,7 +74,7 @@ def split(server: Server, waiting: Iterable[DirectoryChange]) -> Iterator[tuple[
     part: list[DirectoryChange] = []
     size = 0
     for change in waiting:
-        more = size_of(change)
+        more = size_of_change(change)
         full = len(part) >= settings.message_changes_max or size + more > settings.message_bytes_max
         if part and full:
             yield tuple(part)
@@ -87,22 +83,6 @@ def split(server: Server, waiting: Iterable[DirectoryChange]) -> Iterator[tuple[
         size += more
     if part:
         yield tuple(part)
-
-
-def size_of(change: DirectoryChange) -> int:
-    """About how many octets a change takes on the wire, rather too many than too few."""
-    name = 2 * len(change.path_name or "")
-    return _CHANGE_BYTES + name + sum(_PROPERTY_BYTES + _size(value) for _, value in change.properties)
-
-
-def _size(value: PropertyValue) -> int:
-    if isinstance(value, int):
-        return 8
-    if isinstance(value, str):
-        return 2 * len(value) + 2
-    if isinstance(value, tuple):
-        return sum(_size(one) for one in value)
-    return len(value)
 
 
 def _header(server: Server, neighbor: Neighbor) -> SeqNumberHeader:

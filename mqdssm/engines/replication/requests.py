@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mqdssm.engines.replication import authority
+from mqdssm.engines.replication import authority, purging
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
 from mqdssm.engines.replication.operations import Outcome
 from mqdssm.engines.replication.properties import IDENTIFIERS, guid, with_identifier
@@ -172,7 +172,9 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
         _forward(server, message, Request(message=message))
         return
     wanted = _wanted(message.directory_change)
-    if wanted is None:
+    if message.directory_change.partition_id != message.partition_id:
+        outcome = Outcome(status=Hresult.MQ_ERROR_INVALID_PARAMETER)
+    elif wanted is None:
         outcome = Outcome(status=Hresult.MQ_ERROR)
     else:
         outcome = yield from authority.execute(server, partition, wanted)
@@ -234,7 +236,9 @@ def receive_reply(server: Server, message: ChangeReplyMessage, sender: str) -> N
     """Receive Change Reply (3.3.7.6), of the machine that we asked (decision R40)."""
     key = _key(message.requester_name, message.request_identifier)
     request = server.requests.get(key)
-    if request is not None and key_of(request.hop) != key_of(sender):
+    # after a handover the new authority may answer us itself
+    asked = request is None or key_of(sender) in {key_of(request.hop), *server.pscs}
+    if not asked:
         server.note("dropped: a reply from a machine that was not asked", f"from {sender}")
         return
     _end(server, key, message.result)
@@ -297,4 +301,5 @@ def propagate(server: Server, event: PropagateChange) -> Job[None]:
     change = yield from authority.made(server, partition, wanted, event.identifier, event.seq_number)
     if change is not None:
         yield from authority.pass_on(server, partition, change)
+    yield from purging.after_changes(server, partition)
     server.reply(event.request, Hresult.MQ_OK, event.identifier)

@@ -73,9 +73,8 @@ def settle(server: Server) -> Job[None]:
                 yield from hand_over(server, site, successor)
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
-        pec_name = yield from _pec_name()
-        known = {key_of(enterprise.record.authority_name), key_of(server.name)}
-        if pec_name and key_of(pec_name) not in known:
+        pec_name = yield from _new_pec(server, enterprise)
+        if pec_name is not None:
             yield from hand_over(server, enterprise, pec_name)
     for partition in list(server.partitions.values()):
         if partition.record.owned and partition.record.authority_name != server.name:
@@ -104,9 +103,14 @@ def _successor(server: Server, site: Partition) -> Job[str | None]:
     return None
 
 
-def _pec_name() -> Job[str | None]:
+def _new_pec(server: Server, enterprise: Partition) -> Job[str | None]:
+    """To whom we handed the enterprise over before a crash."""
     found = yield from _enterprise()
-    return text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    known = {key_of(enterprise.record.authority_name), key_of(server.name)}
+    if found is None or found.seq_number is None or not pec_name or key_of(pec_name) in known:
+        return None
+    return pec_name if found.seq_number > enterprise.record.purged else None
 
 
 def _enterprise() -> Job[ObjectRead | None]:

@@ -70,6 +70,7 @@ def timer(server: Server, rest: str) -> None:
     partition = server.partitions.get(Guid.parse(rest))
     if partition is not None and not partition.record.owned:
         partition.asking = False
+        partition.hint = ""  # it does not answer
         ask(server, partition)
 
 
@@ -112,7 +113,9 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     if state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
-        yield from _after_reply(server, partition, message, advanced=partition.last > before)
+        complete = reached <= partition.last
+        advanced = partition.last > before
+        yield from _after_reply(server, partition, message, advanced=advanced, complete=complete)
 
 
 def _reached(message: SyncReplyMessage) -> SequenceNumber:
@@ -123,14 +126,15 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
 
 
 def _after_reply(
-    server: Server, partition: Partition, message: SyncReplyMessage, *, advanced: bool
+    server: Server, partition: Partition, message: SyncReplyMessage, *, advanced: bool, complete: bool
 ) -> Job[None]:
     """Ask for more until nothing new comes (decision R32)."""
-    if message.from_seq_number < partition.last and not advanced:
-        return  # to an earlier question; ours is still under way
     _heard(server, partition)
-    if advanced:
+    if advanced or message.from_seq_number < partition.last:
         ask(server, partition)
+        return
+    if not complete:
+        ask_later(server, partition)  # there is a gap in what it says
         return
     partition.hint = ""
     yield from succession.caught_up(server, partition)
