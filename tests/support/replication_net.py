@@ -68,6 +68,7 @@ class Net:
         self._events: list[tuple[float, int, str, Event]] = []
         self._count = 0
         self._request = 0
+        self._lives = 0
         self._changes = changes
 
     def server(self, name: str, role: Role, site: str, *, psc: str = "", store=None) -> Host:
@@ -90,8 +91,9 @@ class Net:
     def restart(self, name: str, *, as_name: str | None = None) -> Host:
         """Start a server again with what its store kept."""
         host = self.hosts.pop(name)
+        self._lives += 1
         settings = replace(host.settings, machine_name=as_name or name)
-        made = Host(settings, host.store.reopened(), ReplicationEngine(settings, first_request=50_000))
+        made = Host(settings, host.store.reopened(), ReplicationEngine(settings, first_request=50_000 * self._lives))
         self.hosts[settings.machine_name] = made
         self._put(settings.machine_name, Started(), 0)
         self.run()
