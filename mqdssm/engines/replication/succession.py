@@ -157,7 +157,7 @@ def inherit_if_named(server: Server, partition: Partition) -> Job[None]:
         return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
-        named = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+        named = found is not None and (yield from _is_pec(server, found))
     elif partition.id == server.settings.site_id:
         found = yield from _own_machine(server)
         role = service(found.properties or ()) or Service.NONE
@@ -166,6 +166,18 @@ def inherit_if_named(server: Server, partition: Partition) -> Job[None]:
         return
     if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
         yield from _inherit(server, partition)
+
+
+def _is_pec(server: Server, enterprise: ObjectRead) -> Job[bool]:
+    """Whether the enterprise names us: the PSC that has its name, now or when it was named."""
+    site = server.site
+    pec_name = text(enterprise.properties or (), Propid.E_PECNAME)
+    if site is None or not pec_name:
+        return False
+    operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
+    own = yield from perform(operation, ObjectRead)
+    psc_name = text(own.properties or (), Propid.S_PSC) or server.name
+    return server.is_me(pec_name) or key_of(psc_name) == key_of(pec_name)
 
 
 def caught_up(server: Server, partition: Partition) -> Job[None]:
@@ -190,6 +202,7 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == partition.id
+        yield from inherit_if_named(server, server.partitions[PEC_PARTITION_ID])
     yield from topology.derive(server)
     yield from claim(server)
 

@@ -218,10 +218,9 @@ def _after_enterprise(server: Server, partition: Partition, change: DirectoryCha
     pec_name = text(change.properties, Propid.E_PECNAME)
     if not pec_name or partition.record.owned:
         return False
-    if server.is_me(pec_name):
-        yield from succession.inherit_if_named(server, partition)
-    elif key_of(pec_name) != key_of(partition.record.authority_name):
+    if not server.is_me(pec_name) and key_of(pec_name) != key_of(partition.record.authority_name):
         yield from server.save(partition, authority_name=pec_name)
+    yield from succession.inherit_if_named(server, partition)
     return True
 
 
