@@ -6,7 +6,7 @@ step of a full synchronization is persisted before the next begins, and is resum
 
 from mqdssm.engines.replication import changes, purging, succession
 from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
-from mqdssm.engines.replication.state import Job, Partition, Server, perform
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -28,6 +28,13 @@ def ask(server: Server, partition: Partition) -> None:
     """Send Sync Request (3.3.7.3), unless one is under way."""
     if not partition.asking:
         _send(server, partition)
+
+
+def ask_if_must(server: Server, partition: Partition) -> None:
+    """Ask if something that was just done needs it."""
+    if partition.must_ask:
+        partition.must_ask = False
+        ask(server, partition)
 
 
 def ask_later(server: Server, partition: Partition) -> None:
@@ -70,8 +77,17 @@ def timer(server: Server, rest: str) -> None:
     partition = server.partitions.get(Guid.parse(rest))
     if partition is not None and not partition.record.owned:
         partition.asking = False
-        partition.hint = ""  # it does not answer
+        partition.tries += 1
+        partition.hint = _somebody_else(server, partition)
         ask(server, partition)
+
+
+def _somebody_else(server: Server, partition: Partition) -> str:
+    """Whom to ask where nobody answered: at every second time another PSC, which has a replica, too (R46)."""
+    others = [one.name for one in server.pscs.values()]
+    if not others or partition.tries % 2 == 0:
+        return ""
+    return others[partition.tries // 2 % len(others)]
 
 
 def resume(server: Server, partition: Partition) -> Job[None]:
@@ -115,7 +131,14 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     else:
         complete = reached <= partition.last
         advanced = partition.last > before
-        yield from _after_reply(server, partition, message, advanced=advanced, complete=complete)
+        if complete and not advanced and message.from_seq_number == partition.last:
+            yield from _caught_up(server, partition, sender)
+        else:
+            _heard(server, partition)
+            if advanced or complete:
+                ask(server, partition)  # until nothing new comes (decision R32)
+            else:
+                ask_later(server, partition)  # there is a gap in what it says
 
 
 def _reached(message: SyncReplyMessage) -> SequenceNumber:
@@ -125,21 +148,15 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
     return max((one.seq_number for one in message.directory_changes), default=MIN)
 
 
-def _after_reply(
-    server: Server, partition: Partition, message: SyncReplyMessage, *, advanced: bool, complete: bool
-) -> Job[None]:
-    """Ask for more until nothing new comes (decision R32)."""
+def _caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+    """Whom we asked knows nothing new."""
     _heard(server, partition)
-    if advanced or message.from_seq_number < partition.last:
-        ask(server, partition)
-        return
-    if not complete:
-        ask_later(server, partition)  # there is a gap in what it says
-        return
     partition.hint = ""
-    yield from succession.caught_up(server, partition)
-    if not partition.record.owned and partition.known > partition.last:
-        ask_later(server, partition)  # whom we asked does not know it either
+    yield from succession.caught_up(server, partition, sender)
+    if key_of(sender) == key_of(server.upstream(partition)):
+        partition.tries = 0
+    if not partition.record.owned and (partition.known > partition.last or not partition.whole):
+        ask_later(server, partition)
 
 
 def _heard(server: Server, partition: Partition) -> None:
