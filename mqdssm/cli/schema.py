@@ -19,6 +19,10 @@ app = typer.Typer(
     add_completion=False, help="Where everything is kept; the schema for OpenLDAP.", no_args_is_help=True
 )
 
+_REPLICATION_HINT: Final = (
+    "OpenLDAP only; load it: "
+    "mqdssm schema ldif --format replication-config | ldapadd -Y EXTERNAL -H ldapi:///"
+)
 _COLUMNS: Final = ("attribute", "LDAP", "value", "unset", "events", "PROPID")
 
 
@@ -29,6 +33,8 @@ class SchemaFormat(StrEnum):
     SCHEMA = "schema"
     BASE_TREE = "base-tree"
     ROOT_DSE = "root-dse"
+    REPLICATION_CONFIG = "replication-config"
+    REPLICATION_SCHEMA = "replication-schema"
 
 
 def show(
@@ -102,7 +108,8 @@ def ldif(
         typer.Option(
             "--format",
             help="[b]config[/]: an entry of cn=config; [b]schema[/]: a file for slapd.conf; [b]base-tree[/], "
-            "[b]root-dse[/]: what the events need below and about --root.",
+            "[b]root-dse[/]: what the events need below and about --root; [b]replication-config[/], "
+            "[b]replication-schema[/]: what the replication store needs besides.",
         ),
     ] = SchemaFormat.CONFIG,
     root: Annotated[
@@ -122,19 +129,32 @@ def ldif(
             made = text.base_tree_ldif(str(DN.parse(root)))
         case SchemaFormat.ROOT_DSE:
             made = text.root_dse_ldif(str(DN.parse(root)))
+        case SchemaFormat.REPLICATION_CONFIG:
+            made = text.openldap_config_ldif(text.REPLICATION)
+        case SchemaFormat.REPLICATION_SCHEMA:
+            made = text.openldap_schema_text(text.REPLICATION)
     if run.output.is_json:
         run.output.document({"format": form.value, "text": made})
     else:
         run.output.raw(made)
 
 
-def check(run: Run) -> int:
+def check(
+    run: Run,
+    *,
+    replication: Annotated[
+        bool, typer.Option("--replication", help="Also what the replication store needs.")
+    ] = False,
+) -> int:
     """Compare a server's schema with what is needed; exit code 1 if it differs."""
-    from mqdssm.directory.schema_check import differences_of
+    from mqdssm.directory.schema_check import differences_of, replication_differences_of
 
     with run.session() as session, usage_problems():
         differences = differences_of(session)
         url, hint = session.server_url or "", session.profile.facts.schema_hint
+        if replication:
+            hint = hint if differences else _REPLICATION_HINT
+            differences += replication_differences_of(session)
     if run.output.is_json:
         run.output.document({"server": url, "differences": [asdict(one) for one in differences]})
     elif not differences:
@@ -164,7 +184,16 @@ add_command(
     examples=(
         "mqdssm schema ldif | sudo ldapadd -Y EXTERNAL -H ldapi:///",
         "mqdssm schema ldif --format schema > /etc/ldap/schema/msmq.schema",
+        "mqdssm schema ldif --format replication-config | sudo ldapadd -Y EXTERNAL -H ldapi:///",
         "mqdssm schema ldif --format base-tree --root dc=example,dc=org | ldapadd -D cn=admin,… -W",
     ),
 )
-add_command(app, "check", check, examples=("mqdssm schema check --url ldap://ldap.example.com",))
+add_command(
+    app,
+    "check",
+    check,
+    examples=(
+        "mqdssm schema check --url ldap://ldap.example.com",
+        "mqdssm schema check --replication --url ldap://ldap.example.com",
+    ),
+)

@@ -36,10 +36,11 @@ from mqdssm.engines.replication.operations import (
     SweepPartition,
     UpdateObject,
 )
+from mqdssm.store.lookup import LookupSource
 
 
-class Store(Protocol):
-    """A directory as the engine sees it ([MC-MQDSRP] 3.1.1)."""
+class Store(LookupSource, Protocol):
+    """A directory as the engine sees it ([MC-MQDSRP] 3.1.1), and where lookups find its objects."""
 
     @overload
     def perform(self, operation: LoadState) -> State: ...

@@ -23,7 +23,6 @@ from mqdssm.store.rules import (
     NAME,
     NUMBERING,
     bytes_at_most,
-    computer_of,
     name_key,
     object_change,
     replicated,
@@ -40,6 +39,8 @@ class StoredObject:
         partition_id: its partition.
         seq_number: of its last change; MIN: marked for removal.
         properties: all it has but identifier, partition and number.
+        path_name: its path name, if its type has one and it was given one.
+        name_key: the same for comparison.
         size: octets that it takes in a message, about.
     """
 
@@ -48,16 +49,17 @@ class StoredObject:
     partition_id: Guid
     seq_number: SequenceNumber
     properties: Mapping[Propid, PropertyValue]
+    path_name: str | None = field(init=False)
+    name_key: str | None = field(init=False)
     size: int = field(init=False, default=0)
     _read: ObjectRead | None = field(init=False, default=None)
     _change: DirectoryChange | None = field(init=False, default=None)
 
-    @property
-    def path_name(self) -> str | None:
-        """Its path name, if its type has one and it was given one."""
+    def __post_init__(self) -> None:
         name = NAME[self.object_type]
         found = None if name is None else self.properties.get(name)
-        return found if isinstance(found, str) else None
+        self.path_name = found if isinstance(found, str) else None
+        self.name_key = None if self.path_name is None else name_key(self.path_name)
 
     def numbered(self, seq_number: SequenceNumber) -> "StoredObject":
         """The same object with another number."""
@@ -131,16 +133,15 @@ class Shelf:
 
     def has_queues(self, machine: StoredObject) -> bool:
         """Whether a machine has queues, by their path names or by PROPID_Q_QMID."""
-        path_name = machine.path_name
-        if path_name is not None and self.computers[name_key(path_name)] > 0:
+        if machine.name_key is not None and self.computers[machine.name_key] > 0:
             return True
         return self.managers[machine.identifier] > 0
 
     def count_queue(self, queue: StoredObject, step: int) -> None:
         """Count a queue that comes (1) or goes (-1)."""
-        path_name, manager = queue.path_name, queue.properties.get(Propid.Q_QMID)
-        if path_name is not None:
-            _count(self.computers, computer_of(path_name), step)
+        key, manager = queue.name_key, queue.properties.get(Propid.Q_QMID)
+        if key is not None:
+            _count(self.computers, key.partition("\\")[0], step)
         if isinstance(manager, bytes):
             _count(self.managers, manager, step)
 
@@ -219,9 +220,8 @@ class Kept:
         shelf.types[made.object_type][made.identifier] = made
         if made.seq_number:
             shelf.numbers.put(made.seq_number, made)
-        path_name = made.path_name
-        if path_name is not None:
-            self._names.setdefault((made.object_type, name_key(path_name)), []).append(made)
+        if made.name_key is not None:
+            self._names.setdefault((made.object_type, made.name_key), []).append(made)
         if made.object_type is ObjectType.QUEUE:
             shelf.count_queue(made, 1)
 
@@ -268,9 +268,8 @@ class Kept:
         del shelf.types[old.object_type][old.identifier]
         if old.seq_number:
             shelf.numbers.remove(old.seq_number, old)
-        path_name = old.path_name
-        if path_name is not None:
-            key = (old.object_type, name_key(path_name))
+        if old.name_key is not None:
+            key = (old.object_type, old.name_key)
             left = [one for one in self._names[key] if one is not old]
             if left:
                 self._names[key] = left

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from mqdssm.tables import ldif, markdown, rights_page
+from mqdssm.tables import ldif, markdown, replication_page, rights_page
 
 
 def generated_files() -> Mapping[str, str]:
@@ -19,4 +19,5 @@ def generated_files() -> Mapping[str, str]:
         "ldif/base-tree.ldif": ldif.base_tree_sample(),
         **{f"docs/tables/{name}": text for name, text in markdown.pages().items()},
         "docs/tables/rights.md": rights_page.page(),
+        "docs/tables/replication.md": replication_page.page(),
     }

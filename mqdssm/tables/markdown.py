@@ -11,7 +11,7 @@ from mqdssm.tables.schema import UNUSED_ATTRIBUTES
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
 
-_HEAD: Final = "<!-- made by `make schema` (python .ci/generate.py); do not edit -->\n"
+HEAD: Final = "<!-- made by `make schema` (python .ci/generate.py); do not edit -->\n"
 _OTHER_PAGES: Final = ("settings-and-aliases", "schema", "results")
 _FLAGS: Final = (
     (Access.READ, "R"),
@@ -43,7 +43,8 @@ def page_name(table: ElementTable) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", table.name).lower()
 
 
-def _table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+def grid(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """A table with a line of heads."""
     columns = list(heads)
     rows = [columns, ["---"] * len(columns), *map(list, lines)]
     return "".join(f"| {' | '.join(map(_escaped, row))} |\n" for row in rows)
@@ -62,17 +63,18 @@ def _index() -> str:
         [f"[{table.name}]({page_name(table)}.md)", f"`{table.ldap_class}`", str(len(table.rows))]
         for table in TABLES.values()
     ]
-    contents = "\n".join([*map(page_name, TABLES.values()), *_OTHER_PAGES, "rights"])
-    return f"""{_HEAD}
+    contents = "\n".join([*map(page_name, TABLES.values()), *_OTHER_PAGES, "rights", "replication"])
+    return f"""{HEAD}
 # Where everything is kept
 
 Each attribute of the abstract model ([MS-MQDSSM] 3.1.6.20) has one row in `mqdssm/tables/`. The adapter, the
 schema files in `ldif/` and these pages are derived from the rows.
 
-{_table(["element", "LDAP class", "attributes"], lines)}
+{grid(["element", "LDAP class", "attributes"], lines)}
 Besides: [settings objects, aliases and groups](settings-and-aliases.md), the
-[schema](schema.md) with OIDs, syntaxes and ranges, the [result codes](results.md), and the
-[rights](rights.md) that each event needs on Active Directory.
+[schema](schema.md) with OIDs, syntaxes and ranges, the [result codes](results.md), the
+[rights](rights.md) that each event needs on Active Directory, and what [replication](replication.md)
+keeps of the objects of MQIS.
 
 Columns of the pages:
 
@@ -111,7 +113,7 @@ def _element_page(table: ElementTable) -> str:
     unsupported = _code(sorted(table.unsupported))
     note = f"\nGenericError for: {unsupported} ([MS-MQDSSM] 3.1.6.20).\n" if unsupported else ""
     title = f"# {table.name}\n\nKept in entries of class `{table.ldap_class}`."
-    return f"{_HEAD}\n{title}\n\n{_table(columns, lines)}{note}"
+    return f"{HEAD}\n{title}\n\n{grid(columns, lines)}{note}"
 
 
 def _ldap_cell(row: Row) -> str:
@@ -149,7 +151,7 @@ def _shown(value: Any) -> str:
 
 def _other_page() -> str:
     copied = [[f"`{c.settings}`", f"`{c.configuration}`", c.syntax.name] for c in settings.COPIED]
-    return f"""{_HEAD}
+    return f"""{HEAD}
 # Settings objects, aliases and groups
 
 ## {settings.LDAP_CLASS}
@@ -157,7 +159,7 @@ def _other_page() -> str:
 One `CN={settings.RDN_VALUE}` below the computer's server object in each site of a queue manager that is a
 routing, directory or supporting server ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9):
 
-{_table(["attribute", "copied from mSMQConfiguration", "syntax"], copied)}
+{grid(["attribute", "copied from mSMQConfiguration", "syntax"], copied)}
 ## Queue aliases and distribution lists
 
 An alias is an object of class `{alias.ALIAS_CLASS}` whose `{alias.ALIAS_FORMAT_NAME}` is a format name
@@ -169,7 +171,7 @@ values are queues, aliases and groups (3.1.6.9).
 def _schema_page() -> str:
     attributes = sorted(schema_attributes.ALL, key=lambda a: a.name.lower())
     classes = sorted(schema_classes.ALL, key=lambda c: c.name.lower())
-    return f"""{_HEAD}
+    return f"""{HEAD}
 # Schema
 
 OIDs, syntaxes and ranges are Microsoft's. `{schema_classes.TOP}` and the attributes of the root DSE are ours,
@@ -179,13 +181,13 @@ below the arc `{schema_attributes.OWN_ARC}` (UUID {schema_attributes.OWN_UUID}).
 
 ## Classes
 
-{_table(["class", "OID", "below", "must", "may", "parents"], map(_class_line, classes))}
+{grid(["class", "OID", "below", "must", "may", "parents"], map(_class_line, classes))}
 Attributes in *italics*: Active Directory demands them but fills them in itself; on OpenLDAP they are
 optional. Active Directory has no `{schema_classes.TOP}`; its optional attributes are those of `top` there.
 
 ## Attributes
 
-{_table(["attribute", "OID", "syntax", "values", "range", "notes"], map(_attribute_line, attributes))}
+{grid(["attribute", "OID", "syntax", "values", "range", "notes"], map(_attribute_line, attributes))}
 Ranges of text count UTF-16 code units, those of octets count bytes.
 """
 
@@ -225,9 +227,9 @@ def _results_page() -> str:
     lines = [
         [str(code), name, ldap_results.result_of(code).value] for code, name in ldap_results.NAMES.items()
     ]
-    return f"""{_HEAD}
+    return f"""{HEAD}
 # LDAP result codes
 
 What [MS-MQDSSM] 2.2.6 makes of each; codes that are not listed here are GenericError too.
 
-{_table(["code", "name", "DirectoryOperationResult"], lines)}"""
+{grid(["code", "name", "DirectoryOperationResult"], lines)}"""

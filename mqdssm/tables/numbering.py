@@ -57,13 +57,18 @@ class Numbering:
         }
 
 
+def values_in(entry: Mapping[str, Sequence[bytes]], name: str) -> Sequence[bytes]:
+    """The values of an attribute in an entry whose names are spelt as in the schema, or in lower case."""
+    return entry.get(name) or entry.get(name.lower(), ())
+
+
 def numbering_of(entry: Mapping[str, Sequence[bytes]]) -> Numbering | None:
     """Where an entry stands; None for one that was never numbered.
 
     Raises:
         MappingError: an entry with half of it, or with something else in these attributes.
     """
-    partition, number = entry.get(PARTITION, ()), entry.get(NUMBER, ())
+    partition, number = values_in(entry, PARTITION), values_in(entry, NUMBER)
     if not partition and not number:
         return None
     if len(partition) != 1 or len(partition[0]) != GUID_BYTES or len(number) != 1:

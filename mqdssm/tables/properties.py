@@ -20,7 +20,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import PROPIDS, ObjectType, Propid
 from mqdssm.tables import mqis, numbering, schema, schema_mqis
-from mqdssm.tables.numbering import Numbering
+from mqdssm.tables.numbering import Numbering, values_in
 from mqdssm.tables.property_facts import ALSO, CHANGED, CLASSES, IDENTITIES, NAMES, OWN, REFERENCES, RESERVED
 from mqdssm.tables.property_rows import (
     GUID,
@@ -254,7 +254,7 @@ def changes_of(
         made[EXACT] = _exact_values(after)
     if numbers is not None:
         made.update(numbers.values())
-    return {name: raws for name, raws in made.items() if set(raws) != set(entry.get(name, ()))}
+    return {name: raws for name, raws in made.items() if set(raws) != set(values_in(entry, name))}
 
 
 def _kept(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dict[Propid, bytes]]:
@@ -295,7 +295,7 @@ def properties_of(
         row = table.by_propid.get(propid)
         if row is None:
             continue
-        value = row.value(entry.get(row.ldap, ()), exact.get(propid))
+        value = row.value(values_in(entry, row.ldap), exact.get(propid))
         if value is not None:
             found[propid] = value
     return found
@@ -343,7 +343,7 @@ def _exact_values(exact: Mapping[Propid, bytes]) -> Raws:
 
 def _exact_of(entry: Entry) -> dict[Propid, bytes]:
     found: dict[Propid, bytes] = {}
-    for raw in entry.get(EXACT, ()):
+    for raw in values_in(entry, EXACT):
         propid = PROPIDS.get(int.from_bytes(raw[:_KEY_BYTES], "big"))
         if propid is None:
             raise MappingError(f"{EXACT} holds a value of no property: {raw[:_KEY_BYTES]!r}")

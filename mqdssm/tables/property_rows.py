@@ -13,21 +13,22 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from mqdssm.errors import DecodeError, MappingError
-from mqdssm.model.guid import Guid
+from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import INTEGERS, Propid, Variant
-from mqdssm.tables.property_values import guids_of, packed, unpacked
 from mqdssm.tables.row import Row
 from mqdssm.tables.syntax import DESCRIPTOR, UINT32, UNICODE, Kind
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
+from mqdssm.wire.propvalue import decode_value, encode_value
 
 Raws: TypeAlias = tuple[bytes, ...]
 """Values of an LDAP attribute; none of them: the attribute is not there."""
 Entry: TypeAlias = Mapping[str, Sequence[bytes]]
-"""LDAP attributes of an entry, spelt as in the schema; one that is left out is not there."""
+"""LDAP attributes of an entry, spelt as in the schema or in lower case; one left out is not there."""
 
 DESCRIPTORS_REMEMBERED: Final = 4096
 """Thousands of objects share a few descriptors."""
+SHOWN_CHARS_MAX: Final = 60  # of a wrong value in a message
 _DECIMAL: Final = re.compile(rb"0|-?[1-9][0-9]{0,19}")
 
 
@@ -48,6 +49,32 @@ class Carrier:
     ordered: bool = True
 
 
+def packed(propid: Propid, value: PropertyValue) -> bytes:
+    """The octets of a value ([MS-MQCN] 2.2.3), which ``mqisExact`` keeps: none of them is empty.
+
+    Raises:
+        MappingError: it is no value of the property's variant.
+    """
+    try:
+        return encode_value(propid.variant, value)
+    except ValueError:
+        shown = repr(value)[:SHOWN_CHARS_MAX]
+        raise MappingError(f"{propid.spec_name}: {shown} is no {propid.variant}") from None
+
+
+def unpacked(propid: Propid, octets: bytes) -> PropertyValue:
+    """The value of some octets; what `packed` gives comes back bit for bit.
+
+    Raises:
+        MappingError: they are none of the property's variant.
+    """
+    try:
+        value: PropertyValue = decode_value(propid.variant, octets)
+    except DecodeError as error:
+        raise MappingError(f"{propid.spec_name}: {error}") from None
+    return value
+
+
 def _one(raws: Sequence[bytes]) -> bytes:
     if len(raws) != 1:
         raise MappingError(f"holds {len(raws)} values, one is expected")
@@ -66,6 +93,11 @@ def _load_number(raws: Sequence[bytes]) -> int:
     if _DECIMAL.fullmatch(raw) is None:
         raise MappingError(f"is no number: {raw!r}")
     return int(raw)
+
+
+def _guids(raws: Sequence[bytes]) -> tuple[Guid, ...]:
+    raw = _one(raws)
+    return tuple(Guid(raw[i : i + GUID_BYTES]) for i in range(0, len(raw), GUID_BYTES))
 
 
 def _octets(value: bytes) -> Raws:
@@ -91,9 +123,7 @@ def _sid(value: bytes) -> Raws:
 TEXT: Final = Carrier(_text, lambda raws: UNICODE.load(_one(raws)), "text")
 NUMBER: Final = Carrier(lambda value: (b"%d" % value,), _load_number, "number")
 GUID: Final = Carrier(lambda value: (bytes(value),), lambda raws: Guid(_one(raws)), "GUID")
-GUIDS: Final = Carrier(
-    lambda value: _octets(b"".join(value)), lambda raws: guids_of(_one(raws)), "GUIDs, one behind the other"
-)
+GUIDS: Final = Carrier(lambda value: _octets(b"".join(value)), _guids, "GUIDs, one behind the other")
 GUID_SET: Final = Carrier(
     lambda value: tuple(dict.fromkeys(map(bytes, value))),
     lambda raws: tuple(map(Guid, raws)),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mqdssm.tables import TABLES, alias, schema, settings
+from mqdssm.tables import TABLES, alias, schema, schema_mqis, settings
 from mqdssm.tables.row import Access, Holder
 from mqdssm.tables.schema_attributes import ROOT_DSE, AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
@@ -135,6 +135,35 @@ def compare(
         *_class_differences(classes, needed),
     ]
     return sorted(found, key=lambda difference: not difference.serious)
+
+
+def compare_replication(attribute_types: Iterable[str], object_classes: Iterable[str]) -> list[Difference]:
+    """Compare a server's schema with what the replication store needs besides (`schema_mqis`).
+
+    Args and errors are those of `compare`.
+
+    Returns:
+        The differences, all of them serious; empty if all is there.
+    """
+    attributes = _by_name(map(parse_description, attribute_types))
+    classes = _by_name(map(parse_description, object_classes))
+    found = []
+    for attribute in schema_mqis.ATTRIBUTES:
+        theirs = attributes.get(attribute.name.lower())
+        problems = (
+            ["is missing"]
+            if theirs is None
+            else _definition_problems(attribute, theirs, attributes, matching_rules=True)
+        )
+        found += [Difference(f"attribute {attribute.name}", problem) for problem in problems]
+    for cls in schema_mqis.CLASSES:
+        allowed = _named(cls.name, classes, "MUST", "MAY")
+        if cls.name.lower() not in classes:
+            found.append(Difference(f"class {cls.name}", "is missing"))
+            continue
+        lacking = (name for name in (*cls.must, *cls.may) if name.lower() not in allowed)
+        found += [Difference(f"class {cls.name}", f"does not allow {name}") for name in lacking]
+    return found
 
 
 def _by_name(descriptions: Iterable[Description]) -> dict[str, Description]:

@@ -270,6 +270,8 @@ def test_schema_ldif_is_the_generated_text(alone):
 
     assert alone("schema", "ldif").stdout == ldif.openldap_config_ldif()
     assert alone("schema", "ldif", "--format", "schema").stdout == ldif.openldap_schema_text()
+    for form, made in (("config", ldif.openldap_config_ldif), ("schema", ldif.openldap_schema_text)):
+        assert alone("schema", "ldif", "--format", f"replication-{form}").stdout == made(ldif.REPLICATION)
     tree = alone("schema", "ldif", "--format", "base-tree", "--root", "DC=x,DC=y").stdout
     assert tree == ldif.base_tree_ldif("DC=x,DC=y")
     assert "DC=x,DC=y" in alone("schema", "ldif", "--format", "root-dse", "--root", "DC=x,DC=y").stdout

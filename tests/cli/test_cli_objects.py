@@ -258,6 +258,14 @@ def test_the_schema_of_a_server_is_ours(cli):
     assert cli.json("schema", "check") == {"server": url, "differences": []}
 
 
+def test_the_schema_of_a_server_lacks_what_replication_needs(cli):
+    found = cli.json("schema", "check", "--replication", code=1)["differences"]
+    assert {"subject": "class mqisNumbered", "problem": "is missing", "serious": True} in found
+    assert all("mqis" in one["subject"] for one in found)
+    shown = cli("schema", "check", "--replication", code=1)
+    assert "replication-config | ldapadd" in shown.stderr
+
+
 def test_doctor_is_content_with_a_server_that_holds_a_queue(cli, machine):
     """What each kind of server is told in particular: test_cli_doctor, test_cli_doctor_samba."""
     cli("create", "queue", rf"Pathname={machine.name}\healthy")

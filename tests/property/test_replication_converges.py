@@ -1,6 +1,6 @@
 """Directory servers that change, stop, lose messages and restart at random: in the end all have the same.
 
-Small settings, so that a few steps reach what takes weeks otherwise: purging, full synchronization, overflow of
+Small settings, so that few steps reach what takes weeks otherwise: purging, full synchronization, overflow of
 what waits. The long form of this, with faults between any two writes, is the simulation.
 """
 

@@ -165,6 +165,7 @@ class TestStartScript:
             ("MSMQ_LDAP_PORT", "http"),
             ("MSMQ_LDAPS_PORT", "-1"),
             ("MSMQ_LDAP_DURABLE", "maybe"),
+            ("MSMQ_LDAP_REPLICATION", "maybe"),
             ("MSMQ_LDAP_OVERLAYS", "unique nonsense"),
             ("MSMQ_LDAP_SIZE_LIMIT", "many"),
             ("MSMQ_LDAP_IDLE_TIMEOUT", "1s"),
@@ -206,7 +207,7 @@ class TestStartScript:
         used = set(re.findall(r"\$\{(MSMQ_LDAPS?_\w+)", text))
         explained = set(re.findall(r"^#   (MSMQ_LDAPS?_\w+) ", text, re.MULTILINE))
         assert used == explained
-        assert len(used) == 15
+        assert len(used) == 16
 
 
 class TestCertificates:

@@ -433,12 +433,13 @@ class ReadingContract:
             assert change.purged_seq_number == purged
 
     @pytest.mark.parametrize("limit", [{"count_max": 1}, {"count_max": 3}, {"bytes_max": 1}])
-    def test_lookup_in_pieces(self, harness: Harness, limit: dict[str, int]) -> None:
+    def test_lookup_in_pieces(self, harness: Harness, limit: dict[str, Any]) -> None:
         world = World(harness)
         ids = [guid() for _ in range(7)]
         changes = [world.sync(one, 3 * at, world.machine(one, f"m{at}")) for at, one in enumerate(ids, 1)]
         world.apply(*changes, world.deletion(ids[3], 50))
-        pieces, after, up_to = [], 0, 60
+        pieces: list[DirectoryChange] = []
+        after, up_to = 0, 60
         while after < up_to:
             found = world.found(after=after, up_to=up_to, **limit)
             assert found.changes or found.reached == up_to

@@ -14,7 +14,6 @@ from mqdssm.store.lookup import (
     LOOKUPS_MAX,
     Columns,
     Lookups,
-    LookupSource,
     Relation,
     Restriction,
     SortKey,
@@ -33,8 +32,7 @@ def here(world: World) -> Restriction:
 
 
 def lookups_of(harness: Harness) -> Lookups:
-    source: LookupSource = harness.store
-    return Lookups(source)
+    return Lookups(harness.store)
 
 
 def rows(lookups: Lookups, *given: Any) -> list[Columns]:

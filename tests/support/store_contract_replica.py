@@ -267,21 +267,24 @@ class NamesContract:
 
     def test_a_name_is_one_of_the_partition(self, harness: Harness) -> None:
         """Changes by name, of the authority and of a replica, mean the partition's own object."""
-        world, other = World(harness), World(harness)
-        other.prefix = world.prefix
-        mine, theirs = guid(), guid()
+        world, mine, kind = World(harness), guid(), ObjectType.MACHINE
         world.apply(world.sync(mine, 1, world.machine(mine)))
-        other.apply(other.sync(theirs, 99, other.machine(theirs)))
-        name, kind = world.name("web"), ObjectType.MACHINE
-        world.apply(world.change(Command.UPDATE, name, 2, ((Propid.QM_OS, 2),)))
+        others = {}
+        for at in (5, 99):
+            other, theirs = World(harness), guid()
+            other.prefix = world.prefix
+            other.apply(other.sync(theirs, at, other.machine(theirs)))
+            others[other] = [(Command.SYNC, at, theirs)]
+        name = world.name("web")
+        world.apply(world.change(Command.UPDATE, name, 10, ((Propid.QM_OS, 2),)))
         assert world.values(mine, kind)[Propid.QM_OS] == 2
-        assert world.update(name, ((Propid.QM_OS, 3),), at=3).identifier == mine
+        assert world.update(name, ((Propid.QM_OS, 3),), at=11).identifier == mine
         assert world.values(mine, kind)[Propid.QM_OS] == 3
-        assert world.delete(name, kind, at=4).identifier == mine
-        assert world.apply(world.deletion(name, 5, kind)).status == OK
-        assert world.delete(name, kind, at=6).status == NOT_FOUND
-        assert brief(world.changes()) == [(Command.DELETE, 4, mine)]
-        assert brief(other.changes()) == [(Command.SYNC, 99, theirs)]
+        assert world.delete(name, kind, at=12).identifier == mine
+        assert world.apply(world.deletion(name, 13, kind)).status == OK
+        assert world.delete(name, kind, at=14).status == NOT_FOUND
+        assert brief(world.changes()) == [(Command.DELETE, 12, mine)]
+        assert {other: brief(other.changes()) for other in others} == others
 
 
 class SyncZeroContract:
@@ -345,7 +348,7 @@ class SyncZeroContract:
 def _moved(change: DirectoryChange, site: Guid) -> DirectoryChange:
     """The same change in another partition, of another object of another name."""
     given = [
-        (propid, f"x{value}" if propid in {Propid.QM_PATHNAME, Propid.Q_PATHNAME} else value)
+        (propid, f"x{value!s}" if propid in {Propid.QM_PATHNAME, Propid.Q_PATHNAME} else value)
         for propid, value in change.properties
     ]
     return DirectoryChange(

@@ -63,10 +63,10 @@ class Model:
             if identifier is None:
                 gone = change.command == Command.DELETE
                 return OK if gone or any(one.number == at for one in self.known.values()) else NOT_FOUND
-        given = dict(change.properties)
+        given: Values = dict(change.properties)
+        made = given.pop(Propid.Q_INSTANCE, None)
         if identifier is None:
-            identifier = given[Propid.Q_INSTANCE]
-        given.pop(Propid.Q_INSTANCE, None)
+            identifier = Guid(made)
         before = self.known.get(identifier)
         if self.number_of(identifier) >= at:
             return OK

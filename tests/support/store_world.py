@@ -90,13 +90,18 @@ class World:
 
     # -- operations
 
+    @property
+    def store(self) -> Store:
+        """The store as it is open now."""
+        return self.harness.store
+
     def perform(self, operation: ops.Operation) -> Any:
-        return self.harness.store.perform(operation)
+        return self.store.perform(operation)
 
     def create(self, properties: Properties, at: int = 0, **other: Any) -> ops.Outcome:
         """Create an object of the site as its authority; `at` is its number, else the next one."""
-        first = properties[0][0].object_type if properties else None
-        return self.perform(
+        first = properties[0][0].object_type or ObjectType.DELETED_OBJECT
+        return self.store.perform(
             ops.CreateObject(
                 object_type=other.get("object_type", first),
                 path_name=other.get("path_name"),
@@ -110,7 +115,7 @@ class World:
         self, which: Guid | str, properties: Properties, at: int = 0, object_type: ObjectType | None = None
     ) -> ops.Outcome:
         """Update an object of the site as its authority."""
-        return self.perform(
+        return self.store.perform(
             ops.UpdateObject(
                 object_type=object_type or properties[0][0].object_type or ObjectType.QUEUE,
                 path_name=which if isinstance(which, str) else None,
@@ -129,7 +134,7 @@ class World:
         scope: Scope = Scope.ENTERPRISE,
     ) -> ops.Outcome:
         """Delete an object of the site as its authority."""
-        return self.perform(
+        return self.store.perform(
             ops.DeleteObject(
                 object_type=object_type,
                 path_name=which if isinstance(which, str) else None,
@@ -143,8 +148,8 @@ class World:
     def read(self, which: Guid | str, object_type: ObjectType = ObjectType.QUEUE) -> ops.ObjectRead:
         """Read an object."""
         if isinstance(which, str):
-            return self.perform(ops.ReadObject(object_type=object_type, path_name=which))
-        return self.perform(ops.ReadObject(object_type=object_type, identifier=which))
+            return self.store.perform(ops.ReadObject(object_type=object_type, path_name=which))
+        return self.store.perform(ops.ReadObject(object_type=object_type, identifier=which))
 
     def values(self, which: Guid | str, object_type: ObjectType = ObjectType.QUEUE) -> dict[Propid, Any]:
         """The properties of an object that is there."""
@@ -159,7 +164,7 @@ class World:
 
     def found(self, partition_id: Guid | None = None, **bounds: Any) -> ops.ChangesFound:
         """Look changes up."""
-        return self.perform(
+        return self.store.perform(
             ops.LookupChanges(
                 partition_id=self.site if partition_id is None else partition_id,
                 after=number(bounds.get("after", 0)),
@@ -173,7 +178,7 @@ class World:
     def apply(self, *changes: DirectoryChange) -> ops.Applied:
         """Apply changes of one partition to the replica."""
         partition_id = changes[0].partition_id if changes else self.site
-        return self.perform(ops.ApplyChanges(partition_id=partition_id, changes=changes))
+        return self.store.perform(ops.ApplyChanges(partition_id=partition_id, changes=changes))
 
     def change(
         self, command: Command, which: Guid | str, at: int, properties: Properties, site: Guid | None = None
@@ -205,9 +210,7 @@ class World:
 
     def recover(self, partition_id: Guid | None = None) -> SequenceNumber:
         """Recover the partition."""
-        recovered = self.perform(ops.Recover(partition_id=partition_id or self.site))
-        assert isinstance(recovered, ops.Recovered)
-        return recovered.highest
+        return self.store.perform(ops.Recover(partition_id=partition_id or self.site)).highest
 
 
 def brief(changes: Iterable[DirectoryChange]) -> list[tuple[Command, int, Guid | None]]:
