@@ -131,6 +131,7 @@ def _after(
             yield from server.save(partition, last=partition.last)
         yield from purging.after_changes(server, partition)
         purging.acknowledge(server, partition)
+        sync.ask_if_must(server, partition)
 
 
 def _passed_on(change: DirectoryChange) -> Job[DirectoryChange]:

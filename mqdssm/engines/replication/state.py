@@ -70,7 +70,9 @@ class Partition:
         hint: a server that knows more than whom we ask; it is asked next.
         asking: a synchronization request is under way.
         wait_s: how long the next one waits for its reply; 0 is the shortest wait.
-        whole: the replica is as the authority was at `last`; false while it may lack objects.
+        must_ask: what is being done needs a request, once it is persisted.
+        tries: how many requests in a row had no reply.
+        whole: the replica is as the authority was at `last`; false where it may lack objects.
         settled: it has been whole since our start, and nobody has known better since.
         purged_at: PreviousPurgedSeqNumber.
         acked_at: the number that we acknowledged last.
@@ -83,6 +85,8 @@ class Partition:
     hint: str = ""
     asking: bool = False
     wait_s: float = 0.0
+    must_ask: bool = False
+    tries: int = 0
     whole: bool = False
     settled: bool = False
     purged_at: SequenceNumber = MIN

@@ -148,12 +148,18 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     sync.ask(server, partition)
 
 
-def inherit_if_named(server: Server, partition: Partition) -> Job[None]:
-    """Become the authority of a partition whose last change makes us so, once we have all of it."""
+def inherit_if_named(server: Server, partition: Partition, *, surely: bool = False) -> Job[None]:
+    """Become the authority of a partition whose last change makes us so, once we have all that there is.
+
+    Args:
+        server: who we are.
+        partition: which partition.
+        surely: we have just asked.
+    """
     if partition.record.owned or not partition.is_normal:
         return
-    if not partition.whole:
-        sync.ask(server, partition)  # then when we have caught up
+    if not partition.whole and not surely:
+        partition.must_ask = True  # then when we have caught up
         return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
@@ -180,15 +186,20 @@ def _is_pec(server: Server, enterprise: ObjectRead) -> Job[bool]:
     return server.is_me(pec_name) or key_of(psc_name) == key_of(pec_name)
 
 
-def caught_up(server: Server, partition: Partition) -> Job[None]:
-    """A replica is whole: it may be ours by right (decision R43)."""
-    partition.whole = True
+def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+    """A replica has all that a server knows: it may be ours by right (decision R43).
+
+    It is whole if that server is the authority or, for a BSC, its PSC: others may lack something themselves.
+    """
+    names = {key_of(server.psc_name or partition.record.authority_name)}
+    told = key_of(sender) in names
+    partition.whole = partition.whole or told
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
     if adopts and partition.last == MIN:
         yield from _inherit(server, partition)
     else:
-        yield from inherit_if_named(server, partition)
-    partition.settled = True
+        yield from inherit_if_named(server, partition, surely=True)
+    partition.settled = partition.settled or told
 
 
 def _inherit(server: Server, partition: Partition) -> Job[None]:
@@ -202,7 +213,9 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == partition.id
-        yield from inherit_if_named(server, server.partitions[PEC_PARTITION_ID])
+        enterprise = server.partitions[PEC_PARTITION_ID]
+        yield from inherit_if_named(server, enterprise)
+        sync.ask_if_must(server, enterprise)
     yield from topology.derive(server)
     yield from claim(server)
 

@@ -30,6 +30,13 @@ def ask(server: Server, partition: Partition) -> None:
         _send(server, partition)
 
 
+def ask_if_must(server: Server, partition: Partition) -> None:
+    """Ask if something that was just done needs it."""
+    if partition.must_ask:
+        partition.must_ask = False
+        ask(server, partition)
+
+
 def ask_later(server: Server, partition: Partition) -> None:
     """Ask when the timer runs out, each time later."""
     partition.asking = True
@@ -70,8 +77,17 @@ def timer(server: Server, rest: str) -> None:
     partition = server.partitions.get(Guid.parse(rest))
     if partition is not None and not partition.record.owned:
         partition.asking = False
-        partition.hint = ""  # it does not answer
+        partition.tries += 1
+        partition.hint = _somebody_else(server, partition)
         ask(server, partition)
+
+
+def _somebody_else(server: Server, partition: Partition) -> str:
+    """Whom to ask where nobody answered: at every second time another PSC, which has a replica, too (R46)."""
+    others = [one.name for one in server.pscs.values()]
+    if not others or partition.tries % 2 == 0:
+        return ""
+    return others[partition.tries // 2 % len(others)]
 
 
 def resume(server: Server, partition: Partition) -> Job[None]:
@@ -115,7 +131,14 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     else:
         complete = reached <= partition.last
         advanced = partition.last > before
-        yield from _after_reply(server, partition, message, advanced=advanced, complete=complete)
+        if complete and not advanced and message.from_seq_number == partition.last:
+            yield from _caught_up(server, partition, sender)
+        else:
+            _heard(server, partition)
+            if advanced or complete:
+                ask(server, partition)  # until nothing new comes (decision R32)
+            else:
+                ask_later(server, partition)  # there is a gap in what it says
 
 
 def _reached(message: SyncReplyMessage) -> SequenceNumber:
@@ -125,26 +148,19 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
     return max((one.seq_number for one in message.directory_changes), default=MIN)
 
 
-def _after_reply(
-    server: Server, partition: Partition, message: SyncReplyMessage, *, advanced: bool, complete: bool
-) -> Job[None]:
-    """Ask for more until nothing new comes (decision R32)."""
+def _caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+    """Whom we asked knows nothing new."""
     _heard(server, partition)
-    if advanced or message.from_seq_number < partition.last:
-        ask(server, partition)
-        return
-    if not complete:
-        ask_later(server, partition)  # there is a gap in what it says
-        return
     partition.hint = ""
-    yield from succession.caught_up(server, partition)
+    yield from succession.caught_up(server, partition, sender)
     if not partition.record.owned and partition.known > partition.last:
-        ask_later(server, partition)  # whom we asked does not know it either
+        ask_later(server, partition)
 
 
 def _heard(server: Server, partition: Partition) -> None:
     partition.asking = False
     partition.wait_s = 0.0
+    partition.tries = 0
     server.stop_timer(timer_of(partition))
 
 
