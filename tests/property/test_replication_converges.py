@@ -1,6 +1,6 @@
 """Directory servers that change, stop, lose messages and restart at random: in the end all have the same.
 
-Small settings, so that a few steps reach what takes weeks otherwise: purging, full synchronization, overflow of
+Small settings, so that few steps reach what takes weeks otherwise: purging, full synchronization, overflow of
 what waits. The long form of this, with faults between any two writes, is the simulation.
 """
 
@@ -43,11 +43,18 @@ steps = st.one_of(
 )
 
 
+def _small_net() -> Net:
+    net = enterprise(**SMALL)
+    with_site(net, "Site1", "PSC1")
+    with_bsc(net, "Site1", "BSC1", "PSC1")
+    return net
+
+
 @dataclass
 class World:
     """A net, and what its clients were promised."""
 
-    net: Net = field(default_factory=lambda: _small_net())
+    net: Net = field(default_factory=_small_net)
     promised: dict[str, tuple[str, str] | None] = field(default_factory=dict)
     deaf: dict[tuple[str, str], float] = field(default_factory=dict)
     labels: int = 0
@@ -135,13 +142,6 @@ def _event(what: str, site: str, name: str, text: str, number: int) -> tuple[str
         partition_id=guid_of(f"site {site}"),
         properties=given[what],
     )
-
-
-def _small_net() -> Net:
-    net = enterprise(**SMALL)
-    with_site(net, "Site1", "PSC1")
-    with_bsc(net, "Site1", "BSC1", "PSC1")
-    return net
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -93,7 +93,8 @@ class Net:
         host = self.hosts.pop(name)
         self._lives += 1
         settings = replace(host.settings, machine_name=as_name or name)
-        made = Host(settings, host.store.reopened(), ReplicationEngine(settings, first_request=50_000 * self._lives))
+        engine = ReplicationEngine(settings, first_request=50_000 * self._lives)  # no number again (R33)
+        made = Host(settings, host.store.reopened(), engine)
         self.hosts[settings.machine_name] = made
         self._put(settings.machine_name, Started(), 0)
         self.run()
