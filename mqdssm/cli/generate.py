@@ -17,6 +17,19 @@ app = typer.Typer(add_completion=False)
 
 USERS_A_MACHINE = 4
 
+TablesOption = Annotated[
+    TableForm | None,
+    typer.Option("--tables", help="How the tables of MQIS are written; parquet.", show_default=False),
+]
+LoaderOption = Annotated[
+    Loader | None,
+    typer.Option(
+        "--loader",
+        help="What LDIF is for; ldapadd. slapadd takes more defects, and times.",
+        show_default=False,
+    ),
+]
+
 
 def generate(
     run: Run,
@@ -39,18 +52,8 @@ def generate(
         bool,
         typer.Option("--faults", help=f"Plant defects beside the sound objects; {FAULTS_NAME} lists them."),
     ] = False,
-    tables: Annotated[
-        TableForm | None,
-        typer.Option("--tables", help="How the tables of MQIS are written; parquet.", show_default=False),
-    ] = None,
-    loader: Annotated[
-        Loader | None,
-        typer.Option(
-            "--loader",
-            help="What LDIF is for; ldapadd. slapadd takes more defects, and times.",
-            show_default=False,
-        ),
-    ] = None,
+    tables: TablesOption = None,
+    loader: LoaderOption = None,
     base_dn: Annotated[
         str | None,
         typer.Option("--base-dn", metavar="DN", help="Root of the directory; DC=example,DC=com."),
