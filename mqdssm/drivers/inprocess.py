@@ -383,6 +383,12 @@ class Host:
                     queue.put_back(number, message, message.priority, message.reach_deadline)
                 return True
 
+    def _is_here(self, name: FormatName) -> bool:
+        try:
+            return _address(name) in {self._machine_name.casefold(), self._identifier}
+        except ValueError:
+            return False
+
     def _take_in(self, message: Message) -> None:
         """Receive a message from the network ([MS-MQQB] 3.1.5.8)."""
         if message.identifier in self._known:
@@ -425,6 +431,12 @@ class Host:
         return self._verifier.verify(message, self._clock())
 
     def _find(self, name: FormatName | None) -> HostInbox | None:
+        """The queue that a format name means, if it is here.
+
+        What was signed for another machine is not: somebody recorded it, and sends it to us.
+        """
+        if name is None or not self._is_here(name):
+            return None
         with self._lock:
             inboxes = list(self._inboxes.values())
         for inbox in inboxes:

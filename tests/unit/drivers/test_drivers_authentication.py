@@ -1,14 +1,14 @@
 """Which messages are believed ([MS-MQQB] 3.1.5.8.3; [MC-MQDSRP] 3.1.7.2.1, decisions R17, R57-R59)."""
 
+import hashlib
 from dataclasses import replace
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 from queue_managers import START, guid_of, key_of, sender_of
 
 from mqdssm.drivers.authentication import Distrust, SignaturePolicy, Signer, Verified, Verifier
 from mqdssm.drivers.keyring import KEYS_TRIED_MAX, PinnedKeys, Sender
-from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.private_key import PrivateKey, is_signed
 from mqdssm.errors import DecodeError, DirectoryNotConnected
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -33,7 +33,7 @@ from mqdssm.model.transport import (
     SenderIdentifierType,
     replication_queue,
 )
-from mqdssm.wire.keys import PublicKey
+from mqdssm.wire.keys import RSA_BLOB, KeyAlgorithm, PublicKey, RsaBlob
 from mqdssm.wire.mqdsrp import decode, encode
 from mqdssm.wire.signing import signed_bytes
 
@@ -219,14 +219,27 @@ def test_any_key_of_the_sender_and_no_more_than_a_few():
 
 
 def test_a_weak_key_is_no_key():
-    """512 bits, as Windows NT made them: anybody can find the other half."""
-    numbers = rsa.RSAPublicNumbers(65537, (1 << 511) + 111)
-    try:
-        weak = PublicKey.from_rsa(numbers.public_key())
-    except ValueError:
-        pytest.skip("this version of cryptography refuses such keys before we see them")
+    """512 bits, as Windows NT made them: anybody can find the other half, as this test has it."""
+    p = 0xF774EB5248DB40AF72158370D269A9A5AE658F33FE3B890B93F448B3A5AA3C81
+    q = 0xDE7D6B377936D536243D35702C1EEA1F265974A7CC966F46C6AA7D550101B811
+    modulus, length = p * q, 64
+    data = signed_bytes(message(), SIG20)
+    info = bytes.fromhex("3020300c06082a864886f70d020505000410")
+    padded = (info + hashlib.md5(data, usedforsecurity=False).digest()).rjust(length - 3, b"\xff")
+    padded = b"\0\1" + padded.replace(info, b"\0" + info)
+    number = pow(int.from_bytes(padded, "big"), pow(65537, -1, (p - 1) * (q - 1)), modulus)
+    assert len(padded) == length
+    good = replace(message(), signature=number.to_bytes(length, "little"))
+    blob = RsaBlob(
+        algorithm=KeyAlgorithm.CALG_RSA_SIGN,
+        bits=8 * length,
+        exponent=65537,
+        modulus=modulus.to_bytes(length, "little"),
+    )
+    weak = PublicKey(blob=RSA_BLOB.encode(blob))
+    assert is_signed(weak.rsa(), data, good.signature, HashAlgorithm.MD5)
     ring = PinnedKeys({guid_of("PSC1"): Sender(machine_name="PSC1", service=Service.PSC, keys=(weak,))})
-    assert verifier(keys=ring).verify(message(), START) is Distrust.WRONG
+    assert verifier(keys=ring).verify(good, START) is Distrust.WRONG
 
 
 def test_a_directory_that_is_down_is_no_verdict():

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from queue_managers import World, guid_of, key_of, nack, received, signed, wait_until
 
+from mqdssm.drivers import inprocess
 from mqdssm.drivers.authentication import Distrust
 from mqdssm.drivers.inprocess import ARRIVING_MAX, HostSettings
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION, LocalQueue
 from mqdssm.errors import TransportError
+from mqdssm.model.names import parse_format_name
 from mqdssm.model.transport import (
     Acknowledgements,
     AuthenticationLevel,
@@ -141,6 +143,26 @@ def test_a_repeated_message_is_dropped_without_an_answer(world, hosts):
     assert own.receive(0.05) is None
 
 
+def test_a_message_that_was_signed_for_another_machine_is_refused(world, hosts):
+    """The signature is good; it covers the destination, and that is not here."""
+    left, right = hosts
+    inbox, own = right.open(REPLICATION), left.open(REPLICATION)
+    there = world.add("THIRD").open(REPLICATION)
+    recorded = []
+    world.network.fault = lambda _source, _target, message: recorded.append(message) or (message,)
+    left.send(signed("LEFT", b"for the third"), replication_queue("THIRD"))
+    assert received(there).body == b"for the third"
+    world.network.fault = None
+    assert right.offer(recorded)
+    assert nack(own) is MessageClass.NACK_BAD_DEST_QUEUE
+    for name in ("PUBLIC=11111111-2222-4333-8444-555555555555", "DIRECT=OS:RIGHT\\mqis_queue$"):
+        assert right.offer([replace(recorded[0], destination=parse_format_name(name))])
+        assert nack(own) is MessageClass.NACK_BAD_DEST_QUEUE
+    assert right.offer([replace(recorded[0], destination=RIGHT)])
+    assert nack(own) is MessageClass.NACK_BAD_SIGNATURE
+    assert inbox.receive(0) is None
+
+
 def test_queue_purged_and_deleted(hosts):
     left, right = hosts
     own, inbox = left.open(REPLICATION), right.open(REPLICATION)
@@ -260,8 +282,9 @@ def test_names_and_identifiers_are_taken_once(world, hosts):
     world.add("LEFT")
 
 
-def test_a_fast_sender_waits_for_a_slow_host_without_loss(world, hosts):
-    """More than a host takes in at once: the rest waits where it was sent."""
+def test_a_fast_sender_waits_for_a_slow_host_without_loss(world, hosts, monkeypatch):
+    """More than a host takes in at once: the rest waits where it was sent, until there is room again."""
+    monkeypatch.setattr(inprocess, "RETRY_S", 3600)
     left, right = hosts
     inbox = right.open(REPLICATION)
     count = 5 * ARRIVING_MAX

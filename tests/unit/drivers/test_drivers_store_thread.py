@@ -1,10 +1,12 @@
 """The store's thread: one after the other, again while the directory is away, and lookups in between."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 
 import pytest
+from queue_managers import wait_until
 
 from mqdssm.drivers import store_thread
 from mqdssm.drivers.store_thread import StoreThread
@@ -92,22 +94,23 @@ def test_lookups_fail_at_once_and_do_not_spoil_the_next(started):
     assert thread.lookup(HAS) == Answer(yes=True)
 
 
-def test_no_lookup_waits_for_a_directory_that_is_away(started):
+def test_no_lookup_waits_for_a_directory_that_is_away(started, monkeypatch):
+    monkeypatch.setattr(store_thread, "LOOKUP_S", 30)
     back = threading.Event()
-    away = threading.Event()
 
     def fail() -> None:
         if not back.is_set():
-            away.set()
             raise DirectoryNotConnected("away")
 
     thread, store = started()
     store.steps = [fail] * 100_000
     results = submit(thread, LOAD)
-    assert away.wait(5)
+    wait_until(lambda: len(store.performed) > 1)
+    begun = time.monotonic()
     for _ in range(3):
-        with pytest.raises(DirectoryNotConnected):
+        with pytest.raises(DirectoryNotConnected, match="cannot reach"):
             thread.lookup(HAS)
+    assert time.monotonic() - begun < 20
     back.set()
     assert results.get(timeout=5) == State()
     store.steps.clear()
