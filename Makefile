@@ -8,11 +8,15 @@ WORKERS ?= 2
 TYPED := .ci/*.py docs/conf.py benchmarks tests/conftest.py tests/support tests/tidy tests/docs
 LOOSE := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-untyped-decorators \
 	--implicit-reexport --explicit-package-bases
+# Simulated enterprises: how many, and the first one; VERBOSE=1 tells everything: make simulate SEEDS=1 FIRST=7 VERBOSE=1
+SEEDS ?= 1000
+FIRST ?= 1
+VERBOSE ?=
 # More arguments for pytest: make test ARGS="-x tests/unit"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test python demo test test-fast soak test-browser test-containers test-fresh lint format conformance bench schema docs lock clean
+.PHONY: help setup setup-test python demo test test-fast soak test-browser test-containers test-fresh simulate lint format conformance bench schema docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -47,6 +51,9 @@ test-containers: setup-test ## build the container images and test them with a r
 
 test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
 	@bash .ci/test-fresh
+
+simulate: python ## whole enterprises with faults, from seeds: SEEDS=1000 FIRST=1 VERBOSE=1
+	$(PYTHON) .ci/simulate.py $(SEEDS) $(FIRST) $(if $(VERBOSE),--verbose)
 
 lint: python ## style, types, layers, generated files, lock file, docs
 	.venv/bin/ruff check $(SOURCES)

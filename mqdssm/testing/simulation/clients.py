@@ -1,0 +1,276 @@
+"""Clients at all servers: they create, update and delete objects of all types ([MS-MQDS] 3.1.4).
+
+Names come again after their objects were deleted. Each change carries a value that no other one has, so that it
+can be told in the ledger.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from mqdssm.engines.replication.actions import ChangeObject
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, Properties, PropertyValue, Scope
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.ledger import Entry, PartitionLedger
+from mqdssm.testing.simulation.options import PER_MILLE
+from mqdssm.testing.simulation.requests import Request
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.world import World
+
+_TYPES: Final = (
+    *(ObjectType.QUEUE,) * 8,
+    *(ObjectType.MACHINE,) * 3,
+    *(ObjectType.CN, ObjectType.USER, ObjectType.ROUTING_LINK) * 2,
+    ObjectType.SITE,
+    ObjectType.ENTERPRISE,
+)
+"""How often clients turn to which objects."""
+_SITE_TYPES: Final = frozenset({ObjectType.QUEUE, ObjectType.MACHINE})
+_UNNAMED: Final = frozenset({ObjectType.USER, ObjectType.ROUTING_LINK})
+_BITS: Final = 16  # of PROPID_S_INTERVAL1
+
+
+class Clients:
+    """People who change the directory.
+
+    Args:
+        world: the enterprise.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._dice = Dice("clients", world.options.seed)
+        self._number = 0
+        self.busy = True
+        self.closing: set[Guid] = set()  # sites that are about to be removed
+
+    def run(self) -> None:
+        """Change something now, and again after a while, until `busy` ends."""
+        if not self.busy:
+            return
+        server = self.any_server()
+        if server is not None:
+            self._change_something(server)
+        pace = self._world.options.work.pace_ms
+        self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, self.run)
+
+    def any_server(self) -> Server | None:
+        """One of the servers that run."""
+        up = [one for one in self._world.servers if one.is_up and not one.retired]
+        return self._dice.of(up) if up else None
+
+    def ask(
+        self,
+        server: Server,
+        command: Command,
+        object_type: ObjectType,
+        partition_id: Guid,
+        *,
+        path_name: str | None = None,
+        identifier: Guid | None = None,
+        properties: Properties = (),
+        scope: Scope = Scope.ENTERPRISE,
+        then: Callable[[int], None] | None = None,
+    ) -> int:
+        """Ask a server for a change.
+
+        Returns:
+            The request's number.
+        """
+        self._number += 1
+        change = ChangeObject(
+            request=self._number,
+            command=command,
+            object_type=object_type,
+            path_name=path_name,
+            identifier=identifier,
+            partition_id=partition_id,
+            properties=properties,
+            scope=scope,
+        )
+        world = self._world
+        unsure = world.options.network.doubled > 0
+        world.book.ask(Request(change, server.index, server.life, world.schedule.now, unsure=unsure))
+        if then is not None:
+            world.when_answered(self._number, then)
+        server.step(change)
+        return self._number
+
+    def take_number(self) -> int:
+        """A number for a request of somebody else."""
+        self._number += 1
+        return self._number
+
+    def next_number(self) -> int:
+        """The number that the next request will have."""
+        return self._number + 1
+
+    def create_probe(
+        self, server: Server, object_type: ObjectType, partition_id: Guid, then: Callable[[int], None]
+    ) -> None:
+        """Create an object that nothing speaks against."""
+        number = self.next_number()
+        more: Properties = ()
+        if object_type is ObjectType.MACHINE:
+            more = machine_properties(partition_id, 0)
+        self.ask(
+            server,
+            Command.CREATE,
+            object_type,
+            partition_id,
+            path_name=f"probe{number}",
+            identifier=self._world.guid("object", number),
+            properties=(*self._values(object_type, number), *more),
+            then=then,
+        )
+
+    # -- what is changed
+
+    def _change_something(self, server: Server) -> None:
+        object_type = self._dice.of(_TYPES)
+        partition = self._partition(object_type)
+        if partition is None:
+            return
+        live = partition.live(object_type)
+        free = [one for one in live if self._is_free(one)]
+        if object_type in {ObjectType.SITE, ObjectType.ENTERPRISE}:
+            if live:
+                self._update(server, partition, self._dice.of(live))
+            return
+        if free and self._dice.below(PER_MILLE) < self._world.options.work.removals:
+            self._delete(server, partition, self._dice.of(free))
+        elif live and self._dice.one_in(2):
+            self._update(server, partition, self._dice.of(live))
+        else:
+            self._create(server, partition, object_type)
+
+    def _partition(self, object_type: ObjectType) -> PartitionLedger | None:
+        ledger = self._world.ledger
+        if object_type not in _SITE_TYPES:
+            return ledger.partitions.get(PEC_PARTITION_ID)
+        open_sites = [
+            one
+            for one in ledger.partitions.values()
+            if one.partition_id != PEC_PARTITION_ID and not one.dead and one.partition_id not in self.closing
+        ]
+        return self._dice.of(open_sites) if open_sites else None
+
+    def _is_free(self, entry: Entry) -> bool:
+        """Whether clients may delete an object: machines of directory servers are the administrator's."""
+        service = (entry.content or {}).get(Propid.QM_SERVICE)
+        return entry.object_type is not ObjectType.MACHINE or not service
+
+    def _named(self, entry: Entry) -> dict[str, object]:
+        """How to name an object: by its path name, if it has one, or by its identifier."""
+        if entry.path and self._dice.one_in(2):
+            path = entry.path.upper() if self._dice.one_in(4) else entry.path
+            return {"path_name": path}
+        return {"identifier": entry.identifier}
+
+    def _update(self, server: Server, partition: PartitionLedger, entry: Entry) -> None:
+        self.ask(
+            server,
+            Command.UPDATE,
+            entry.object_type,
+            partition.partition_id,
+            properties=self._values(entry.object_type, self.next_number()),
+            **self._named(entry),  # type: ignore[arg-type]
+        )
+
+    def _delete(self, server: Server, partition: PartitionLedger, entry: Entry) -> None:
+        scope = Scope.SITE if entry.is_site_scope else Scope.ENTERPRISE
+        self.ask(
+            server,
+            Command.DELETE,
+            entry.object_type,
+            partition.partition_id,
+            scope=scope,
+            **self._named(entry),  # type: ignore[arg-type]
+        )
+
+    def _create(self, server: Server, partition: PartitionLedger, object_type: ObjectType) -> None:
+        path_name = self._new_name(partition, object_type)
+        if path_name is None and object_type not in _UNNAMED:
+            return
+        self.ask(
+            server,
+            Command.CREATE,
+            object_type,
+            partition.partition_id,
+            path_name=path_name,
+            identifier=self._world.guid("object", self.next_number()),
+            properties=(
+                *self._values(object_type, self.next_number()),
+                *self._more(partition, object_type),
+            ),
+        )
+
+    def _new_name(self, partition: PartitionLedger, object_type: ObjectType) -> str | None:
+        few = self._dice.below(self._world.options.work.few)
+        if object_type is ObjectType.QUEUE:
+            machines = partition.live(ObjectType.MACHINE)
+            return f"{self._dice.of(machines).path}\\q{few}" if machines else None
+        if object_type is ObjectType.MACHINE:
+            return f"m{few}-{str(partition.partition_id)[:4]}"
+        return f"net{few}" if object_type is ObjectType.CN else None
+
+    def _values(self, object_type: ObjectType, number: int) -> Properties:
+        """Values of which one is unique."""
+        mark: tuple[Propid, PropertyValue]
+        match object_type:
+            case ObjectType.QUEUE:
+                mark = (Propid.Q_LABEL, f"request {number}")
+            case ObjectType.MACHINE:
+                mark = (Propid.QM_MACHINE_TYPE, f"request {number}")
+            case ObjectType.SITE:
+                mark = (Propid.S_INTERVAL1, number % (1 << _BITS))
+            case ObjectType.CN:
+                mark = (Propid.CN_SECURITY, f"request {number}".encode())
+            case ObjectType.USER:
+                mark = (Propid.U_DIGEST, (self._world.guid("digest", number),))
+            case ObjectType.ROUTING_LINK:
+                mark = (Propid.L_COST, number)
+            case _:
+                mark = (Propid.E_LONG_LIVE, number)
+        return (mark, *self._other_value(object_type))
+
+    def _other_value(self, object_type: ObjectType) -> Properties:
+        if self._dice.one_in(2):
+            return ()
+        other = {
+            ObjectType.QUEUE: Propid.Q_QUOTA,
+            ObjectType.MACHINE: Propid.QM_QUOTA,
+            ObjectType.SITE: Propid.S_INTERVAL2,
+            ObjectType.CN: Propid.CN_PROTOCOLID,
+            ObjectType.ENTERPRISE: Propid.E_S_INTERVAL1,
+        }.get(object_type)
+        return () if other is None else ((other, self._dice.below(1 << 8)),)
+
+    def _more(self, partition: PartitionLedger, object_type: ObjectType) -> Properties:
+        """What a new object has to have besides ([MS-MQDS] 3.1.6.3)."""
+        match object_type:
+            case ObjectType.QUEUE:
+                hidden = self._world.options.work.site_scope and self._dice.one_in(3)
+                return ((Propid.Q_SCOPE, int(Scope.SITE if hidden else Scope.ENTERPRISE)),)
+            case ObjectType.MACHINE:
+                return machine_properties(partition.partition_id, 0)
+            case ObjectType.USER:
+                return ((Propid.U_SID, b"sid"), (Propid.U_SIGN_CERT, b"certificate"))
+            case ObjectType.ROUTING_LINK:
+                ends = self._world.ledger.partitions
+                sites = [self._dice.of(list(ends)) for _ in range(2)]
+                return ((Propid.L_NEIGHBOR1, sites[0]), (Propid.L_NEIGHBOR2, sites[1]))
+            case _:
+                return ()
+
+
+def machine_properties(site_id: Guid, service: int) -> Properties:
+    """What a machine has to have ([MS-MQDS] 3.1.6.3)."""
+    return (
+        (Propid.QM_SITE_ID, site_id),
+        (Propid.QM_CNS, ()),
+        (Propid.QM_ADDRESS, b""),
+        (Propid.QM_SERVICE, service),
+    )

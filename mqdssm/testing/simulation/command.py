@@ -1,0 +1,63 @@
+"""Many runs on several processors, and what came of them: `make simulate`."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final
+
+from mqdssm.testing.simulation.run import Report, simulate
+
+PROCESSES: Final = 2
+_CHUNK: Final = 4  # seeds that a process takes at a time
+
+
+def replay(seed: int) -> str:
+    """How to see a run again."""
+    return f"make simulate SEEDS=1 FIRST={seed} VERBOSE=1"
+
+
+def run_seeds(first: int, count: int) -> Iterator[Report]:
+    """Run some seeds, on all processors; reports come in the order of the seeds."""
+    seeds = range(first, first + count)
+    if count == 1:
+        yield simulate(first)
+        return
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        yield from pool.map(simulate, seeds, chunksize=_CHUNK)
+
+
+def main(seeds: int, first: int, *, verbose: bool) -> int:
+    """Run seeds, tell of each violation how to see it again, and count.
+
+    Args:
+        seeds: how many.
+        first: the first one.
+        verbose: tell everything that happens; for one seed.
+
+    Returns:
+        The exit code: 1 if there was a violation.
+    """
+    begun = time.monotonic()
+    violations = 0
+    total: Counter[str] = Counter()
+    reports = iter([simulate(first, _tell)]) if verbose and seeds == 1 else run_seeds(first, seeds)
+    for report in reports:
+        total.update(report.counts)
+        total["requests"] += report.requests
+        if report.violation:
+            violations += 1
+            _tell(f"seed {report.seed}: {report.violation}\n  see it: {replay(report.seed)}")
+        elif verbose:
+            _tell(f"seed {report.seed}: {report.steps} steps, {report.simulated_s:.0f} s, {report.requests} requests")
+    if verbose:
+        for name, number in sorted(total.items()):
+            _tell(f"  {number:9d}  {name}")
+    minutes = (time.monotonic() - begun) / 60
+    _tell(f"{seeds} seeds, {violations} violations, {seeds / minutes:.0f} seeds per minute")
+    return 1 if violations else 0
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(text + "\n")

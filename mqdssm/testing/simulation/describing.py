@@ -1,0 +1,52 @@
+"""Events, operations and messages in few words, for a reader of a run."""
+
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import Final
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import name_of
+from mqdssm.model.propids import Propid
+from mqdssm.model.seqnum import MAX
+
+_GUID_CHARS: Final = 4
+_SILENT: Final = frozenset({"site_id", "known_purged_seq_number", "object_type_of"})
+_STATUSES: Final = frozenset({"status", "result"})
+_ITEMS_MAX: Final = 12
+_SHORT: Final = {"partition_id": "P", "previous_seq_number": "prev", "seq_number": "#", "purged_seq_number": "purged"}
+
+
+def describe(value: object) -> str:
+    """A value in few words: names of fields, what is not as usual, GUIDs by their beginning."""
+    if isinstance(value, Guid):
+        return str(value)[:_GUID_CHARS]
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, int):
+        return "MAX" if value == MAX else str(int(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return _describe_fields(value)
+    if isinstance(value, tuple | list):
+        return _describe_items(value)
+    return repr(value)
+
+
+def _describe_items(items: tuple[object, ...] | list[object]) -> str:
+    if items and all(isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], Propid) for one in items):
+        told = [f"{one[0].name}={describe(one[1])}" for one in items if one[1] not in {0, "", b"", ()}]  # type: ignore[index]
+        return "{" + " ".join(told) + "}"
+    told = [describe(one) for one in items[:_ITEMS_MAX]]
+    more = f" … {len(items)}" if len(items) > _ITEMS_MAX else ""
+    return "[" + ", ".join(told) + more + "]"
+
+
+def _describe_fields(value: object) -> str:
+    told = []
+    for field in fields(value):  # type: ignore[arg-type]
+        content = getattr(value, field.name)
+        default = None if field.default is MISSING else field.default
+        if field.name in _SILENT or content == default or content is None:
+            continue
+        shown = name_of(content) if field.name in _STATUSES and isinstance(content, int) else describe(content)
+        told.append(f"{_SHORT.get(field.name, field.name)}={shown}")
+    return f"{type(value).__name__}({' '.join(told)})"

@@ -1,0 +1,219 @@
+"""What must hold once nothing goes wrong any more: every replica is its authority's copy ([MC-MQDSRP] 1.3.1.2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, DirectoryChange, Properties
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
+from mqdssm.model.seqnum import MAX, MIN
+from mqdssm.testing.simulation.ledger import CONTROLLER, IDENTIFIERS, PartitionLedger
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.watch import compare
+from mqdssm.testing.simulation.world import World
+
+ALL: int = 1 << 30
+"""More than there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What a store holds of a partition: objects, and deletions, by identifier."""
+
+    objects: Mapping[Guid, DirectoryChange]
+    deletions: Mapping[Guid, int]
+
+    @property
+    def highest(self) -> int:
+        """The highest number in it."""
+        numbers = [int(one.seq_number) for one in self.objects.values()]
+        return max([*numbers, *self.deletions.values()], default=0)
+
+
+def copy_of(server: Server, partition_id: Guid) -> Copy:
+    """Read everything that a server has of a partition."""
+    found = server.store.perform(
+        LookupChanges(
+            partition_id=partition_id,
+            after=MIN,
+            up_to=MAX,
+            enterprise_scope=False,
+            count_max=ALL,
+            bytes_max=ALL,
+        )
+    )
+    objects: dict[Guid, DirectoryChange] = {}
+    deletions: dict[Guid, int] = {}
+    for change in found.changes if isinstance(found, ChangesFound) else ():
+        if change.guid_identifier is None:
+            continue
+        if change.command is Command.DELETE:
+            deletions[change.guid_identifier] = int(change.seq_number)
+        else:
+            objects[change.guid_identifier] = change
+    return Copy(objects, deletions)
+
+
+def members(world: World) -> list[Server]:
+    """The servers that belong to the enterprise: those of its sites, with a role."""
+    return [one for one in world.servers if not one.retired and is_member(world, one)]
+
+
+def is_member(world: World, server: Server) -> bool:
+    """Whether a server belongs to the enterprise, by its site's object and its own."""
+    site = world.ledger.partitions.get(server.settings.site_id)
+    if site is None or site.dead:
+        return False
+    machine = site.latest.get(server.settings.machine_id)
+    if machine is None or machine.content is None:
+        return False
+    service = machine.content.get(Propid.QM_SERVICE)
+    return isinstance(service, int) and bool(service & (CONTROLLER | Service.BSC))
+
+
+def what_differs(world: World) -> str:
+    """The first thing that is not as it should be; empty: the enterprise is whole."""
+    servers = members(world)
+    for server in servers:
+        if not server.is_up:
+            return f"{server.name} is down"
+    for partition in world.ledger.partitions.values():
+        if not partition.dead and (partition.latest or partition.partition_id == PEC_PARTITION_ID):
+            difference = _partition_differs(partition, servers)
+            if difference:
+                return f"partition {partition.partition_id}: {difference}"
+    return _neighbors_differ(world, servers)
+
+
+def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str:
+    partition_id = partition.partition_id
+    owners = [one for one in servers if partition_id in one.persisted and one.persisted[partition_id].owned]
+    if len(owners) != 1:
+        return f"its authorities are {[one.name for one in owners]}"
+    owner = owners[0]
+    if owner.index != partition.giver and partition.last and not partition.loose:
+        last = partition.entries[partition.last]
+        if last.identifier not in {owner.settings.machine_id} and partition_id != PEC_PARTITION_ID:
+            return f"{owner.name} is its authority, but server {partition.giver} gave its numbers"
+    behind = _who_is_behind(partition, owner, servers)
+    if behind:
+        return behind
+    truth = copy_of(owner, partition_id)
+    if not partition.loose:
+        difference = _ledger_differs(partition, truth)
+        if difference:
+            return f"its authority {owner.name} {difference}"
+    for server in servers:
+        if server is not owner:
+            difference = _copy_differs(truth, copy_of(server, partition_id), int(server.persisted[partition_id].purged))
+            if difference:
+                return f"{server.name} {difference} (authority: {owner.name})"
+    return ""
+
+
+def _who_is_behind(partition: PartitionLedger, owner: Server, servers: list[Server]) -> str:
+    last = partition.last if not partition.loose else copy_of(owner, partition.partition_id).highest
+    for server in servers:
+        saved = server.persisted.get(partition.partition_id)
+        if saved is None:
+            return f"{server.name} does not know it"
+        if saved.purge_state is not PurgeState.NORMAL:
+            return f"{server.name} is in {saved.purge_state.name}"
+        if server is not owner and saved.last < last:
+            return f"{server.name} is at {saved.last}, {owner.name} at {last}"
+    return ""
+
+
+def _ledger_differs(partition: PartitionLedger, copy: Copy) -> str:
+    live = {one.identifier: one for one in partition.live()}
+    if live.keys() != copy.objects.keys():
+        lacking = [str(live[one]) for one in live.keys() - copy.objects.keys()]
+        extra = [str(one) for one in copy.objects.keys() - live.keys()]
+        return f"lacks {lacking}, has besides {extra}"
+    for identifier, entry in live.items():
+        change = copy.objects[identifier]
+        if change.seq_number != entry.number:
+            return f"has {entry} with {change.seq_number}"
+        difference = compare(entry, change.properties)
+        if difference:
+            return f"has {entry}: {difference}"
+    return ""
+
+
+def _copy_differs(truth: Copy, copy: Copy, purged: int) -> str:
+    for identifier, meant in truth.objects.items():
+        found = copy.objects.get(identifier)
+        if found is None:
+            return f"lacks {meant.seq_number}, {_name(meant)}"
+        if found.seq_number != meant.seq_number or _content(found) != _content(meant):
+            return f"has {_name(found)} of {found.seq_number}: {found.properties}; {meant.properties}"
+    extra = [one for one in copy.objects if one not in truth.objects]
+    if extra:
+        return f"has {_name(copy.objects[extra[0]])}, which is not there"
+    for identifier, number in truth.deletions.items():
+        if number > purged and copy.deletions.get(identifier) != number:
+            return f"lacks the deletion {number} of {identifier}"
+    alive = [one for one in copy.deletions if one in truth.objects]
+    return f"has a tombstone of {alive[0]}, which is there" if alive else ""
+
+
+def _content(change: DirectoryChange) -> Mapping[Propid, object]:
+    identifiers = set(IDENTIFIERS.values())
+    return {propid: value for propid, value in change.properties if propid not in identifiers}
+
+
+def _name(change: DirectoryChange) -> str:
+    kind = change.object_type
+    return f"{kind.name if kind else 'object'} {change.guid_identifier}"
+
+
+def _neighbors_differ(world: World, servers: list[Server]) -> str:
+    """A primary controller's neighbours are the others' and its own backup controllers (decision R36)."""
+    owners = {one.settings.site_id: one for one in servers if _owns_site(one)}
+    for site_id, server in owners.items():
+        pscs = {one.name.casefold() for one in owners.values() if one is not server}
+        bscs = {
+            one.name.casefold() for one in servers if one.settings.site_id == site_id and one is not server
+        }
+        known_pscs = {name for is_bsc, name in server.neighbors if not is_bsc}
+        known_bscs = {name for is_bsc, name in server.neighbors if is_bsc}
+        if known_pscs != pscs:
+            return f"{server.name} has the PSC neighbours {sorted(known_pscs)}, not {sorted(pscs)}"
+        if known_bscs != bscs:
+            return f"{server.name} has the BSC neighbours {sorted(known_bscs)}, not {sorted(bscs)}"
+    return _sites_differ(world, owners)
+
+
+def _owns_site(server: Server) -> bool:
+    saved = server.persisted.get(server.settings.site_id)
+    return saved is not None and saved.owned
+
+
+def _sites_differ(world: World, owners: Mapping[Guid, Server]) -> str:
+    """The objects of sites and enterprise name whoever is in charge."""
+    enterprise = world.ledger.partitions[PEC_PARTITION_ID]
+    for entry in enterprise.live(ObjectType.SITE):
+        owner = owners.get(entry.identifier)
+        psc_name = _text((entry.content or {}).get(Propid.S_PSC))
+        if owner is not None and psc_name.casefold() != owner.name.casefold():
+            return f"{entry} has the PSC {psc_name}, but its authority is {owner.name}"
+    pecs = [one for one in world.servers if not one.retired and _owns(one, PEC_PARTITION_ID)]
+    for entry in enterprise.live(ObjectType.ENTERPRISE):
+        pec_name = _text((entry.content or {}).get(Propid.E_PECNAME))
+        if pecs and pec_name.casefold() != pecs[0].name.casefold():
+            return f"the enterprise has the PEC {pec_name}, but its authority is {pecs[0].name}"
+    return ""
+
+
+def _owns(server: Server, partition_id: Guid) -> bool:
+    saved = server.persisted.get(partition_id)
+    return saved is not None and saved.owned
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+__all__ = ["Copy", "Properties", "copy_of", "is_member", "members", "what_differs"]

@@ -1,0 +1,217 @@
+"""What every object authority did: the truth that replicas and answers are held against.
+
+An entry is a sequence number that an authority gave ([MC-MQDSRP] 2.2.2), with the object as it was then. Entries
+are taken from what a store says it has done, not from what the engine believes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import name_of
+from mqdssm.model.messages import Command, Properties, PropertyValue
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.testing.simulation.violation import Violation
+
+Content = Mapping[Propid, PropertyValue]
+"""The replicated properties of an object, without its identifier."""
+
+IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = {
+    ObjectType.QUEUE: Propid.Q_INSTANCE,
+    ObjectType.MACHINE: Propid.QM_MACHINE_ID,
+    ObjectType.SITE: Propid.S_SITEID,
+    ObjectType.CN: Propid.CN_GUID,
+    ObjectType.ENTERPRISE: Propid.E_ID,
+    ObjectType.USER: Propid.U_ID,
+    ObjectType.ROUTING_LINK: Propid.L_ID,
+}
+"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3), stated here again: the checker trusts no engine."""
+PATHS: Final[Mapping[ObjectType, Propid]] = {
+    ObjectType.QUEUE: Propid.Q_PATHNAME,
+    ObjectType.MACHINE: Propid.QM_PATHNAME,
+    ObjectType.SITE: Propid.S_PATHNAME,
+    ObjectType.CN: Propid.CN_NAME,
+    ObjectType.ENTERPRISE: Propid.E_NAME,
+}
+"""The property that holds an object's path name ([MS-MQDS] 3.1.4.21.4)."""
+CONTROLLER: Final = int(Service.PSC | Service.PEC)
+
+
+def content_of(object_type: ObjectType, properties: Properties) -> Content:
+    """What replicas have to agree on."""
+    identifier = IDENTIFIERS[object_type]
+    return {propid: value for propid, value in properties if propid != identifier}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A sequence number, and the change that it was given to.
+
+    Attributes:
+        number: the sequence number.
+        identifier: the object.
+        object_type: its type.
+        command: CREATE, UPDATE or DELETE.
+        asked: the properties that were to be set.
+        content: the object afterwards; None where it was deleted.
+        path: its path name, of a deleted one the last.
+        giver: index of the server that gave the number.
+        at: when, in simulated seconds.
+    """
+
+    number: int
+    identifier: Guid
+    object_type: ObjectType
+    command: Command
+    asked: Properties
+    content: Content | None
+    path: str
+    giver: int
+    at: float
+
+    @property
+    def is_site_scope(self) -> bool:
+        """Whether this is a queue of site scope ([MC-MQDSRP] 3.3.7.3); all servers have it nevertheless."""
+        return self.content is not None and self.content.get(Propid.Q_SCOPE) == 0
+
+    def __str__(self) -> str:
+        return f"{self.command.name} {self.object_type.name} {self.path} {str(self.identifier)[:8]}"
+
+
+@dataclass(slots=True)
+class PartitionLedger:
+    """Every number of a partition.
+
+    Attributes:
+        partition_id: the partition.
+        giver: index of the server that may give numbers.
+        entries: by number, ascending.
+        latest: the newest entry of each object, by identifier.
+        last: the highest number.
+        granted: the highest LastSeqNumber of an authority: it may skip numbers (decisions R38, R43).
+        dead: its site is deleted: nothing is promised any more.
+        loose: its authority was lost and replaced by an operator: only the end counts.
+    """
+
+    partition_id: Guid
+    giver: int
+    entries: dict[int, Entry] = field(default_factory=dict)
+    latest: dict[Guid, Entry] = field(default_factory=dict)
+    last: int = 0
+    granted: int = 0
+    dead: bool = False
+    loose: bool = False
+
+    def live(self, object_type: ObjectType | None = None) -> list[Entry]:
+        """The newest entries of objects that are there."""
+        return [
+            one
+            for one in self.latest.values()
+            if one.content is not None and (object_type is None or one.object_type is object_type)
+        ]
+
+    @property
+    def highest(self) -> int:
+        """What LastSeqNumber of a replica can be at most."""
+        return max(self.last, self.granted)
+
+    def between(self, after: int, up_to: int) -> list[Entry]:
+        """Entries with numbers above one, up to another."""
+        if up_to - after > len(self.entries):
+            return [one for number, one in self.entries.items() if after < number <= up_to]
+        found = (self.entries.get(number) for number in range(after + 1, up_to + 1))
+        return [one for one in found if one is not None]
+
+
+class Ledger:
+    """All partitions, and who may give numbers in them."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[Guid, PartitionLedger] = {}
+
+    def found(self, partition_id: Guid, giver: int) -> PartitionLedger:
+        """A new partition, with its first authority."""
+        return self.partitions.setdefault(partition_id, PartitionLedger(partition_id, giver))
+
+    def record(self, partition_id: Guid, entry: Entry, machine_id: Guid, name: str) -> None:
+        """Take in a number that a server gave.
+
+        Args:
+            partition_id: the partition.
+            entry: the number.
+            machine_id: the server's own machine.
+            name: its name now.
+
+        Raises:
+            Violation: it may give none, or not this one.
+        """
+        partition = self.partitions.get(partition_id)
+        if partition is None:
+            raise Violation(f"{name} gave {entry.number} of an unknown partition {partition_id}: {entry}")
+        if not partition.loose and not partition.dead:
+            self._may_give(partition, entry, machine_id, name)
+        partition.entries[entry.number] = entry
+        partition.latest[entry.identifier] = entry
+        partition.last = max(partition.last, entry.number)
+        self._know_sites(entry)
+
+    def _may_give(self, partition: PartitionLedger, entry: Entry, machine_id: Guid, name: str) -> None:
+        if entry.number in partition.entries:
+            before = partition.entries[entry.number]
+            raise Violation(f"number {entry.number} is given twice, by {name}: {entry}; before: {before}")
+        if entry.number <= partition.last:
+            raise Violation(f"{name} gave {entry.number} behind {partition.last}: {entry}")
+        if entry.giver != partition.giver:
+            if not is_baton(partition, machine_id, name):
+                raise Violation(
+                    f"{name} gave {entry.number} ({entry}) of the partition of server {partition.giver}, "
+                    f"whose last was {partition.last}"
+                )
+            partition.giver = entry.giver
+
+    def _know_sites(self, entry: Entry) -> None:
+        if entry.object_type is ObjectType.SITE:
+            site = self.partitions.get(entry.identifier)
+            if site is not None:
+                site.dead = entry.content is None
+
+    def start_over(self, partition_id: Guid, kept: Mapping[Guid, int]) -> None:
+        """Take in what is left of a partition whose authority was lost.
+
+        Args:
+            partition_id: the partition.
+            kept: the numbers of the objects that its new authority has, by identifier.
+        """
+        partition = self.partitions[partition_id]
+        latest: dict[Guid, Entry] = {}
+        for identifier, number in kept.items():
+            entry = partition.entries.get(number, partition.latest.get(identifier))
+            if entry is not None and entry.identifier == identifier:
+                latest[identifier] = entry
+        partition.latest = latest
+        if partition_id == PEC_PARTITION_ID:
+            for site in self.partitions.values():
+                site.dead = site.dead or (site is not partition and site.partition_id not in latest)
+
+    def site_of(self, partition_id: Guid) -> Entry | None:
+        """The newest entry of a site's object."""
+        return self.partitions[PEC_PARTITION_ID].latest.get(partition_id)
+
+
+def is_baton(partition: PartitionLedger, machine_id: Guid, name: str) -> bool:
+    """Whether the last number of a partition hands it over to a server (decision R38)."""
+    last = partition.entries.get(partition.last)
+    if last is None or last.content is None:
+        return False
+    if partition.partition_id == PEC_PARTITION_ID:
+        pec_name = last.content.get(Propid.E_PECNAME)
+        return isinstance(pec_name, str) and pec_name.casefold() == name.casefold()
+    service = last.content.get(Propid.QM_SERVICE)
+    return last.identifier == machine_id and isinstance(service, int) and bool(service & CONTROLLER)
+
+
+def describe(status: int | None) -> str:
+    """A client's answer."""
+    return "nothing yet" if status is None else name_of(status)

@@ -1,0 +1,162 @@
+"""What servers may say to each other: each message is held against what stores hold ([MC-MQDSRP] 2.2.6)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from mqdssm.engines.replication.actions import Send
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
+    BSCAckMessage,
+    ChangePropagationMessage,
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    Command,
+    DirectoryChange,
+    PSCAckMessage,
+    ReplicationMessage,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
+from mqdssm.model.seqnum import MAX
+from mqdssm.testing.simulation.ledger import Ledger, PartitionLedger
+from mqdssm.testing.simulation.options import Tuning
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.watch import compare
+
+SHORT_S: Final = 10
+LONG_S: Final = 20 * 60
+"""Times to reach the queue ([MC-MQDSRP] 3.3.7.1, 3.3.7.2)."""
+
+
+class Listener:
+    """Looks at every message that is sent.
+
+    Args:
+        ledger: what authorities did.
+        tuning: limits of messages.
+    """
+
+    def __init__(self, ledger: Ledger, tuning: Tuning) -> None:
+        self._ledger = ledger
+        self._tuning = tuning
+        self._rules: dict[type[ReplicationMessage], Callable[[Server, Any, Send], None]] = {
+            ChangePropagationMessage: self._propagation,
+            SyncReplyMessage: self._sync_reply,
+            SyncRequestMessage: self._sync_request,
+            PSCAckMessage: self._psc_ack,
+            AlreadyPurgedMessage: self._already_purged,
+            ChangeRequestMessage: self._change_request,
+            ChangeReplyMessage: self._change_reply,
+            BSCAckMessage: self._bsc_ack,
+        }
+
+    def sent(self, server: Server, action: Send) -> None:
+        """Look at a message.
+
+        Raises:
+            Violation: it says what is not so.
+        """
+        if not action.destination or action.timeout_s not in (SHORT_S, LONG_S):
+            raise Violation(f"{server.name}: a message to nobody, or for a strange time: {action}")
+        forwarded = isinstance(action.message, ChangeRequestMessage)
+        if action.message.site_id != server.settings.site_id and not forwarded:
+            raise Violation(f"{server.name}: another one's SiteID: {action.message}")
+        self._rules[type(action.message)](server, action.message, action)
+
+    def _strict(self, partition_id: Guid) -> PartitionLedger | None:
+        partition = self._ledger.partitions.get(partition_id)
+        if partition is None:
+            raise Violation(f"a message about a partition that nobody made: {partition_id}")
+        return None if partition.dead or partition.loose else partition
+
+    def _propagation(self, server: Server, message: ChangePropagationMessage, _: Send) -> None:
+        self._count(server, message.directory_changes)
+        for change in message.directory_changes:
+            self._change(server, change)
+        header = message.seq_number_header
+        for one in header.partition_seq_numbers:
+            partition = self._strict(one.partition_id)
+            if partition is None:
+                continue
+            if one.last_seq_number > partition.highest:
+                raise Violation(f"{server.name} says {one}: the authority has given {partition.highest}")
+            if one.purged_seq_number > partition.highest:
+                raise Violation(f"{server.name} says {one}: purged what is not")
+        if header.partition_seq_numbers and header.machine_name != server.name:
+            raise Violation(f"{server.name} says it is {header.machine_name}")
+
+    def _sync_reply(self, server: Server, message: SyncReplyMessage, _: Send) -> None:
+        partition = self._strict(message.partition_id)
+        self._count(server, message.directory_changes)
+        previous = int(message.from_seq_number)
+        for change in message.directory_changes:
+            self._change(server, change)
+            if change.previous_seq_number != previous or change.seq_number <= previous:
+                raise Violation(f"{server.name}: {change} follows {previous}")
+            previous = int(change.seq_number)
+        if previous > message.to_seq_number:
+            raise Violation(f"{server.name}: {previous} lies behind the end, {message.to_seq_number}")
+        if partition is not None and message.to_seq_number > max(partition.highest, int(message.from_seq_number)):
+            raise Violation(f"{server.name}: ToSeqNumber {message.to_seq_number} behind {partition.highest}")
+
+    def _change(self, server: Server, change: DirectoryChange) -> None:
+        partition = self._strict(change.partition_id)
+        if partition is None:
+            return
+        entry = partition.entries.get(int(change.seq_number))
+        if entry is None:
+            raise Violation(f"{server.name}: nobody gave {change.seq_number} to {change}")
+        if change.previous_seq_number >= change.seq_number:
+            raise Violation(f"{server.name}: PreviousSeqNumber is not before: {change}")
+        if change.guid_identifier is not None and change.guid_identifier != entry.identifier:
+            raise Violation(f"{server.name}: {change} is about another object than {entry}")
+        if (change.command is Command.DELETE) is not (entry.content is None):
+            raise Violation(f"{server.name}: {change} is not {entry}")
+        if entry.content is not None:
+            difference = compare(entry, change.properties)
+            if difference and change.command is not Command.UPDATE:
+                raise Violation(f"{server.name}: {change.seq_number} {entry}: {difference}")
+
+    def _count(self, server: Server, changes: Sequence[DirectoryChange]) -> None:
+        if len(changes) > self._tuning.message_changes_max:
+            raise Violation(f"{server.name}: {len(changes)} changes in one message")
+
+    def _sync_request(self, server: Server, message: SyncRequestMessage, action: Send) -> None:
+        partition = self._strict(message.partition_id)
+        if message.requester_name != server.name or message.to_seq_number != MAX:
+            raise Violation(f"{server.name}: {message}")
+        saved = server.persisted.get(message.partition_id)
+        resent = action.timeout_s == SHORT_S  # a copy of an old one, whose signature was bad
+        if resent or partition is None or saved is None:
+            return
+        if message.from_seq_number > saved.last:
+            raise Violation(f"{server.name} asks from {message.from_seq_number}, but has {saved.last}")
+
+    def _psc_ack(self, server: Server, message: PSCAckMessage, _: Send) -> None:
+        saved = server.persisted.get(message.acked_partition_id)
+        partition = self._strict(message.acked_partition_id)
+        if partition is None:
+            return
+        if saved is None or message.acked_seq_number > saved.last or message.psc_name != server.name:
+            raise Violation(f"{server.name} acknowledges {message.acked_seq_number}, but has {saved}")
+
+    def _already_purged(self, server: Server, message: AlreadyPurgedMessage, _: Send) -> None:
+        saved = server.persisted.get(message.partition_id)
+        if saved is None or message.purged_seq_number > saved.purged:
+            raise Violation(f"{server.name} says that {message.purged_seq_number} is purged: {saved}")
+
+    def _change_request(self, server: Server, message: ChangeRequestMessage, _: Send) -> None:
+        if message.partition_id != message.directory_change.partition_id:
+            raise Violation(f"{server.name}: two partitions in {message}")
+        if not message.requester_name:
+            raise Violation(f"{server.name}: nobody asks: {message}")
+
+    def _change_reply(self, server: Server, message: ChangeReplyMessage, _: Send) -> None:
+        if not message.requester_name:
+            raise Violation(f"{server.name}: nobody is answered: {message}")
+
+    def _bsc_ack(self, server: Server, message: BSCAckMessage, _: Send) -> None:
+        if message.bsc_name != server.name or message.bsc_machine_id != server.settings.machine_id:
+            raise Violation(f"{server.name}: another one's acknowledgement: {message}")

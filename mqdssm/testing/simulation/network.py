@@ -1,0 +1,229 @@
+"""Express messages between servers, as Message Queuing delivers them, and what can go wrong ([MC-MQDSRP] 2.1).
+
+A message waits with its sender while its destination cannot be reached, and is lost when the sender stops. When
+its time to reach the queue runs out, or the destination refuses it, a negative acknowledgement comes back
+if one was asked for ([MC-MQDSRP] 3.1.7.2.1).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from mqdssm.engines.replication.actions import Nacked, Received, Send
+from mqdssm.model.messages import Operation, ReplicationMessage
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
+from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.violation import Violation
+from mqdssm.wire.mqdsrp import decode, encode
+
+_SOON_MS: Final = 40  # what a message takes that is not held up
+
+
+class Station(Protocol):
+    """What the network knows of a server."""
+
+    index: int
+    name: str
+    life: int
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it runs."""
+
+    def step(self, event: Received | Nacked) -> None:
+        """Give its engine an event."""
+
+
+@dataclass(slots=True)
+class Parcel:
+    """A message under way.
+
+    Attributes:
+        sender: who sent it.
+        life: which of the sender's lives did; with its end the message is lost, unless it has left.
+        sender_name: the sender's name then.
+        sent: what was sent.
+        expires_at: when its time to reach the queue is over.
+        message: what arrives.
+    """
+
+    sender: Station
+    life: int
+    sender_name: str
+    sent: Send
+    expires_at: float
+    message: ReplicationMessage
+    done: bool = False
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the network did, for the trace and for proof that faults happen."""
+
+    sent: dict[Operation, int] = field(default_factory=dict)
+    lost: int = 0
+    doubled: int = 0
+    late: int = 0
+    nacked: int = 0
+    expired: int = 0
+    cuts: int = 0
+
+
+class Network:
+    """Delivers messages, or does not.
+
+    Args:
+        schedule: the time.
+        dice: chance.
+        faults: how often what goes wrong.
+        find: a server by the name of its machine.
+        trace: what tells a reader, or None.
+
+    Attributes:
+        counts: what happened.
+        faults: how often what goes wrong now.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        dice: Dice,
+        faults: NetworkFaults,
+        find: Callable[[str], Station | None],
+        trace: Callable[[str], None] | None,
+    ) -> None:
+        self._schedule = schedule
+        self._dice = dice
+        self.faults = faults
+        self._find = find
+        self._trace = trace
+        self._side: frozenset[int] = frozenset()  # servers cut off from all others
+        self._one_way = False
+        self._waiting: list[Parcel] = []
+        self.counts = Counts()
+
+    def calm(self) -> None:
+        """Let nothing go wrong any more."""
+        self.faults = NetworkFaults(coded=self.faults.coded)
+        self.heal()
+
+    def cut(self, side: frozenset[int], *, one_way: bool) -> None:
+        """Cut some servers off from the others; one way: only what they send is held up."""
+        self.counts.cuts += 1
+        self._side = side
+        self._one_way = one_way
+
+    def heal(self) -> None:
+        """Let all servers see each other again."""
+        self._side = frozenset()
+        self.retry()
+
+    def retry(self) -> None:
+        """Try again what waits: somebody may have come back."""
+        waiting, self._waiting = self._waiting, []
+        for parcel in waiting:
+            self._arrive(parcel)
+
+    def send(self, sender: Station, sent: Send) -> None:
+        """Take a message that a server sends."""
+        operation = sent.message.operation
+        self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
+        message = self._coded(sent.message) if self.faults.coded else sent.message
+        parcel = Parcel(
+            sender=sender,
+            life=sender.life,
+            sender_name=sender.name,
+            sent=sent,
+            expires_at=self._schedule.now + sent.timeout_s,
+            message=message,
+        )
+        faults = self.faults
+        if self._happens(faults.lost):
+            self.counts.lost += 1
+            self._say(parcel, "is lost")
+            return
+        self._schedule.after(self._delay(), lambda: self._arrive(parcel))
+        if self._happens(faults.doubled):
+            self.counts.doubled += 1
+            twin = replace(parcel)
+            self._schedule.after(self._delay(), lambda: self._arrive(twin))
+
+    def _coded(self, message: ReplicationMessage) -> ReplicationMessage:
+        decoded = decode(encode(message))
+        if decoded != message:
+            raise Violation(f"a message changes when it is encoded: {message!r} becomes {decoded!r}")
+        return decoded
+
+    def _happens(self, chance: int) -> bool:
+        return chance > 0 and self._dice.below(PER_MILLE) < chance
+
+    def _delay(self) -> float:
+        faults = self.faults
+        if self._happens(faults.late):
+            self.counts.late += 1
+            return self._dice.between(_SOON_MS, faults.late_max_s * 1000) / 1000
+        return self._dice.between(1, _SOON_MS) / 1000
+
+    def _arrive(self, parcel: Parcel) -> None:
+        if parcel.done:
+            return
+        if parcel.sent.timeout_s and self._schedule.now > parcel.expires_at:
+            self._expire(parcel)
+            return
+        station = self._find(parcel.sent.destination)
+        if station is None or not station.is_up or self._is_cut(parcel.sender, station):
+            self._park(parcel)
+            return
+        parcel.done = True
+        if self._happens(self.faults.refused):
+            self._nack(parcel, bad_signature=False)
+        elif self._happens(self.faults.unsigned):
+            self._nack(parcel, bad_signature=True)
+        else:
+            station.step(Received(message=parcel.message, sender=parcel.sender_name))
+
+    def _is_cut(self, sender: Station, station: Station) -> bool:
+        side = self._side
+        if not side or (sender.index in side) is (station.index in side):
+            return False
+        return not self._one_way or sender.index in side
+
+    def _park(self, parcel: Parcel) -> None:
+        if parcel.life != parcel.sender.life:
+            parcel.done = True  # it had not left yet: express messages live in memory
+            return
+        self._waiting.append(parcel)
+        left = parcel.expires_at - self._schedule.now
+        self._schedule.after(left, lambda: self._expire(parcel))
+
+    def _expire(self, parcel: Parcel) -> None:
+        if parcel.done:
+            return
+        parcel.done = True
+        self._waiting = [one for one in self._waiting if one is not parcel]
+        self.counts.expired += 1
+        self._nack(parcel, bad_signature=False)
+
+    def _nack(self, parcel: Parcel, *, bad_signature: bool) -> None:
+        self._say(parcel, "is refused: bad signature" if bad_signature else "does not reach it")
+        sender = parcel.sender
+        if not parcel.sent.ack_requested or not sender.is_up:
+            return
+        self.counts.nacked += 1
+        event = Nacked(
+            message=parcel.message, destination=parcel.sent.destination, bad_signature=bad_signature
+        )
+        life = sender.life
+
+        def back() -> None:
+            if sender.is_up and sender.life == life:
+                sender.step(event)
+
+        self._schedule.after(self._dice.between(1, _SOON_MS) / 1000, back)
+
+    def _say(self, parcel: Parcel, what: str) -> None:
+        if self._trace is not None:
+            self._trace(
+                f"{parcel.sender_name} -> {parcel.sent.destination}: {type(parcel.message).__name__} {what}"
+            )

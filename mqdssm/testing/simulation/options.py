@@ -1,0 +1,243 @@
+"""What a simulated enterprise has to live with: everything that follows from a seed and is no event."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from mqdssm.samples.dice import Dice
+
+PER_MILLE: Final = 1000
+"""Chances are given as so many in a thousand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFaults:
+    """What the network does to messages; chances in a thousand messages.
+
+    Attributes:
+        lost: gone without a trace.
+        doubled: delivered twice.
+        late: held up, at most `late_max_s` seconds; others take milliseconds.
+        late_max_s: see `late`.
+        refused: sent back, NackBadDestQueue.
+        unsigned: sent back, NackBadSignature.
+        cut_every_s: about so often two groups of servers lose sight of each other; 0 is never.
+        cut_max_s: how long at most.
+        coded: every message travels as its bytes.
+    """
+
+    lost: int = 0
+    doubled: int = 0
+    late: int = 0
+    late_max_s: int = 0
+    refused: int = 0
+    unsigned: int = 0
+    cut_every_s: int = 0
+    cut_max_s: int = 0
+    coded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFaults:
+    """What happens to servers.
+
+    Attributes:
+        crash_every_s: about so often one of them crashes; 0 is never.
+        down_max_s: how long it stays down at most.
+        slow: chance that the store takes its time, at most `slow_max_ms`.
+        slow_max_ms: see `slow`.
+        flaky: chance that the store cannot be reached, or its answer is lost, and the driver repeats.
+        skew_max_s: how far clocks stand apart, and jump while a server is down.
+        drift_max: how much faster or slower a clock goes, in a thousand.
+    """
+
+    crash_every_s: int = 0
+    down_max_s: int = 0
+    slow: int = 0
+    slow_max_ms: int = 0
+    flaky: int = 0
+    skew_max_s: int = 0
+    drift_max: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """What is set on every server (`mqdssm.engines.replication.settings.Settings`)."""
+
+    request_wait_s: float
+    intrasite_s: float
+    intersite_s: float
+    header_s: float
+    bsc_ack_s: float
+    sync_wait_s: float
+    sync_wait_max_s: float
+    purge_buffer: int
+    purge_interval: int
+    ack_interval: int
+    pending_max: int
+    available_max: int
+    message_changes_max: int
+    message_bytes_max: int
+    backlog_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What people do to the enterprise while it has faults.
+
+    Attributes:
+        duration_s: how long.
+        pace_ms: about so often a client changes something.
+        removals: chance that a change is a deletion.
+        few: clients work on so few names of each kind, so that names come again.
+        topology_every_s: about so often an administrator changes the topology; 0 is never.
+        sites_come: sites are added.
+        sites_go: sites are removed.
+        bscs_come: backup controllers are added.
+        bscs_go: backup controllers are removed.
+        site_handover: a backup controller takes over from the primary one.
+        enterprise_handover: another site's controller becomes that of the enterprise.
+        renaming: controllers start anew under another name.
+        reinstalling: backup controllers lose their directory, and start anew with nothing.
+        site_scope: queues of site scope are made, too.
+        takeover: an authority is lost for good, and another server is made it.
+    """
+
+    duration_s: int
+    pace_ms: int
+    removals: int
+    few: int
+    topology_every_s: int = 0
+    sites_come: bool = False
+    sites_go: bool = False
+    bscs_come: bool = False
+    bscs_go: bool = False
+    site_handover: bool = False
+    enterprise_handover: bool = False
+    renaming: bool = False
+    reinstalling: bool = False
+    site_scope: bool = False
+    takeover: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """A whole run.
+
+    Attributes:
+        seed: where every choice comes from.
+        bscs: how many backup controllers each site has in the beginning; the first site is the PEC's.
+        network: faults of the network.
+        servers: faults of the servers.
+        tuning: settings of the servers.
+        work: what is done.
+    """
+
+    seed: int
+    bscs: tuple[int, ...]
+    network: NetworkFaults
+    servers: ServerFaults
+    tuning: Tuning
+    work: Work
+
+
+def options_of(seed: int) -> Options:
+    """The run that belongs to a seed.
+
+    Each run has some kinds of faults and not others: a fault that is always there hides what
+    happens without it.
+    """
+    dice = Dice("options", seed)
+    bscs = _enterprise(dice)
+    return Options(
+        seed=seed,
+        bscs=bscs,
+        network=_network(dice),
+        servers=_servers(dice),
+        tuning=_tuning(dice),
+        work=_work(dice, sum(bscs) + len(bscs)),
+    )
+
+
+def _enterprise(dice: Dice) -> tuple[int, ...]:
+    size = dice.below(20)
+    if size == 0:
+        sites, bscs = dice.between(4, 8), 4
+    elif size < 6:
+        sites, bscs = dice.between(2, 5), 2
+    else:
+        sites, bscs = dice.between(1, 3), 2
+    return tuple(dice.below(bscs + 1) for _ in range(sites))
+
+
+def _network(dice: Dice) -> NetworkFaults:
+    return NetworkFaults(
+        lost=_sometimes(dice, (5, 50, 200)),
+        doubled=_sometimes(dice, (10, 100, 300)),
+        late=_sometimes(dice, (20, 200)),
+        late_max_s=dice.of((1, 8, 30, 300)),
+        refused=_sometimes(dice, (5, 50)),
+        unsigned=_sometimes(dice, (5, 50)),
+        cut_every_s=_sometimes(dice, (60, 200)),
+        cut_max_s=dice.of((10, 60, 400)),
+        coded=dice.one_in(4),
+    )
+
+
+def _servers(dice: Dice) -> ServerFaults:
+    return ServerFaults(
+        crash_every_s=_sometimes(dice, (15, 40, 120)),
+        down_max_s=dice.of((1, 20, 200)),
+        slow=_sometimes(dice, (50, 500, 1000)),
+        slow_max_ms=dice.of((5, 200, 4000)),
+        flaky=_sometimes(dice, (5, 50)),
+        skew_max_s=_sometimes(dice, (10, 4000)),
+        drift_max=_sometimes(dice, (1, 50)),
+    )
+
+
+def _tuning(dice: Dice) -> Tuning:
+    sync_wait_s = dice.between(2, 30)
+    return Tuning(
+        request_wait_s=float(dice.between(5, 30)),
+        intrasite_s=dice.between(2, 40) / 10,
+        intersite_s=dice.between(5, 150) / 10,
+        header_s=float(dice.between(5, 60)),
+        bsc_ack_s=float(dice.between(20, 300)),
+        sync_wait_s=float(sync_wait_s),
+        sync_wait_max_s=float(sync_wait_s * dice.between(1, 8)),
+        purge_buffer=dice.of((0, 2, 8, 30, 1024)),
+        purge_interval=dice.of((1, 4, 16, 256)),
+        ack_interval=dice.of((1, 4, 16, 256)),
+        pending_max=dice.of((1, 3, 100)),
+        available_max=dice.of((2, 10, 10_000)),
+        message_changes_max=dice.of((1, 2, 5, 1000)),
+        message_bytes_max=dice.of((100, 600, 1 << 20)),
+        backlog_max=dice.of((20, 100, 10_000)),
+    )
+
+
+def _work(dice: Dice, servers: int) -> Work:
+    topology = dice.one_in(2)
+    duration_s = dice.between(120, 900) if servers < 8 else dice.between(80, 250)
+    return Work(
+        duration_s=duration_s,
+        pace_ms=dice.of((800, 2_000, 5_000)),
+        removals=dice.of((50, 200, 400)),
+        few=dice.of((2, 6, 30)),
+        topology_every_s=dice.of((20, 60, 150)) if topology else 0,
+        sites_come=dice.one_in(2),
+        sites_go=dice.one_in(3),
+        bscs_come=dice.one_in(2),
+        bscs_go=dice.one_in(2),
+        site_handover=dice.one_in(2),
+        enterprise_handover=dice.one_in(2),
+        renaming=dice.one_in(3),
+        reinstalling=dice.one_in(3),
+        site_scope=dice.one_in(4),
+        takeover=topology and dice.one_in(6),
+    )
+
+
+def _sometimes(dice: Dice, choices: tuple[int, ...]) -> int:
+    """One of some numbers, or, half of the time, 0."""
+    return dice.of(choices) if dice.one_in(2) else 0

@@ -1,0 +1,210 @@
+"""What clients asked for and were told, held against what authorities did ([MC-MQDSRP] 3.1.7.1.1, 3.3.7.1).
+
+MQ_OK: done, once. An error: not done. No answer, MQDS_NO_RSP_FROM_OWNER, or a server that stopped: done once or not.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mqdssm.engines.replication.actions import ChangeObject
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult, failed
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import Propid
+from mqdssm.testing.simulation.ledger import Entry, describe
+from mqdssm.testing.simulation.violation import Violation
+
+NOT_REACHED: Final = int(Hresult.MQDS_OWNER_NOT_REACHED)
+NO_RESPONSE: Final = int(Hresult.MQDS_NO_RSP_FROM_OWNER)
+OWN_PROPERTIES: Final = frozenset(
+    {Propid.QM_SERVICE, Propid.QM_PATHNAME, Propid.S_PSC, Propid.E_PECNAME}
+)
+"""What authorities change without being asked, when one takes over from another or has another name."""
+
+
+@dataclass(slots=True)
+class Request:
+    """A change that a client wants.
+
+    Attributes:
+        change: what it wants.
+        server: index of the server that it asked.
+        life: the server's life then: with its end the answer is lost.
+        asked_at: when, simulated seconds.
+        status: what it was told; None: nothing.
+        told_at: when.
+        unsure: MQDS_OWNER_NOT_REACHED may be wrong, for the network doubles messages: one arrives, one does not.
+    """
+
+    change: ChangeObject
+    server: int
+    life: int
+    asked_at: float
+    status: int | None = None
+    told_at: float = float("inf")
+    unsure: bool = False
+
+    @property
+    def may_be_done(self) -> bool:
+        """Whether the answer allows that it was carried out."""
+        if self.status is None or self.status == NO_RESPONSE or not failed(self.status):
+            return True
+        return self.unsure and self.status == NOT_REACHED
+
+    @property
+    def must_be_done(self) -> bool:
+        """Whether the answer says that it was carried out."""
+        return self.status is not None and not failed(self.status)
+
+    def fits(self, entry: Entry) -> bool:
+        """Whether an entry of the ledger can be this request carried out."""
+        change = self.change
+        if change.command is not entry.command or change.object_type is not entry.object_type:
+            return False
+        if entry.at < self.asked_at or (self.must_be_done and entry.at > self.told_at):
+            return False
+        if change.identifier is not None:
+            if change.identifier != entry.identifier:
+                return False
+        elif (change.path_name or "").casefold() != entry.path.casefold():
+            return False
+        return change.command is not Command.UPDATE or set(change.properties) <= set(entry.asked)
+
+    def __str__(self) -> str:
+        change = self.change
+        name = change.path_name or str(change.identifier)[:8]
+        told = describe(self.status)
+        return f"request {change.request}, {change.command.name} {change.object_type.name} {name}, told {told}"
+
+
+class RequestBook:
+    """All requests of a run.
+
+    Args:
+        is_loose: whether a partition's authority was lost, and with it what it had promised.
+    """
+
+    def __init__(self, is_loose: Callable[[Guid], bool]) -> None:
+        self._is_loose = is_loose
+        self.requests: dict[int, Request] = {}
+        self._entries: list[Entry] = []
+        self._entries_of: dict[Guid | str, list[Entry]] = {}
+        self._by_object: dict[Guid | str, list[Request]] = {}
+
+    def ask(self, request: Request) -> None:
+        """Take down a request."""
+        self.requests[request.change.request] = request
+        self._by_object.setdefault(_key(request.change), []).append(request)
+
+    def told(self, number: int, status: int, now: float) -> Request:
+        """Take down an answer.
+
+        Raises:
+            Violation: nobody asked; a second answer; an answer that is not true.
+        """
+        request = self.requests.get(number)
+        if request is None:
+            raise Violation(f"an answer to request {number}, which nobody made")
+        if request.status is not None:
+            raise Violation(f"{request} was answered again: {describe(status)}")
+        request.status, request.told_at = status, now
+        if self._is_loose(request.change.partition_id):
+            return request
+        if request.must_be_done and not any(request.fits(entry) for entry in self._about(request)):
+            raise Violation(f"{request}: no authority has done it")
+        if not request.may_be_done and request.change.properties:
+            done = next((one for one in self._about(request) if self._is_only(request, one)), None)
+            if done is not None:
+                raise Violation(f"{request}: but it was done: {done.number} {done}")
+        return request
+
+    def done(self, entry: Entry) -> None:
+        """Take down what an authority did.
+
+        Raises:
+            Violation: nobody wanted it.
+        """
+        if not is_own(entry) and not any(one.may_be_done and one.fits(entry) for one in self._candidates(entry)):
+            asked = ", ".join(str(one) for one in self._candidates(entry)) or "nothing"
+            raise Violation(f"{entry.number} {entry} was done, but {asked} asked for")
+        self._entries.append(entry)
+        self._entries_of.setdefault(entry.identifier, []).append(entry)
+        if entry.path:
+            self._entries_of.setdefault(entry.path.casefold(), []).append(entry)
+
+    def check(self) -> None:
+        """Everything that clients were told to be done was done, and nothing more often than asked for.
+
+        Raises:
+            Violation: not so.
+        """
+        entries = [one for one in self._entries if not is_own(one)]
+        wanted = [[one for one in self._candidates(entry) if one.may_be_done] for entry in entries]
+        edges = [
+            [one for one in found if one.fits(entry)] for entry, found in zip(entries, wanted, strict=True)
+        ]
+        unmatched = _match(edges)
+        if unmatched is not None:
+            raise Violation(f"{entries[unmatched].number} {entries[unmatched]} was done more often than asked")
+        self._check_promises(entries, edges)
+
+    def _check_promises(self, entries: Sequence[Entry], edges: Sequence[Sequence[Request]]) -> None:
+        by_request: dict[int, list[Entry]] = {}
+        for entry, found in zip(entries, edges, strict=True):
+            for one in found:
+                by_request.setdefault(one.change.request, []).append(entry)
+        own = [entry for entry in self._entries if is_own(entry)]
+        promised = [
+            one
+            for one in self.requests.values()
+            if one.must_be_done and not self._is_loose(one.change.partition_id)
+        ]
+        fitting = [
+            [*by_request.get(one.change.request, ()), *(entry for entry in own if one.fits(entry))]
+            for one in promised
+        ]
+        missing = _match(fitting)
+        if missing is not None:
+            raise Violation(f"{promised[missing]}: it was not done, or not as often as promised")
+
+    def _candidates(self, entry: Entry) -> list[Request]:
+        by_path = self._by_object.get(entry.path.casefold(), []) if entry.path else []
+        return [*self._by_object.get(entry.identifier, []), *by_path]
+
+    def _about(self, request: Request) -> Iterable[Entry]:
+        return (one for one in self._entries_of.get(_key(request.change), ()) if request.fits(one))
+
+    def _is_only(self, request: Request, entry: Entry) -> bool:
+        others = (one for one in self._candidates(entry) if one is not request)
+        return not is_own(entry) and not any(one.may_be_done and one.fits(entry) for one in others)
+
+
+def is_own(entry: Entry) -> bool:
+    """Whether authorities do this without being asked."""
+    asked = {propid for propid, _ in entry.asked}
+    return entry.command is Command.UPDATE and bool(asked) and asked <= OWN_PROPERTIES
+
+
+def _key(change: ChangeObject) -> Guid | str:
+    if change.identifier is not None:
+        return change.identifier
+    return (change.path_name or "").casefold()
+
+
+def _match(edges: Sequence[Sequence[object]]) -> int | None:
+    """Give each left node a right node of its own (Kuhn); the first left node that goes without, or None."""
+    holder: dict[int, int] = {}
+
+    def find(left: int, seen: set[int]) -> bool:
+        for right in map(id, edges[left]):
+            if right in seen:
+                continue
+            seen.add(right)
+            if right not in holder or find(holder[right], seen):
+                holder[right] = left
+                return True
+        return False
+
+    return next((left for left in range(len(edges)) if not find(left, set())), None)
+

@@ -1,0 +1,259 @@
+"""One run: an enterprise is founded, lives with faults, and must be whole soon after they end."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from mqdssm.model.hresults import Hresult, name_of
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
+from mqdssm.testing.simulation.clients import Clients
+from mqdssm.testing.simulation.ending import members, what_differs
+from mqdssm.testing.simulation.options import Options, options_of
+from mqdssm.testing.simulation.servers import Doom
+from mqdssm.testing.simulation.stores import CrashingStore
+from mqdssm.testing.simulation.topology import ANSWER_S, Administrator
+from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
+
+_FOUNDING_S: Final = 4_000.0
+"""An enterprise without faults is founded in less."""
+_LOOK_S: Final = 15.0
+_QUIET_S: Final = 25.0
+"""Longer than a server that has just started answers no change requests (decision R33)."""
+_DOOM_MAX: Final = 12
+"""A crash comes behind so many actions or writes at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What became of a run.
+
+    Attributes:
+        seed: which one.
+        violation: what was broken; empty: nothing.
+        simulated_s: how long the run took in its own time.
+        steps: how many things happened.
+        requests: how many changes clients wanted.
+        counts: what else happened, by name.
+    """
+
+    seed: int
+    violation: str = ""
+    simulated_s: float = 0.0
+    steps: int = 0
+    requests: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Simulation:
+    """A run.
+
+    Args:
+        options: what kind of run.
+        make_engine: makes engines; the real one, or a changed one that the checks have to find out.
+        make_store: makes stores.
+        trace: what tells a reader, or None.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        make_engine: EngineMaker = real_engine,
+        make_store: StoreMaker = CrashingStore,
+        trace: Trace | None = None,
+    ) -> None:
+        self.world = World(options, make_engine, make_store, trace)
+        self._clients = Clients(self.world)
+        self._administrator = Administrator(self.world, self._clients)
+        self._dice = Dice("chaos", options.seed)
+
+    def run(self) -> Report:
+        """Run it to its end."""
+        violation = ""
+        try:
+            self._found()
+            self._live()
+            self._calm_down()
+            self._prove_alive()
+            self.world.book.check()
+            self._check_answers()
+            self._check_bounds()
+        except Violation as found:
+            violation = str(found)
+        except Exception:  # noqa: BLE001  whatever an engine or a store raises is a finding
+            violation = traceback.format_exc()
+        return self._report(violation)
+
+    # -- phases
+
+    def _found(self) -> None:
+        """Found the enterprise; faults may begin before that is done."""
+        options = self.world.options
+        if self._dice.one_in(4):
+            self._begin_faults()
+        self._run_task(self._administrator.found_enterprise)
+        tasks = [self._administrator.add_bsc for _ in range(options.bscs[0])]
+        for add in tasks:
+            self._run_task(lambda add=add: add(self.world.pec.settings.site_id))  # type: ignore[misc]
+        for bscs in options.bscs[1:]:
+            self._run_task(lambda bscs=bscs: self._administrator.add_site(bscs))  # type: ignore[misc]
+
+    def _run_task(self, make: Callable[[], object]) -> None:
+        self._administrator.begin(make())  # type: ignore[arg-type]
+        limit = self.world.schedule.now + _FOUNDING_S
+        while self._administrator.running:
+            self._pass(5.0)
+            if self.world.schedule.now > limit:
+                raise Violation("the enterprise is not founded in time")
+
+    def _begin_faults(self) -> None:
+        if self.world.is_faulty:
+            return
+        self.world.begin_faults()
+        options = self.world.options
+        if options.servers.crash_every_s:
+            self._again(options.servers.crash_every_s, self._crash_somebody)
+        if options.network.cut_every_s:
+            self._again(options.network.cut_every_s, self._cut_somewhere)
+
+    def _live(self) -> None:
+        """Clients and administrator at work, with faults."""
+        options = self.world.options
+        self._begin_faults()
+        self._clients.run()
+        if options.work.topology_every_s:
+            self._administrator.run()
+        self._pass(float(options.work.duration_s))
+
+    def _calm_down(self) -> None:
+        """No more faults: the enterprise must become whole."""
+        self._clients.busy = False
+        self._administrator.busy = False
+        self.world.end_faults()
+        for server in self.world.servers:
+            if not server.held:
+                self.world.start(server)
+        self._until_whole()
+
+    def _until_whole(self) -> None:
+        tuning = self.world.options.tuning
+        limit = self.world.schedule.now + 2_000 + 30 * (tuning.sync_wait_max_s + tuning.header_s)
+        difference = "?"
+        while difference or self._administrator.running:
+            self._pass(_LOOK_S)
+            difference = what_differs(self.world)
+            if self.world.schedule.now > limit:
+                raise Violation(f"not whole in time: {difference or 'the administrator is not done'}")
+        self._pass(_LOOK_S)
+        difference = what_differs(self.world)
+        if difference:
+            raise Violation(f"whole no more: {difference}")
+
+    def _prove_alive(self) -> None:
+        """Each server can change each partition, and all the others get to know it."""
+        world = self.world
+        self._pass(_QUIET_S)
+        told: dict[int, list[int]] = {}
+        for server in members(world):
+            own = server.settings.site_id
+            for partition_id in {PEC_PARTITION_ID: 0, own: 0, self._dice.of(self._partitions()): 0}:
+                number = self._clients.next_number()
+                kind = ObjectType.CN if partition_id == PEC_PARTITION_ID else ObjectType.MACHINE
+                told[number] = []
+                self._clients.create_probe(server, kind, partition_id, told[number].append)
+        self._pass(2.0 * ANSWER_S)
+        for number, statuses in told.items():
+            if statuses != [Hresult.MQ_OK]:
+                answers = [name_of(one) for one in statuses]
+                raise Violation(f"nothing goes wrong, but {world.book.requests[number]}: {answers}")
+        self._until_whole()
+
+    def _partitions(self) -> list[bytes]:  # type: ignore[type-arg,unused-ignore]
+        sites = {one.settings.site_id for one in members(self.world)}
+        return [one for one in self.world.ledger.partitions if one in sites]  # type: ignore[return-value]
+
+    # -- what is checked last
+
+    def _check_answers(self) -> None:
+        """Every client whose server did not stop was answered."""
+        for request in self.world.book.requests.values():
+            server = self.world.servers[request.server]
+            if request.status is None and server.life == request.life:
+                raise Violation(f"{request}: {server.name} never answered")
+
+    def _check_bounds(self) -> None:
+        """Nothing in an engine grows without end."""
+        for server in self.world.servers:
+            found = largest(server.engine)
+            if found > CONTAINER_MAX:
+                raise Violation(f"{server.name} keeps {found} things in one place")
+
+    # -- faults
+
+    def _again(self, every_s: int, action: Callable[[], None]) -> None:
+        def go() -> None:
+            if self.world.is_faulty:
+                action()
+                self._again(every_s, action)
+
+        self.world.schedule.after(self._dice.between(1, 2000 * every_s) / 1000, go)
+
+    def _crash_somebody(self) -> None:
+        up = [one for one in self.world.servers if one.is_up]
+        if not up:
+            return
+        server = self._dice.of(up)
+        match self._dice.below(5):
+            case 0:
+                server.crash()
+            case 1 | 2:
+                server.crash_soon(Doom(actions=self._dice.below(_DOOM_MAX)))
+            case _:
+                server.crash_soon(Doom(writes=self._dice.below(_DOOM_MAX)))
+
+    def _cut_somewhere(self) -> None:
+        indexes = [one.index for one in self.world.servers if not one.retired]
+        side = frozenset(one for one in indexes if self._dice.one_in(2))
+        self.world.network.cut(side, one_way=self._dice.one_in(4))
+        length_s = self._dice.between(1, self.world.options.network.cut_max_s)
+        self.world.schedule.after(float(length_s), self.world.network.heal)
+
+    def _pass(self, seconds: float) -> None:
+        self.world.schedule.run_until(self.world.schedule.now + seconds)
+
+    def _report(self, violation: str) -> Report:
+        world = self.world
+        counts = {f"answer {name_of(status)}": count for status, count in world.counts.answers.items()}
+        counts |= {f"note {what}": count for what, count in world.counts.notes.items()}
+        counts |= {f"admin {what}": count for what, count in self._administrator.done.items()}
+        counts |= {f"state {name}": count for name, count in world.counts.states.items()}
+        counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
+        network = world.network.counts
+        counts |= {
+            "crashes": world.counts.crashes,
+            "cuts": network.cuts,
+            "lost": network.lost,
+            "doubled": network.doubled,
+            "late": network.late,
+            "nacked": network.nacked,
+            "expired": network.expired,
+            "entries": sum(len(one.entries) for one in world.ledger.partitions.values()),
+        }
+        return Report(
+            seed=world.options.seed,
+            violation=violation,
+            simulated_s=world.schedule.now,
+            steps=world.schedule.ran,
+            requests=len(world.book.requests),
+            counts=counts,
+        )
+
+
+def simulate(seed: int, trace: Trace | None = None) -> Report:
+    """Run what belongs to a seed."""
+    return Simulation(options_of(seed), trace=trace).run()

@@ -1,0 +1,340 @@
+"""A directory server of the simulation: a real engine and a store, driven; it crashes and starts again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from mqdssm.engines.replication.actions import (
+    Action,
+    Event,
+    Note,
+    Perform,
+    Performed,
+    Reply,
+    Send,
+    Started,
+    StartTimer,
+    StopTimer,
+    TimerFired,
+)
+from mqdssm.engines.replication.operations import Operation, Result
+from mqdssm.engines.replication.settings import Settings
+from mqdssm.model.guid import Guid
+from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.describing import describe
+from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
+from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.violation import Violation
+
+EPOCH_S: Final = 1_700_000_000
+"""What clocks show about when a run begins: seconds since 1970."""
+_REPEAT_MS_MAX: Final = 3_000  # after a store that could not be reached
+_DRIFT: Final = 1_000_000  # a clock's rate is a whole number of millionths
+TIMERS_MAX: Final = 400
+"""More timers than any server of ours needs: neighbours, partitions, requests."""
+
+
+class Engine(Protocol):
+    """What is simulated: `mqdssm.engines.replication.engine.ReplicationEngine`, or a changed one."""
+
+    def step(self, event: Event, now: float) -> list[Action]:
+        """Take an event, say what to do."""
+
+
+class Store(Protocol):
+    """What an engine's operations are performed on; it outlives a crash."""
+
+    def perform(self, operation: Operation) -> Result:
+        """Perform an operation."""
+
+    def perform_torn(self, operation: Operation, writes: int) -> None:
+        """Perform as many writes of an operation, then lose everything that is not durable."""
+
+
+class World(Protocol):
+    """What a server is in."""
+
+    schedule: Schedule
+    trace: Callable[[str], None] | None
+
+    def make_engine(self, settings: Settings, first_request: int) -> Engine:
+        """A new engine."""
+
+    def sent(self, server: "Server", action: Send) -> None:
+        """A server sends a message."""
+
+    def performed(self, server: "Server", operation: Operation, result: Result) -> None:
+        """A store has done something."""
+
+    def torn(self, server: "Server", operation: Operation) -> None:
+        """A crash cut an operation short."""
+
+    def crashed(self, server: "Server") -> None:
+        """A server stopped."""
+
+    def replied(self, server: "Server", reply: Reply) -> None:
+        """A client is answered."""
+
+    def noted(self, server: "Server", note: Note) -> None:
+        """An engine has a remark."""
+
+
+@dataclass(slots=True)
+class Doom:
+    """A crash that waits for its moment.
+
+    Attributes:
+        actions: it comes in the next step of the engine, behind so many actions; None: not so.
+        writes: it comes in the next operation, behind so many writes; None: not so.
+    """
+
+    actions: int | None = None
+    writes: int | None = None
+
+
+class Server:
+    """A directory server.
+
+    Args:
+        index: its number in the simulation.
+        settings: who it is; the machine name may change between two lives.
+        store: its directory.
+        world: what it is in.
+        dice: chance.
+        faults: what goes wrong with it.
+
+    Attributes:
+        life: how often it has started.
+        retired: it is gone for good.
+        held: somebody else starts it again.
+        persisted: what its store holds of each partition.
+        furthest: the highest LastSeqNumber of each partition that it has ever persisted.
+        gone: objects whose deletion it has applied.
+        neighbors: what its store holds of neighbours, by is_bsc and name.
+        torn_operation: what a crash cut short, until the store is opened again.
+        faults: what goes wrong with it now.
+    """
+
+    def __init__(
+        self, index: int, settings: Settings, store: Store, world: World, dice: Dice, faults: ServerFaults
+    ) -> None:
+        self.index = index
+        self.settings = settings
+        self.store = store
+        self.life = 0
+        self.retired = False
+        self.held = False
+        self.persisted: dict[Guid, DirectoryPartition] = {}
+        self.furthest: dict[Guid, int] = {}
+        self.gone: set[Guid] = set()
+        self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
+        self.torn_operation: Operation | None = None
+        self._world = world
+        self._dice = dice
+        self.faults = faults
+        self._engine: Engine | None = None
+        self._timers: dict[str, int] = {}
+        self._timer_count = 0
+        self._doom: Doom | None = None
+        self._next: tuple[int, Operation] | None = None
+        self._zero = 0.0
+        self._rate = 1.0
+
+    @property
+    def name(self) -> str:
+        """Its machine name now."""
+        return self.settings.machine_name
+
+    @property
+    def engine(self) -> Engine | None:
+        """Its engine, while it runs."""
+        return self._engine
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it runs."""
+        return self._engine is not None
+
+    @property
+    def timers(self) -> int:
+        """How many timers run."""
+        return len(self._timers)
+
+    def is_whole(self, partition_id: Guid) -> bool:
+        """Whether it has a partition, and no full synchronization of it is under way."""
+        saved = self.persisted.get(partition_id)
+        return saved is not None and saved.purge_state is PurgeState.NORMAL
+
+    def reached(self, partition_id: Guid) -> int:
+        """How far it has come with a partition, by its store."""
+        saved = self.persisted.get(partition_id)
+        return 0 if saved is None else int(saved.last)
+
+    def calm(self) -> None:
+        """Let nothing go wrong any more; clocks stay as they are."""
+        self.faults = ServerFaults()
+        self._doom = None
+
+    def start(self) -> None:
+        """Start, for the first time or again."""
+        self.life += 1
+        self._set_clock()
+        self._say(f"starts, life {self.life}")
+        self._engine = self._world.make_engine(self.settings, self._dice.below(1 << 31))
+        self.step(Started())
+
+    def crash(self) -> None:
+        """Stop at once: what is not in the store is lost."""
+        self._say("crashes")
+        self._world.crashed(self)
+        self._engine = None
+        self._timers.clear()
+        self._doom = None
+        self._next = None
+        self.life += 1
+
+    def lose(self, store: Store) -> None:
+        """Lose everything that was kept; it is down."""
+        self._say("loses its directory")
+        self.store = store
+        self.persisted.clear()
+        self.neighbors.clear()
+        self.furthest.clear()
+        self.gone.clear()
+        self.torn_operation = None
+
+    def rename(self, name: str) -> None:
+        """Give it another machine name, while it is down."""
+        self._say(f"is called {name} from now on")
+        self.settings = replace(self.settings, machine_name=name)
+
+    def crash_soon(self, doom: Doom) -> None:
+        """Crash at a certain moment of the next step or operation."""
+        self._doom = doom
+
+    def now(self) -> float:
+        """What its clock shows, seconds since 1970."""
+        return self._zero + self._world.schedule.now * self._rate
+
+    def step(self, event: Event) -> None:
+        """Give the engine an event, and do what it says."""
+        while self._engine is not None:
+            if self._world.trace is not None:
+                self._say(f"< {describe(event)}")
+            self._carry_out(self._engine.step(event, self.now()))
+            if self._next is None:
+                return
+            token, operation = self._next
+            self._next = None
+            result = self._perform(token, operation)
+            if result is None:
+                return
+            event = result
+
+    def _set_clock(self) -> None:
+        skew = self.faults.skew_max_s * 1000
+        drift = self.faults.drift_max * (_DRIFT // PER_MILLE)
+        self._rate = 1 + self._dice.between(-drift, drift) / _DRIFT
+        self._zero = EPOCH_S + self._dice.between(-skew, skew) / 1000
+
+    def _carry_out(self, actions: list[Action]) -> None:
+        doom = self._doom
+        for count, action in enumerate(actions):
+            if doom is not None and doom.actions is not None and count >= doom.actions:
+                self._say(f"loses {len(actions) - count} actions")
+                self.crash()
+                return
+            self._do(action)
+            if self._engine is None:
+                return
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Perform(token=token, operation=operation):
+                if self._next is not None:
+                    raise Violation(f"{self.name} has two operations under way: {operation}")
+                self._next = (token, operation)
+            case Send():
+                if self._world.trace is not None:
+                    self._say(f"> {action.destination} {describe(action.message)}")
+                self._world.sent(self, action)
+            case StartTimer(name=name, after_s=after_s):
+                self._start_timer(name, after_s)
+            case StopTimer(name=name):
+                self._timers.pop(name, None)
+            case Reply():
+                self._world.replied(self, action)
+            case Note():
+                self._world.noted(self, action)
+
+    def _start_timer(self, name: str, after_s: float) -> None:
+        self._timer_count += 1
+        mine = self._timer_count
+        self._timers[name] = mine
+        if len(self._timers) > TIMERS_MAX:
+            raise Violation(f"{self.name} has {len(self._timers)} timers")
+
+        def fire() -> None:
+            if self._timers.get(name) == mine:
+                del self._timers[name]
+                self.step(TimerFired(name=name))
+
+        self._world.schedule.after(after_s / self._rate, fire)
+
+    def _perform(self, token: int, operation: Operation) -> Performed | None:
+        """Perform an operation now, and say what came of it; or see to it later."""
+        faults = self.faults
+        if self._doom is not None and self._doom.writes is not None:
+            self._say(f"crashes in {describe(operation)}, behind {self._doom.writes} half writes")
+            self._world.torn(self, operation)
+            self.store.perform_torn(operation, self._doom.writes)
+            self.crash()
+            return None
+        if faults.flaky and self._dice.below(PER_MILLE) < faults.flaky:
+            if self._dice.one_in(2):
+                self._performed(operation)  # and its answer is lost
+            self._later(self._dice.between(1, _REPEAT_MS_MAX), token, operation)
+            return None
+        if faults.slow and self._dice.below(PER_MILLE) < faults.slow:
+            self._slowly(token, operation)
+            return None
+        return Performed(token=token, result=self._performed(operation))
+
+    def _later(self, milliseconds: int, token: int, operation: Operation) -> None:
+        life = self.life
+
+        def again() -> None:
+            if self.life == life and self.is_up:
+                result = self._perform(token, operation)
+                if result is not None:
+                    self.step(result)
+
+        self._world.schedule.after(milliseconds / 1000, again)
+
+    def _slowly(self, token: int, operation: Operation) -> None:
+        """Perform it in a while, and give the answer in another."""
+        life = self.life
+        before, behind = (self._dice.below(self.faults.slow_max_ms + 1) / 2000 for _ in range(2))
+
+        def do() -> None:
+            if self.life == life:
+                result = self._performed(operation)
+                self._world.schedule.after(behind, lambda: tell(result))
+
+        def tell(result: Result) -> None:
+            if self.life == life:
+                self.step(Performed(token=token, result=result))
+
+        self._world.schedule.after(before, do)
+
+    def _performed(self, operation: Operation) -> Result:
+        result = self.store.perform(operation)
+        if self._world.trace is not None:
+            self._say(f"! {describe(operation)} = {describe(result)}")
+        self._world.performed(self, operation, result)
+        return result
+
+    def _say(self, text: str) -> None:
+        if self._world.trace is not None:
+            self._world.trace(f"{self.name}: {text}")

@@ -1,0 +1,349 @@
+"""What must hold after every step: of what stores do, and of what servers say.
+
+The rules, each with the defect it would show:
+
+* a number is given once, ascending, by one authority at a time; the next one needs the baton (`Ledger.record`);
+* an object with a number is, everywhere, what it was at its authority when it got the number;
+* LastSeqNumber L of a replica: each object whose newest number is at most L is there, with that number; each deleted
+  one is not; L is never above what the authority has given, never falls but for a full synchronization;
+* what was deleted here does not come back;
+* a tombstone is kept until everybody has it, or the rules of purging let it go;
+* a server tells others nothing that is not in its store: changes, sequence numbers, acknowledgements.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from mqdssm.engines.replication.operations import (
+    Applied,
+    ApplyChanges,
+    CreateObject,
+    DeleteObject,
+    LoadState,
+    ObjectRead,
+    Operation,
+    Outcome,
+    PurgeDeletedObjects,
+    ReadObject,
+    Recover,
+    Recovered,
+    RemoveNeighbor,
+    RemovePartition,
+    Result,
+    SaveNeighbor,
+    SavePartition,
+    State,
+    UpdateObject,
+)
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command, Properties
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, PurgeState
+from mqdssm.testing.simulation.ledger import (
+    IDENTIFIERS,
+    PATHS,
+    Entry,
+    Ledger,
+    PartitionLedger,
+    content_of,
+    is_baton,
+)
+from mqdssm.testing.simulation.requests import RequestBook
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.violation import Violation
+
+Given = CreateObject | UpdateObject | DeleteObject
+"""Operations that give a number."""
+_COMMANDS: Final = {
+    CreateObject: Command.CREATE,
+    UpdateObject: Command.UPDATE,
+    DeleteObject: Command.DELETE,
+}
+_STEPS: Final = frozenset(
+    {
+        (PurgeState.NORMAL, PurgeState.STARTSYNC0),
+        (PurgeState.STARTSYNC0, PurgeState.SYNC0),
+        (PurgeState.SYNC0, PurgeState.COMPLETESYNC0),
+        (PurgeState.SYNC0, PurgeState.STARTSYNC0),
+        (PurgeState.COMPLETESYNC0, PurgeState.NORMAL),
+    }
+)
+"""How a full synchronization goes ([MC-MQDSRP] 3.1.1.2.3, decisions R13 and R14)."""
+
+
+class Watch:
+    """Looks at every operation of every store.
+
+    Args:
+        ledger: what authorities did.
+        book: what clients asked for.
+        now: the simulated time.
+        find: a server by its machine name.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        book: RequestBook,
+        now: Callable[[], float],
+        find: Callable[[str], Server | None],
+    ) -> None:
+        self._ledger = ledger
+        self._book = book
+        self._now = now
+        self._find = find
+        self._given: dict[int, Given] = {}  # the last recorded operation of each server: a driver repeats some
+
+    def performed(self, server: Server, operation: Operation, result: Result) -> None:
+        """Look at an operation that was performed.
+
+        Raises:
+            Violation: what it did may not be.
+        """
+        match operation:
+            case CreateObject() | UpdateObject() | DeleteObject():
+                if isinstance(result, Outcome) and result.status == Hresult.MQ_OK:
+                    self._give(server, operation, result.identifier)
+            case ApplyChanges():
+                if isinstance(result, Applied):
+                    self._applied(server, operation, result.count)
+            case SavePartition(partition=partition):
+                self._saved(server, partition)
+            case LoadState():
+                if isinstance(result, State):
+                    self._loaded(server, result)
+            case SaveNeighbor(neighbor=neighbor):
+                server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
+            case RemoveNeighbor(machine_name=name, is_bsc=is_bsc):
+                server.neighbors.pop((is_bsc, name.casefold()), None)
+            case RemovePartition(partition_id=partition_id):
+                server.persisted.pop(partition_id, None)
+            case PurgeDeletedObjects():
+                self._purged(server, operation)
+            case Recover(partition_id=partition_id):
+                if isinstance(result, Recovered):
+                    self._recovered(server, partition_id, int(result.highest))
+
+    def torn(self, server: Server, operation: Operation) -> None:
+        """Remember an operation that a crash cuts short: it counts if its number is there afterwards."""
+        if isinstance(operation, Given):
+            server.torn_operation = operation
+
+    def _loaded(self, server: Server, state: State) -> None:
+        """After a crash the store may have one thing more, or less, than was said to be done."""
+        kept = {one.partition_id for one in state.partitions}
+        for partition_id in [one for one in server.persisted if one not in kept]:
+            del server.persisted[partition_id]
+        for one in state.partitions:
+            self._saved(server, one)
+        server.neighbors = {(one.is_bsc, one.machine_name.casefold()): one for one in state.neighbors}
+
+    # -- authorities
+
+    def _recovered(self, server: Server, partition_id: Guid, highest: int) -> None:
+        torn = server.torn_operation
+        if not isinstance(torn, Given) or torn.partition_id != partition_id:
+            return
+        server.torn_operation = None
+        if highest == int(torn.seq_number):
+            self._give(server, torn, self._subject(server, torn))
+
+    def _subject(self, server: Server, operation: Given) -> Guid | None:
+        """Which object an operation was about."""
+        if not isinstance(operation, CreateObject) and operation.identifier is not None:
+            return operation.identifier
+        if isinstance(operation, CreateObject):
+            found = dict(operation.properties).get(IDENTIFIERS[operation.object_type])
+            return found if isinstance(found, Guid) else None
+        partition = self._ledger.partitions[operation.partition_id]
+        path = (operation.path_name or "").casefold()
+        live = partition.live(operation.object_type)
+        return next((one.identifier for one in live if one.path.casefold() == path), None)
+
+    def _give(self, server: Server, operation: Given, identifier: Guid | None) -> None:
+        if self._given.get(server.index) is operation:
+            return  # the driver repeated it
+        self._given[server.index] = operation
+        if identifier is None:
+            raise Violation(f"{server.name}: no identifier of the object of {operation}")
+        partition = self._ledger.partitions.get(operation.partition_id)
+        known = partition.latest.get(identifier) if partition is not None else None
+        content, path = None, known.path if known is not None else ""
+        if not isinstance(operation, DeleteObject):
+            read = self.read(server, operation.object_type, identifier)
+            if read.properties is None:
+                raise Violation(f"{server.name}: {operation} is done, but the object is not there")
+            content = content_of(operation.object_type, read.properties)
+            named = PATHS.get(operation.object_type)
+            path = str(content[named]) if named in content else path
+        entry = Entry(
+            number=int(operation.seq_number),
+            identifier=identifier,
+            object_type=operation.object_type,
+            command=_COMMANDS[type(operation)],
+            asked=() if isinstance(operation, DeleteObject) else operation.properties,
+            content=content,
+            path=path,
+            giver=server.index,
+            at=self._now(),
+        )
+        if self._strict(operation.partition_id) is not None:
+            self._check_content(entry, known)
+        self._ledger.record(operation.partition_id, entry, server.settings.machine_id, server.name)
+        self._book.done(entry)
+
+    def _check_content(self, entry: Entry, known: Entry | None) -> None:
+        """An object has what it was given; an update leaves the rest as it was."""
+        if entry.content is None:
+            return
+        for propid, value in content_of(entry.object_type, entry.asked).items():
+            if propid in entry.content and entry.content[propid] != value:
+                raise Violation(f"{entry.number} {entry}: {propid.name} is {entry.content[propid]!r}, not {value!r}")
+        if entry.command is Command.UPDATE and known is not None and known.content is not None:
+            asked = {propid for propid, _ in entry.asked}
+            for propid, value in known.content.items():
+                if propid not in asked and entry.content.get(propid) != value:
+                    raise Violation(f"{entry.number} {entry}: {propid.name} changed, and nobody asked for that")
+
+    # -- replicas
+
+    def read(self, server: Server, object_type: ObjectType, identifier: Guid) -> ObjectRead:
+        """What a server's store holds of an object."""
+        result = server.store.perform(ReadObject(object_type=object_type, identifier=identifier))
+        if not isinstance(result, ObjectRead):
+            raise Violation(f"{server.name}: ReadObject was answered by {result!r}")
+        return result
+
+    def _strict(self, partition_id: Guid) -> PartitionLedger | None:
+        """A partition's ledger, if its rules hold without exception."""
+        partition = self._ledger.partitions.get(partition_id)
+        return partition if partition is not None and not (partition.dead or partition.loose) else None
+
+    def _applied(self, server: Server, operation: ApplyChanges, count: int) -> None:
+        partition = self._strict(operation.partition_id)
+        if partition is None:
+            return
+        saved = server.persisted.get(operation.partition_id)
+        if saved is not None and saved.owned:
+            raise Violation(f"{server.name} applies changes of others to its own partition")
+        for change in operation.changes[:count]:
+            if change.guid_identifier is not None and change.command is Command.DELETE:
+                server.gone.add(change.guid_identifier)
+            entry = partition.entries.get(int(change.seq_number))
+            if entry is not None:
+                self.check_object(server, partition, entry)
+
+    def check_object(self, server: Server, partition: PartitionLedger, entry: Entry) -> None:
+        """An object in a store is what its authority had under its number.
+
+        Raises:
+            Violation: it is not.
+        """
+        read = self.read(server, entry.object_type, entry.identifier)
+        if read.properties is None or read.seq_number is None or not int(read.seq_number):
+            return  # not there, or marked by a full synchronization
+        if entry.identifier in server.gone:
+            raise Violation(f"{server.name}: {entry.path} {entry.identifier} came back after it was deleted")
+        meant = partition.entries.get(int(read.seq_number))
+        if meant is None or meant.identifier != entry.identifier:
+            raise Violation(f"{server.name}: {entry} has number {read.seq_number}, which is another one's: {meant}")
+        difference = compare(meant, read.properties)
+        if difference:
+            raise Violation(f"{server.name}: number {meant.number} {meant}: {difference}")
+
+    def _saved(self, server: Server, new: DirectoryPartition) -> None:
+        old = server.persisted.get(new.partition_id)
+        server.persisted[new.partition_id] = new
+        partition = self._strict(new.partition_id)
+        if partition is None:
+            if new.partition_id not in self._ledger.partitions:
+                raise Violation(f"{server.name} keeps a partition that nobody made: {new}")
+            if new.owned:
+                self._ledger.partitions[new.partition_id].giver = server.index
+            return
+        if new.owned:
+            if old is not None and not old.owned:
+                self._check_baton(server, partition)
+                partition.giver = server.index
+            partition.granted = max(partition.granted, int(new.last))
+            return
+        before = 0
+        if old is not None:
+            self._check_direction(server, old, new)
+            before = 0 if new.purge_state is PurgeState.STARTSYNC0 else int(old.last)
+        self._check_claim(server, partition, before, int(new.last))
+
+    def _check_baton(self, server: Server, partition: PartitionLedger) -> None:
+        if partition.giver != server.index and not is_baton(partition, server.settings.machine_id, server.name):
+            raise Violation(f"{server.name} makes itself the authority of {partition.partition_id}")
+
+    def _check_direction(self, server: Server, old: DirectoryPartition, new: DirectoryPartition) -> None:
+        if new.last < old.last and new.purge_state is not PurgeState.STARTSYNC0:
+            raise Violation(f"{server.name}: LastSeqNumber fell from {old.last} to {new.last}: {new}")
+        if new.purged < old.purged or new.allowed_purge < old.allowed_purge:
+            raise Violation(f"{server.name}: purging went back: {old} -> {new}")
+        if new.purge_state is not old.purge_state and (old.purge_state, new.purge_state) not in _STEPS:
+            raise Violation(f"{server.name}: {old.purge_state!r} -> {new.purge_state!r}")
+
+    def _check_claim(self, server: Server, partition: PartitionLedger, before: int, last: int) -> None:
+        """A replica that says LastSeqNumber is `last` has everything up to it; up to `before` it had already."""
+        if last > partition.highest:
+            raise Violation(f"{server.name}: LastSeqNumber {last} is above the authority's {partition.highest}")
+        known = server.furthest.get(partition.partition_id, 0)
+        server.furthest[partition.partition_id] = max(known, last)
+        for entry in partition.between(before, last):
+            if partition.latest[entry.identifier] is entry:
+                self.check_newest(server, partition, entry)
+
+    def check_newest(self, server: Server, partition: PartitionLedger, entry: Entry) -> None:
+        """The newest state of an object is in a store.
+
+        Raises:
+            Violation: it is not.
+        """
+        read = self.read(server, entry.object_type, entry.identifier)
+        number = int(read.seq_number) if read.properties is not None and read.seq_number is not None else None
+        if entry.content is None:
+            server.gone.add(entry.identifier)
+            if number:
+                raise Violation(f"{server.name}: {entry.number} {entry} is still there, with {number}")
+        elif number != entry.number:
+            raise Violation(f"{server.name} lacks {entry.number} {entry}: has {number}")
+        else:
+            self.check_object(server, partition, entry)
+
+    def _purged(self, server: Server, operation: PurgeDeletedObjects) -> None:
+        partition = self._strict(operation.partition_id)
+        saved = server.persisted.get(operation.partition_id)
+        if partition is None:
+            return
+        if saved is None or saved.purged < operation.up_to:
+            raise Violation(f"{server.name} purges up to {operation.up_to} without having said so: {saved}")
+        if saved.owned:
+            self._check_acks(server, operation.partition_id, int(operation.up_to))
+
+    def _check_acks(self, server: Server, partition_id: Guid, up_to: int) -> None:
+        """An authority purges what all primary controllers that it knows have, no more."""
+        for (is_bsc, name), neighbor in server.neighbors.items():
+            if is_bsc:
+                continue
+            acked = neighbor.acked_pec if partition_id == PEC_PARTITION_ID else neighbor.acked
+            other = self._find(neighbor.machine_name)
+            reached = 0 if other is None else other.furthest.get(partition_id, 0)
+            if max(int(acked), reached) < up_to:
+                raise Violation(f"{server.name} purges {partition_id} up to {up_to}: {name} came to {acked}")
+
+
+def compare(meant: Entry, properties: Properties) -> str:
+    """How an object differs from what it should be; empty: not at all."""
+    if meant.content is None:
+        return "it was deleted"
+    found = content_of(meant.object_type, properties)
+    differing = [
+        f"{propid.name} is {found.get(propid)!r}, not {meant.content.get(propid)!r}"
+        for propid in sorted({*found, *meant.content})
+        if found.get(propid) != meant.content.get(propid)
+    ]
+    return ", ".join(differing)
+

@@ -1,0 +1,221 @@
+"""The simulated enterprise: its servers, what is between them, and who looks at it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from mqdssm.engines.replication.actions import Note, Reply, Send
+from mqdssm.engines.replication.engine import ReplicationEngine
+from mqdssm.engines.replication.operations import Operation, Result
+from mqdssm.engines.replication.settings import Role, Settings
+from mqdssm.model.guid import Guid
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.samples.dice import Dice, guid
+from mqdssm.testing.simulation.describing import describe
+from mqdssm.testing.simulation.ledger import Ledger
+from mqdssm.testing.simulation.listening import Listener
+from mqdssm.testing.simulation.network import Network
+from mqdssm.testing.simulation.options import NetworkFaults, Options, ServerFaults
+from mqdssm.testing.simulation.requests import RequestBook
+from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.servers import Engine, Server, Store
+from mqdssm.testing.simulation.watch import Watch
+
+Trace: TypeAlias = Callable[[str], None]
+EngineMaker: TypeAlias = Callable[[Settings, int], Engine]
+StoreMaker: TypeAlias = Callable[[], Store]
+
+
+def real_engine(settings: Settings, first_request: int) -> Engine:
+    """The engine that the project ships."""
+    return ReplicationEngine(settings, first_request=first_request)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened in a run, to prove that the simulation reaches what it is for.
+
+    Attributes:
+        crashes: servers that stopped.
+        notes: remarks of engines, by text.
+        answers: answers to clients, by status.
+        states: partitions that reached a purge state, by its name.
+    """
+
+    crashes: int = 0
+    notes: dict[str, int] = field(default_factory=dict)
+    answers: dict[int, int] = field(default_factory=dict)
+    states: dict[str, int] = field(default_factory=dict)
+
+
+class World:
+    """Everything in a run.
+
+    Args:
+        options: what kind of run.
+        make_engine: makes a server's engine.
+        make_store: makes a server's store.
+        trace: what tells a reader, or None.
+    """
+
+    def __init__(
+        self, options: Options, make_engine: EngineMaker, make_store: StoreMaker, trace: Trace | None
+    ) -> None:
+        self.options = options
+        self.schedule = Schedule()
+        self.trace: Trace | None = None if trace is None else self._traced(trace)
+        self.dice = Dice("world", options.seed)
+        self.ledger = Ledger()
+        self.book = RequestBook(self._is_loose)
+        self.counts = Counts()
+        self.servers: list[Server] = []
+        self.is_faulty = False
+        self.network = Network(self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace)
+        self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find)
+        self._listener = Listener(self.ledger, options.tuning)
+        self._make_engine = make_engine
+        self._make_store = make_store
+        self._waiters: dict[int, Callable[[int], None]] = {}
+        self._names: dict[str, Server] = {}
+
+    def _traced(self, trace: Trace) -> Trace:
+        return lambda text: trace(f"{self.schedule.now:10.3f} {text}")
+
+    def _is_loose(self, partition_id: Guid) -> bool:
+        partition = self.ledger.partitions.get(partition_id)
+        return partition is not None and partition.loose
+
+    # -- servers
+
+    def add_server(self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = "") -> Server:
+        """Install a server; it is not started."""
+        tuning = self.options.tuning
+        settings = Settings(
+            machine_name=name,
+            machine_id=self.guid("machine", len(self.servers)),
+            site_id=site_id,
+            role=role,
+            pec_name=pec_name,
+            psc_name=psc_name,
+            forwarded_wait_s=2 * tuning.request_wait_s,
+            **{one: getattr(tuning, one) for one in tuning.__slots__},
+        )
+        index = len(self.servers)
+        dice = Dice("server", index, self.options.seed)
+        server = Server(index, settings, self._make_store(), self, dice, ServerFaults())
+        self.servers.append(server)
+        self._names[name.casefold()] = server
+        return server
+
+    def guid(self, *names: object) -> Guid:
+        """A GUID of this run, by what it is for."""
+        return Guid.of(guid(self.options.seed, *names))
+
+    def find(self, name: str) -> Server | None:
+        """The server that has a machine name now."""
+        server = self._names.get(name.casefold())
+        return None if server is None or server.retired else server
+
+    def rename(self, server: Server, name: str) -> None:
+        """Give a server that is down another machine name."""
+        self._names.pop(server.name.casefold(), None)
+        self._names[name.casefold()] = server
+        server.rename(name)
+
+    def reinstall(self, server: Server) -> None:
+        """Give a server that is down an empty directory, as a backup controller of its site."""
+        owner = self.owner(server.settings.site_id)
+        psc_name = "" if owner is None else owner.name
+        server.settings = replace(
+            server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name
+        )
+        server.lose(self._make_store())
+
+    def start(self, server: Server) -> None:
+        """Start a server, if it is down; what waits for it arrives."""
+        if server.is_up or server.retired:
+            return
+        server.faults = self.options.servers if self.is_faulty else ServerFaults()
+        server.start()
+        self.network.retry()
+
+    def retire(self, server: Server) -> None:
+        """Take a server away for good."""
+        if server.is_up:
+            server.crash()
+        server.retired = True
+
+    # -- what servers call (`mqdssm.testing.simulation.servers.World`)
+
+    def make_engine(self, settings: Settings, first_request: int) -> Engine:
+        """A new engine."""
+        return self._make_engine(settings, first_request)
+
+    def sent(self, server: Server, action: Send) -> None:
+        """A server sends a message."""
+        self._listener.sent(server, action)
+        self.network.send(server, action)
+
+    def performed(self, server: Server, operation: Operation, result: Result) -> None:
+        """A store has done something."""
+        self.watch.performed(server, operation, result)
+
+    def torn(self, server: Server, operation: Operation) -> None:
+        """A crash cuts an operation short."""
+        self.watch.torn(server, operation)
+
+    def replied(self, server: Server, reply: Reply) -> None:
+        """A client is answered."""
+        self.counts.answers[reply.status] = self.counts.answers.get(reply.status, 0) + 1
+        if self.trace is not None:
+            self.trace(f"{server.name}: answers {describe(reply)}")
+        if reply.request in self.book.requests:
+            self.book.told(reply.request, reply.status, self.schedule.now)
+        waiter = self._waiters.pop(reply.request, None)
+        if waiter is not None:
+            waiter(reply.status)
+
+    def noted(self, server: Server, note: Note) -> None:
+        """An engine has a remark."""
+        self.counts.notes[note.what] = self.counts.notes.get(note.what, 0) + 1
+        if self.trace is not None:
+            self.trace(f"{server.name}: notes {note.what}: {note.detail}")
+
+    def crashed(self, server: Server) -> None:
+        """A server stopped; somebody starts it again."""
+        self.counts.crashes += 1
+        down_ms = self.dice.between(100, 100 + 1000 * self.options.servers.down_max_s)
+        self.schedule.after(down_ms / 1000, lambda: None if server.held else self.start(server))
+        for partition in server.persisted.values():
+            name = partition.purge_state.name
+            self.counts.states[name] = self.counts.states.get(name, 0) + 1
+
+    # -- for those who change the world
+
+    def when_answered(self, request: int, waiter: Callable[[int], None]) -> None:
+        """Call somebody with the status of a request."""
+        self._waiters[request] = waiter
+
+    def owner(self, partition_id: Guid) -> Server | None:
+        """The server that may give a partition's numbers."""
+        partition = self.ledger.partitions.get(partition_id)
+        return None if partition is None else self.servers[partition.giver]
+
+    @property
+    def pec(self) -> Server:
+        """The server of the enterprise partition."""
+        return self.servers[self.ledger.partitions[PEC_PARTITION_ID].giver]
+
+    def begin_faults(self) -> None:
+        """From now on things go wrong."""
+        self.is_faulty = True
+        self.network.faults = self.options.network
+        for server in self.servers:
+            server.faults = self.options.servers
+
+    def end_faults(self) -> None:
+        """From now on nothing goes wrong."""
+        self.is_faulty = False
+        self.network.calm()
+        for server in self.servers:
+            server.calm()

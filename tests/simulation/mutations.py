@@ -1,0 +1,352 @@
+"""Defects that the simulation has to find, each with a seed that finds it and is clean without it (decision R64).
+
+A mutation changes one rule of the engine or of the store. `python tests/simulation/mutations.py [NAME...]` looks for
+seeds anew, when the runs that belong to seeds have changed.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from mqdssm.testing.simulation.run import Report, Simulation  # isort: skip  first: the engine's modules import each other
+
+from mqdssm.engines.replication import changes, propagation, purging, requests, serving, succession, sync
+from mqdssm.engines.replication import operations as ops
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.replication import PurgeState
+from mqdssm.model.seqnum import MAX, MIN
+from mqdssm.store import memory
+from mqdssm.testing.simulation.options import options_of
+from mqdssm.testing.simulation.stores import CrashingStore
+
+SEARCH_MAX = 400  # seeds that are tried for one mutation
+SECONDS_MAX = 1.0  # a recorded run is a short one
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A defect.
+
+    Attributes:
+        name: what is wrong.
+        seed: a run that shows it.
+        store: the store with the defect.
+        patches: (module or class, name, what takes its place).
+    """
+
+    name: str
+    seed: int
+    store: Callable[[], Any] = CrashingStore
+    patches: tuple[tuple[ModuleType | type, str, Any], ...] = field(default=())
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The engine with the defect."""
+        with ExitStack() as stack:
+            for owner, name, value in self.patches:
+                stack.enter_context(patch.object(owner, name, value))
+            yield
+
+    def run(self, seed: int | None = None) -> Report:
+        """A run with the defect."""
+        with self.applied():
+            return Simulation(options_of(self.seed if seed is None else seed), make_store=self.store).run()
+
+
+# -- defects of stores ---------------------------------------------------------------------------------
+
+
+class NoTombstones(CrashingStore):
+    def perform(self, operation):
+        result = super().perform(operation)
+        if isinstance(operation, ops.DeleteObject):
+            number = operation.seq_number
+            super().perform(ops.PurgeDeletedObjects(partition_id=operation.partition_id, up_to=number))
+        return result
+
+
+class LosesLast(CrashingStore):
+    """LastSeqNumber is not persisted."""
+
+    def perform(self, operation):
+        if isinstance(operation, ops.SavePartition) and not operation.partition.owned:
+            return super().perform(ops.SavePartition(partition=replace(operation.partition, last=MIN)))
+        return super().perform(operation)
+
+
+class LastTooHigh(CrashingStore):
+    def perform(self, operation):
+        result = super().perform(operation)
+        if isinstance(operation, ops.LoadState):
+            ahead = [one if one.owned else replace(one, last=one.last.next()) for one in result.partitions]
+            return replace(result, partitions=tuple(ahead))
+        return result
+
+
+class TellsNoDeletions(CrashingStore):
+    """Synchronization answers leave tombstones out."""
+
+    def perform(self, operation):
+        result = super().perform(operation)
+        if isinstance(operation, ops.LookupChanges) and operation.up_to < MAX:
+            left = [one for one in result.changes if one.command is not Command.DELETE]
+            return replace(result, changes=tuple(left))
+        return result
+
+
+class ReachesTooFar(CrashingStore):
+    """A bounded look-up says that it was complete."""
+
+    def perform(self, operation):
+        result = super().perform(operation)
+        return replace(result, reached=operation.up_to) if isinstance(operation, ops.LookupChanges) else result
+
+
+class Merges(CrashingStore):
+    """A whole object does not replace what is there: what it does not name stays (decision R31)."""
+
+    def perform(self, operation):
+        if isinstance(operation, ops.ApplyChanges):
+            return replace(super().perform(replace(operation, changes=tuple(map(self._merged, operation.changes)))))
+        return super().perform(operation)
+
+    def _merged(self, change):
+        if change.command is not Command.SYNC:
+            return change
+        read = super().perform(ops.ReadObject(object_type=change.object_type, identifier=change.guid_identifier))
+        kept = {**dict(change.properties), **dict(read.properties or ())}
+        return replace(change, properties=tuple(kept.items()))
+
+
+class ForgetsMark(CrashingStore):
+    def perform(self, operation):
+        return ops.Done() if isinstance(operation, ops.MarkPartition) else super().perform(operation)
+
+
+class SweepsNew(CrashingStore):
+    """Reset Directory Partition 2 takes new objects, too."""
+
+    def perform(self, operation):
+        if isinstance(operation, ops.SweepPartition):
+            super().perform(ops.MarkPartition(partition_id=operation.partition_id))
+        return super().perform(operation)
+
+
+class ForgetsSweep(CrashingStore):
+    def perform(self, operation):
+        return ops.Done() if isinstance(operation, ops.SweepPartition) else super().perform(operation)
+
+
+class SaysTooMuch(CrashingStore):
+    """The last change of a batch is not applied, and said to be."""
+
+    def perform(self, operation):
+        if isinstance(operation, ops.ApplyChanges) and len(operation.changes) > 1:
+            super().perform(replace(operation, changes=operation.changes[:-1]))
+            return ops.Applied(count=len(operation.changes), status=Hresult.MQ_OK)
+        return super().perform(operation)
+
+
+class PurgesTooMuch(CrashingStore):
+    def perform(self, operation):
+        if isinstance(operation, ops.PurgeDeletedObjects):
+            operation = replace(operation, up_to=operation.up_to.plus(3))
+        return super().perform(operation)
+
+
+class OverlooksTombstones(CrashingStore):
+    """LastSeqNumber is recovered from objects alone (decision R15)."""
+
+    def perform(self, operation):
+        result = super().perform(operation)
+        if isinstance(operation, ops.Recover) and result.highest:
+            kept = self._store._kept.shelf(operation.partition_id)
+            highest = max((one.seq_number for one in kept.objects.values()), default=MIN)
+            return ops.Recovered(highest=highest)
+        return result
+
+
+class ForgetsOldNumber(CrashingStore):
+    """An update leaves the object's number as it was."""
+
+    def perform(self, operation):
+        result = super().perform(operation)
+        if isinstance(operation, ops.UpdateObject) and operation.object_type is ObjectType.QUEUE and result.identifier:
+            kept = self._store._kept
+            found = kept.shelf(operation.partition_id).objects[result.identifier]
+            if found.seq_number == operation.seq_number:
+                kept.put(found.numbered(operation.seq_number.minus(1)))
+        return result
+
+
+def _delete_first(self, shelf, found, grave):
+    """The object goes first, then comes the tombstone."""
+    if found is not None:
+        self._write(self._kept.remove, found)
+    self._write(self._kept.bury, grave)
+
+
+# -- defects of the engine -----------------------------------------------------------------------------
+
+
+def _descending(found, start, purged):
+    chain = []
+    previous = start
+    for change in sorted(found, key=lambda one: one.seq_number, reverse=True):
+        chain.append(replace(change, previous_seq_number=previous, purged_seq_number=purged))
+        previous = change.seq_number
+    return tuple(chain)
+
+
+def _no_previous(found, start, purged):
+    return tuple(replace(one, previous_seq_number=MIN, purged_seq_number=purged) for one in found)
+
+
+_ENQUEUE = propagation.enqueue
+
+
+def _hides_gaps(server, neighbors, change):
+    _ENQUEUE(server, neighbors, replace(change, previous_seq_number=MIN))
+
+
+def _forgets_early(server, partition, change):
+    """What came too early is neither kept nor asked for."""
+
+
+def _all_acked(server, partition):
+    return partition.last
+
+
+_SAVE_STATUS = requests._send_reply
+
+
+def _always_ok(server, message, status):
+    _SAVE_STATUS(server, message, Hresult.MQ_OK)
+
+
+def _keeps_owning(server, partition, successor):
+    server.note("handed over", "but for the record")
+    return
+    yield
+
+
+def _inherits_early(server, partition):
+    """The number of the baton is not looked at: whoever hears of it is the authority."""
+    if partition.record.owned or partition.id != server.settings.site_id:
+        return False
+    found = yield from succession._own_machine(server)
+    role = succession.service(found.properties or ()) or 0
+    if not role & 12:
+        return False
+    yield from succession._inherit(server, partition)
+    return True
+
+
+_HEADER = propagation._header
+
+
+def _boasts(server, neighbor):
+    header = _HEADER(server, neighbor)
+    more = [replace(one, last_seq_number=one.last_seq_number.next()) for one in header.partition_seq_numbers]
+    return replace(header, partition_seq_numbers=tuple(more))
+
+
+def _sync0_done(server, partition, message):
+    """The first answer ends a full synchronization."""
+    sync._heard(server, partition)
+    yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)
+    yield from sync._sweep(server, partition)
+
+
+def _acks_early(server, partition):
+    message = purging.PSCAckMessage(
+        site_id=server.settings.site_id,
+        psc_site_id=server.settings.site_id,
+        acked_partition_id=partition.id,
+        acked_seq_number=max(partition.last, partition.known),
+        psc_name=server.name,
+    )
+    if not partition.record.owned and not server.is_bsc:
+        server.send(partition.record.authority_name, message, acks=True)
+
+
+_REPLY = sync._reached
+
+
+def _too_far(message):
+    return max(_REPLY(message), *(one.seq_number.next() for one in message.directory_changes), MIN)
+
+
+def _never_asks(server, partition):
+    """Nobody is asked for what is missing."""
+
+
+def _asks_again(server, rest):
+    """A request without an answer is sent again, with another number."""
+    identifier, _, name = rest.partition(" ")
+    request = server.requests.pop((name, int(identifier)), None)
+    if request is not None and request.message is None:
+        requests._finish(server, (name, int(identifier)), request, Hresult.MQ_ERROR_TIMEOUT_QUEUE)
+
+
+MUTATIONS = (
+    Mutation("descending order (R6)", 0, patches=((serving, "chained", _descending),)),
+    Mutation("no Previous in answers", 0, patches=((serving, "chained", _no_previous),)),
+    Mutation("no tombstones", 0, store=NoTombstones),
+    Mutation("LastSeqNumber is lost", 0, store=LosesLast),
+    Mutation("LastSeqNumber is too high", 0, store=LastTooHigh),
+    Mutation("answers without tombstones", 0, store=TellsNoDeletions),
+    Mutation("bounded answers reach too far", 0, store=ReachesTooFar),
+    Mutation("a whole object is merged", 0, store=Merges),
+    Mutation("mark is forgotten", 0, store=ForgetsMark),
+    Mutation("sweep is forgotten", 0, store=ForgetsSweep),
+    Mutation("sweep deletes new objects", 0, store=SweepsNew),
+    Mutation("a change is said to be applied", 0, store=SaysTooMuch),
+    Mutation("purges three numbers more", 0, store=PurgesTooMuch),
+    Mutation("recovery overlooks tombstones", 0, store=OverlooksTombstones),
+    Mutation("an update keeps the old number", 0, store=ForgetsOldNumber),
+    Mutation("the object goes before its tombstone", 0, patches=((memory.MemoryStore, "_delete_as", _delete_first),)),
+    Mutation("recovery finishes nothing", 0, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
+    Mutation("older numbers overwrite", 0, patches=((memory, "_number_of", lambda *_: MIN),)),
+    Mutation("gaps in propagations are hidden", 0, patches=((propagation, "enqueue", _hides_gaps),)),
+    Mutation("what comes early is lost", 0, patches=((changes, "_keep", _forgets_early), (propagation, "_tell", _never_asks))),
+    Mutation("purging ignores acknowledgements", 0, patches=((purging, "_acked", _all_acked),)),
+    Mutation("acknowledges what is not there", 0, patches=((purging, "acknowledge", _acks_early),)),
+    Mutation("forgets what it executed", 0, patches=((requests, "_remember", lambda *_: None),)),
+    Mutation("answers after its start", 0, patches=((requests, "QUIET_S", 0),)),
+    Mutation("answers MQ_OK always", 0, patches=((requests, "_send_reply", _always_ok),)),
+    Mutation("no answer is an error", 0, patches=((requests, "timer", _asks_again),)),
+    Mutation("hands over and keeps", 0, patches=((succession, "hand_over", _keeps_owning),)),
+    Mutation("inherits without the log", 0, patches=((succession, "inherit_if_named", _inherits_early),)),
+    Mutation("header says one more", 0, patches=((propagation, "_header", _boasts),)),
+    Mutation("the first answer completes sync0", 0, patches=((sync, "_after_sync0_reply", _sync0_done),)),
+    Mutation("an answer reaches one further", 0, patches=((sync, "_reached", _too_far),)),
+    Mutation("believes everybody", 0, patches=((changes, "believes", lambda *_: True),)),
+    Mutation("a stale answer revives", 0, patches=((changes, "is_stale", lambda *_: False),)),
+)
+
+
+def search(mutation: Mutation) -> int | None:
+    """The first seed that shows a defect, shows nothing without it, and does not take long."""
+    for seed in range(1, SEARCH_MAX + 1):
+        begun = time.process_time()
+        if not mutation.run(seed).violation or time.process_time() - begun > SECONDS_MAX:
+            continue
+        begun = time.process_time()
+        if not Simulation(options_of(seed)).run().violation and time.process_time() - begun < SECONDS_MAX:
+            return seed
+    return None
+
+
+if __name__ == "__main__":
+    wanted = set(sys.argv[1:])
+    for one in MUTATIONS:
+        if not wanted or one.name in wanted:
+            print(f"{search(one)}  {one.name}", flush=True)

@@ -1,0 +1,121 @@
+"""Whole enterprises, simulated: some seeds in every run, many in `make soak` and `make simulate`."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from regressions import REGRESSIONS
+
+from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
+from mqdssm.testing.simulation.options import options_of
+from mqdssm.testing.simulation.run import Report, simulate
+
+SHORT = range(1, 9)
+SOAK_FIRST = 1_000
+SOAK_SEEDS = 500
+REACHED = (
+    "answer MQ_OK",
+    "answer MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER",
+    "crashes",
+    "cuts",
+    "doubled",
+    "expired",
+    "late",
+    "lost",
+    "nacked",
+    "note synchronizes in full",
+    "note handed over",
+    "note became the authority",
+    "note has another PSC",
+    "note forgot changes: too many are waiting",
+    "note our site was removed from the enterprise",
+    "admin adds a site",
+    "admin adds a BSC",
+    "admin removes a site",
+    "admin removes a BSC",
+    "admin hands a site over",
+    "admin hands the enterprise over",
+    "admin renames a server",
+    "admin reinstalls a BSC",
+    "admin makes another server take over",
+    "state SYNC0",
+    "sent ALREADY_PURGED",
+    "sent BSC_ACK",
+    "sent CHANGE_PROPAGATION",
+    "sent CHANGE_REPLY",
+    "sent CHANGE_REQUEST",
+    "sent PSC_ACK",
+    "sent SYNC_REPLY",
+    "sent SYNC_REQUEST",
+)
+"""What must have happened somewhere in many runs: a simulation that does not get there proves nothing."""
+
+
+def clean(report: Report) -> None:
+    if report.violation:
+        pytest.fail(f"{report.violation}\nsee it: {replay(report.seed)}", pytrace=False)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+@pytest.mark.parametrize("seed", SHORT)
+def test_every_replica_becomes_its_authoritys_copy(seed: int) -> None:
+    report = simulate(seed)
+    clean(report)
+    assert report.requests > 10
+    assert report.counts["entries"] > 10
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_what_was_broken_once_is_not_broken_again(seed: int) -> None:
+    clean(simulate(seed))
+
+
+def test_a_seed_is_one_run_whatever_the_hash_seed_is() -> None:
+    """Otherwise a failing seed could not be seen again."""
+    code = "from mqdssm.testing.simulation.run import simulate\nprint(simulate(3))"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(told) == 1
+    assert told.pop().strip() == repr(simulate(3))
+
+
+def test_seeds_have_runs_of_their_own() -> None:
+    assert len({repr(options_of(seed)).partition("bscs")[2] for seed in range(50)}) == 50
+
+
+def test_a_trace_tells_what_happens() -> None:
+    lines: list[str] = []
+    report = simulate(2, lines.append)
+    assert not report.violation
+    text = "\n".join(lines)
+    for part in ("Srv1: starts, life 1", "> Srv1 SyncRequestMessage", "! ApplyChanges(P=", "answers Reply("):
+        assert part in text
+
+
+def test_the_command_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(2, 1, verbose=False) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[-1].startswith("2 seeds, 0 violations, ")
+    assert told[-1].endswith(" seeds per minute")
+
+
+@pytest.mark.soak
+def test_many_seeds() -> None:
+    """The issue asks for 10,000 of them: `make simulate SEEDS=10000`."""
+    counts: dict[str, int] = {}
+    for report in run_seeds(SOAK_FIRST, SOAK_SEEDS):
+        clean(report)
+        for name, count in report.counts.items():
+            counts[name] = counts.get(name, 0) + count
+    assert not [name for name in REACHED if not counts.get(name)]
+    assert PROCESSES == 2

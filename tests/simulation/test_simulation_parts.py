@@ -1,0 +1,284 @@
+"""The parts of the simulation: time, network, ledger, what clients were told."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from mqdssm.engines.replication.actions import ChangeObject, Nacked, Received, Send
+from mqdssm.engines.replication.operations import CreateObject, LookupChanges, SavePartition
+from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import BSCAckMessage, Command
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+from mqdssm.samples.dice import Dice, guid
+from mqdssm.testing.simulation.ledger import Entry, Ledger
+from mqdssm.testing.simulation.network import Network
+from mqdssm.testing.simulation.options import NetworkFaults
+from mqdssm.testing.simulation.requests import Request, RequestBook
+from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.stores import CrashingStore
+from mqdssm.testing.simulation.violation import Violation
+
+OBJECT = Guid.of(guid("object"))
+OTHER = Guid.of(guid("other"))
+ALWAYS = 1000
+MESSAGE = BSCAckMessage(site_id=NULL_GUID, bsc_machine_id=NULL_GUID, bsc_name="a")
+
+
+# -- time
+
+
+def test_things_happen_in_order_of_time_and_then_of_entry() -> None:
+    schedule, seen = Schedule(), []
+    schedule.after(2, lambda: seen.append(("c", schedule.now)))
+    schedule.after(1, lambda: seen.append(("a", schedule.now)))
+    schedule.after(1, lambda: schedule.after(0, lambda: seen.append(("b", schedule.now))))
+    schedule.after(9, lambda: seen.append(("d", schedule.now)))
+    schedule.run_until(5)
+    assert seen == [("a", 1), ("b", 1), ("c", 2)]
+    assert (schedule.now, schedule.ran, schedule.waiting) == (5, 4, 1)
+    with pytest.raises(ValueError, match="past"):
+        schedule.after(-1, seen.clear)
+
+
+# -- the network
+
+
+@dataclass(slots=True)
+class FakeStation:
+    index: int
+    name: str
+    life: int = 1
+    is_up: bool = True
+    got: list[object] = field(default_factory=list)
+
+    def step(self, event: Received | Nacked) -> None:
+        self.got.append(event)
+
+
+class Net:
+    def __init__(self, faults: NetworkFaults) -> None:
+        self.schedule = Schedule()
+        self.a, self.b = FakeStation(0, "a"), FakeStation(1, "b")
+        stations = {"a": self.a, "b": self.b}
+        self.network = Network(self.schedule, Dice("test"), faults, stations.get, None)
+
+    def send(self, **changes: object) -> None:
+        sent = Send(destination="b", message=MESSAGE, timeout_s=10, priority=3, ack_requested=True)
+        self.network.send(self.a, replace(sent, **changes))
+
+    def kinds(self, station: FakeStation) -> list[str]:
+        return [type(one).__name__ for one in station.got]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.1")
+def test_a_message_arrives_with_its_senders_name() -> None:
+    net = Net(NetworkFaults(coded=True))
+    net.send()
+    net.schedule.run_until(1)
+    assert net.b.got == [Received(message=MESSAGE, sender="a")]
+    assert not net.a.got
+
+
+@pytest.mark.parametrize(
+    ("faults", "there", "back"),
+    [
+        (NetworkFaults(lost=ALWAYS), [], []),
+        (NetworkFaults(doubled=ALWAYS), ["Received", "Received"], []),
+        (NetworkFaults(refused=ALWAYS), [], ["Nacked"]),
+        (NetworkFaults(unsigned=ALWAYS), [], ["Nacked"]),
+        (NetworkFaults(late=ALWAYS, late_max_s=9), ["Received"], []),
+    ],
+)
+def test_faults_do_what_they_are_called(faults: NetworkFaults, there: list[str], back: list[str]) -> None:
+    net = Net(faults)
+    net.send()
+    net.schedule.run_until(10)
+    assert (net.kinds(net.b), net.kinds(net.a)) == (there, back)
+
+
+def test_who_is_down_or_cut_off_gets_it_later_or_never() -> None:
+    net = Net(NetworkFaults())
+    net.b.is_up = False
+    net.send()
+    net.send(timeout_s=5)
+    net.schedule.run_until(6)
+    assert net.kinds(net.a) == ["Nacked"]
+    net.b.is_up = True
+    net.network.retry()
+    assert net.kinds(net.b) == ["Received"]
+    net.network.cut(frozenset({0}), one_way=False)
+    net.send(ack_requested=False)
+    net.schedule.run_until(30)
+    net.network.heal()
+    assert net.kinds(net.b) == ["Received"]
+    assert net.kinds(net.a) == ["Nacked"]
+
+
+def test_what_a_crashed_sender_had_not_got_rid_of_is_lost() -> None:
+    net = Net(NetworkFaults())
+    net.b.is_up = False
+    net.a.life += 1  # it crashed while the message was on its way to the outgoing queue
+    net.send()
+    net.a.life += 1
+    net.schedule.run_until(1)
+    net.b.is_up = True
+    net.network.retry()
+    assert not net.b.got
+
+
+def test_a_one_way_cut_lets_answers_through() -> None:
+    net = Net(NetworkFaults())
+    net.network.cut(frozenset({1}), one_way=True)
+    net.send()
+    net.schedule.run_until(1)
+    assert net.kinds(net.b) == ["Received"]
+
+
+# -- the ledger
+
+
+def entry(number: int, *, giver: int = 0, identifier: Guid = OBJECT, **changes: object) -> Entry:
+    made = Entry(
+        number=number,
+        identifier=identifier,
+        object_type=ObjectType.ENTERPRISE,
+        command=Command.UPDATE,
+        asked=((Propid.E_LONG_LIVE, number),),
+        content={Propid.E_LONG_LIVE: number},
+        path="enterprise",
+        giver=giver,
+        at=float(number),
+    )
+    return replace(made, **changes)
+
+
+def record(ledger: Ledger, one: Entry) -> None:
+    ledger.record(PEC_PARTITION_ID, one, OTHER, "successor")
+
+
+@pytest.mark.spec("MC-MQDSRP 2.2.2")
+def test_numbers_ascend_and_have_one_giver() -> None:
+    ledger = Ledger()
+    ledger.found(PEC_PARTITION_ID, 0)
+    record(ledger, entry(1))
+    record(ledger, entry(3))
+    for wrong in (entry(3, identifier=OTHER), entry(2), entry(4, giver=1)):
+        with pytest.raises(Violation):
+            record(ledger, wrong)
+    with pytest.raises(Violation, match="unknown partition"):
+        ledger.record(OTHER, entry(4), OTHER, "successor")
+
+
+def test_the_baton_makes_another_giver() -> None:
+    ledger = Ledger()
+    ledger.found(PEC_PARTITION_ID, 0)
+    record(ledger, entry(1, content={Propid.E_PECNAME: "SUCCESSOR"}))
+    record(ledger, entry(2, giver=1))
+    with pytest.raises(Violation, match="of the partition of server 1"):
+        record(ledger, entry(3, giver=0))
+
+
+# -- what clients were told
+
+
+def request(number: int, **changes: object) -> Request:
+    change = ChangeObject(
+        request=number,
+        command=Command.UPDATE,
+        object_type=ObjectType.ENTERPRISE,
+        path_name=None,
+        identifier=OBJECT,
+        partition_id=PEC_PARTITION_ID,
+        properties=((Propid.E_LONG_LIVE, number),),
+    )
+    return replace(Request(change, 0, 1, 0.0), **changes)
+
+
+def book_of(*requests: Request) -> RequestBook:
+    book = RequestBook(lambda _: False)
+    for one in requests:
+        book.ask(one)
+    return book
+
+
+def test_a_promise_that_was_not_kept() -> None:
+    book = book_of(request(1))
+    with pytest.raises(Violation, match="no authority has done it"):
+        book.told(1, Hresult.MQ_OK, 9.0)
+
+
+def test_an_error_that_was_done() -> None:
+    book = book_of(request(1))
+    book.done(entry(1))
+    with pytest.raises(Violation, match="but it was done"):
+        book.told(1, Hresult.MQ_ERROR, 9.0)
+
+
+@pytest.mark.parametrize("status", [Hresult.MQDS_NO_RSP_FROM_OWNER, Hresult.MQ_OK])
+def test_what_was_done_twice(status: Hresult) -> None:
+    book = book_of(request(1))
+    book.done(entry(1))
+    book.told(1, status, 9.0)
+    book.check()
+    book.done(entry(2, asked=((Propid.E_LONG_LIVE, 1),), at=3.0))
+    with pytest.raises(Violation, match="more often"):
+        book.check()
+
+
+def test_what_nobody_wanted() -> None:
+    book = book_of(request(1))
+    with pytest.raises(Violation, match="asked for"):
+        book.done(entry(2))
+    book.done(entry(3, asked=((Propid.E_PECNAME, "successor"),)))  # authorities do that themselves
+    book.check()
+
+
+def test_two_answers_and_answers_to_nobody() -> None:
+    book = book_of(request(1))
+    book.told(1, Hresult.MQDS_NO_RSP_FROM_OWNER, 1.0)
+    for number in (1, 2):
+        with pytest.raises(Violation):
+            book.told(number, Hresult.MQ_ERROR, 2.0)
+
+
+def test_not_reached_is_unsure_where_messages_are_doubled() -> None:
+    for unsure in (True, False):
+        book = book_of(request(1, unsure=unsure))
+        book.done(entry(1))
+        if unsure:
+            book.told(1, Hresult.MQDS_OWNER_NOT_REACHED, 9.0)
+            book.check()
+        else:
+            with pytest.raises(Violation):
+                book.told(1, Hresult.MQDS_OWNER_NOT_REACHED, 9.0)
+
+
+# -- stores
+
+
+@pytest.mark.parametrize("moments", range(4))
+def test_a_torn_operation_is_done_or_not(moments: int) -> None:
+    store = CrashingStore()
+    store.perform(SavePartition(partition=DirectoryPartition(partition_id=PEC_PARTITION_ID, authority_name="a")))
+    create = CreateObject(
+        object_type=ObjectType.CN,
+        path_name="net",
+        properties=((Propid.CN_GUID, OBJECT),),
+        partition_id=PEC_PARTITION_ID,
+        seq_number=SequenceNumber(1),
+    )
+    store.perform_torn(create, moments)
+    found = store.perform(
+        LookupChanges(
+            partition_id=PEC_PARTITION_ID,
+            after=MIN,
+            up_to=MAX,
+            enterprise_scope=False,
+            count_max=9,
+            bytes_max=999,
+        )
+    )
+    assert len(found.changes) == (1 if moments > 0 else 0)
