@@ -6,7 +6,7 @@ step of a full synchronization is persisted before the next begins, and is resum
 
 from mqdssm.engines.replication import changes, purging, succession
 from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
-from mqdssm.engines.replication.state import Job, Partition, Server, perform
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -153,14 +153,15 @@ def _caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
     _heard(server, partition)
     partition.hint = ""
     yield from succession.caught_up(server, partition, sender)
-    if not partition.record.owned and partition.known > partition.last:
+    if key_of(sender) == key_of(server.upstream(partition)):
+        partition.tries = 0
+    if not partition.record.owned and (partition.known > partition.last or not partition.whole):
         ask_later(server, partition)
 
 
 def _heard(server: Server, partition: Partition) -> None:
     partition.asking = False
     partition.wait_s = 0.0
-    partition.tries = 0
     server.stop_timer(timer_of(partition))
 
 
