@@ -18,7 +18,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECTIONS: Final = ROOT / "tests" / "spec" / "sections.csv"
-DONE: Final = ("MS-MQDSSM", "MC-MQDSRP")  # documents that count as done: a normative section without a test is a failure
+# documents that count as done: a normative section without a test is a failure
+DONE: Final = ("MS-MQDSSM", "MC-MQDSRP")
 NO_PROOF: Final = frozenset({"skip", "xfail"})
 
 
