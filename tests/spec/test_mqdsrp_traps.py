@@ -332,3 +332,21 @@ def test_take_over_of_the_enterprise_survives_a_crash_in_the_middle() -> None:
     net.restart("PSC1")
     net.run(LONG_S)
     assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
+
+
+def test_a_pec_with_a_new_disk_gives_no_number_again() -> None:
+    net = world()
+    net.drop = lambda source, send: source == "PEC" and send.destination == "PSC1"
+    for n in range(3):
+        assert net.create_site(f"X{n}", "").status == OK
+    net.run(100)
+    net.stop("PEC")
+    # whom it hears first lacks what another one has
+    net.drop = lambda source, send: "PSC2" in {source, send.destination}
+    net.server("PEC", Role.PEC, "Site0", store=MemoryStore())
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert kept(net, "PEC", PEC_PARTITION_ID).last > 1 << 20  # decisions R39 and R43
+    net.drop = lambda _source, _send: False
+    net.run(LONG_S)
+    assert all_equal(net)

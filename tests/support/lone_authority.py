@@ -232,5 +232,5 @@ def recorded(server: Lone) -> list[Operation]:
         performed.append(operation)
         return perform(operation)
 
-    server.store.perform = record  # type: ignore[method-assign,assignment]
+    server.store.perform = record  # type: ignore[method-assign]
     return performed

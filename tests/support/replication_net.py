@@ -271,7 +271,7 @@ def with_bsc(net: Net, site: str, bsc: str, psc: str) -> None:
     net.run(SETTLE_S)
 
 
-def objects(net: Net, name: str, partition_id: Guid) -> dict:
+def objects(net: Net, name: str, partition_id: Guid) -> dict[Guid, Any]:
     """What a server has of a partition but for deleted objects, which each server purges in its own time."""
     content = net.content(name, partition_id)
     return {one: found for one, found in content.items() if found[1] is not Command.DELETE}
