@@ -17,6 +17,19 @@ app = typer.Typer(add_completion=False)
 
 USERS_A_MACHINE = 4
 
+Tables = Annotated[
+    TableForm | None,
+    typer.Option("--tables", help="How the tables of MQIS are written; parquet.", show_default=False),
+]
+LoadedBy = Annotated[
+    Loader | None,
+    typer.Option(
+        "--loader",
+        help="What LDIF is for; ldapadd. slapadd takes more defects, and times.",
+        show_default=False,
+    ),
+]
+
 
 def generate(
     run: Run,
@@ -39,18 +52,8 @@ def generate(
         bool,
         typer.Option("--faults", help=f"Plant defects beside the sound objects; {FAULTS_NAME} lists them."),
     ] = False,
-    tables: Annotated[
-        TableForm | None,
-        typer.Option("--tables", help="How the tables of MQIS are written; parquet.", show_default=False),
-    ] = None,
-    loader: Annotated[
-        Loader | None,
-        typer.Option(
-            "--loader",
-            help="What LDIF is for; ldapadd. slapadd takes more defects, and times.",
-            show_default=False,
-        ),
-    ] = None,
+    tables: Tables = None,
+    loader: LoadedBy = None,
     base_dn: Annotated[
         str | None,
         typer.Option("--base-dn", metavar="DN", help="Root of the directory; DC=example,DC=com."),
@@ -74,15 +77,8 @@ def generate(
             **({} if base_dn is None else {"root": base_dn}),
         )
     with run.output.progress("objects written:") as more:
-        written = write(
-            plan,
-            to,
-            sample_form,
-            table_form=tables or TableForm.PARQUET,
-            loader=loader or Loader.LDAPADD,
-            faults=faults,
-            report=more,
-        )
+        forms = (tables or TableForm.PARQUET, loader or Loader.LDAPADD)
+        written = write(plan, to, sample_form, *forms, faults=faults, report=more)
     _tell(run.output, written, to, sample_form, faults=faults)
 
 

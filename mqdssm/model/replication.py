@@ -1,4 +1,4 @@
-"""What a directory server keeps of replication: partitions, neighbours, deleted objects ([MC-MQDSRP] 3.1.1.2).
+"""What a directory server keeps of replication: partitions, neighbours, tombstones ([MC-MQDSRP] 3.1.1.2).
 
 Names of machines are compared without case.
 """

@@ -45,9 +45,9 @@ def generate(
     plan: Plan,
     folder: Path,
     form: SampleForm,
-    *,
     table_form: TableForm = TableForm.PARQUET,
     loader: Loader = Loader.LDAPADD,
+    *,
     faults: bool = False,
     report: Report = lambda _: None,
 ) -> Written:

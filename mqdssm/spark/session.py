@@ -52,10 +52,25 @@ _SQL_CONF: Final[Mapping[str, str]] = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.redaction.options.regex": "(?i)url|bind|pass|pw|cred|secret|token|key",
 }
+RETAINED: Final = 20
+"""Finished jobs, stages, tasks and queries that Java remembers, for web pages that nobody opens."""
+PLAN_CHARS_MAX: Final = 65_536
+"""Of the text of a plan, which each remembered query has several times; that of many rules is long."""
 _STATIC_CONF: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    **dict.fromkeys(
+        (
+            "spark.ui.retainedJobs",
+            "spark.ui.retainedStages",
+            "spark.ui.retainedTasks",
+            "spark.ui.dagGraph.retainedRootRDDs",
+            "spark.sql.ui.retainedExecutions",
+        ),
+        str(RETAINED),
+    ),
+    "spark.sql.maxPlanStringLength": str(PLAN_CHARS_MAX),
     "spark.speculation": "false",  # workers write files themselves: a second one would only wait
 }
 _LOCAL_CONF: Final[Mapping[str, str]] = {  # executors of a cluster must reach the driver

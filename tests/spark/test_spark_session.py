@@ -90,6 +90,9 @@ def test_settings_of_the_session_that_we_start(spark) -> None:
     assert conf["spark.ui.enabled"] == "false"
     assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
     assert spark.sparkContext.uiWebUrl is None
+    # what is kept for the web pages that there are not
+    assert conf["spark.ui.retainedStages"] == conf["spark.sql.ui.retainedExecutions"] == "20"
+    assert conf["spark.sql.maxPlanStringLength"] == "65536"
 
 
 def test_the_environment_is_as_it_was(spark) -> None:

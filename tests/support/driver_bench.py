@@ -98,6 +98,10 @@ class MemoryOnly:
     def close(self) -> None:
         """Nothing to let go."""
 
+    def views(self, *_given, **_more):
+        """Nothing to look up."""
+        raise NotImplementedError
+
 
 class Bench:
     """A driver and what is around it."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.filters import LdapFilter
 from mqdssm.directory.loading.items import WINDOW, Item
-from mqdssm.directory.loading.tasks import RESULT_TAGS, Queue, Task
+from mqdssm.directory.loading.tasks import RESULT_TAGS, Order, Queue, Task
 from mqdssm.directory.requests import assertion_control
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import DecodeError, DirectoryNotConnected
@@ -82,7 +82,7 @@ class _Conversation:
         self._channel = channel
         self._limit_s = limit_s
         self._queue = Queue()
-        self._requests: dict[int, Request] = {}  # by the order of their tasks
+        self._requests: dict[Order, Request] = {}  # by the order of their tasks
         self._under_way: dict[int, Task] = {}
         self._tags: dict[int, int] = {}
 

@@ -1,0 +1,227 @@
+"""What a single server survives: peers that take [MC-MQDSRP] by the letter, faults, bad input, odd clocks."""
+
+import pytest
+from lone_authority import OK, acked, authority, make_queue, numbers, queue_request, results
+from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, replies, sends, site
+from replication_net import guid_of
+
+from mqdssm.engines.replication.actions import Perform, Performed, PropagateChange, Received
+from mqdssm.engines.replication.operations import RemovePartition, UpdateObject
+from mqdssm.engines.replication.settings import Role, Settings
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import (
+    ChangePropagationMessage,
+    Command,
+    PartitionSeqNumbers,
+    SeqNumberHeader,
+    SyncRequestMessage,
+)
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+
+SITE1 = guid_of("site Site1")
+LONG_S = 3000
+BSC_TO_PSC = ((Propid.QM_SERVICE, int(Service.PSC)),)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_a_server_that_repeats_what_we_have_is_not_asked_again() -> None:
+    server = Lone()
+    server.answered(numbered(1), numbered(2))
+    again = server.answered(
+        numbered(2, 1), from_seq_number=SequenceNumber(2), to_seq_number=SequenceNumber(2)
+    )
+    assert kinds(again) == []  # [PRGE, PROPID_CN_SEQNUM, fromSeqNum] finds the object numbered so, always
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_a_server_that_sends_our_bound_back_ends_no_partition() -> None:
+    server = Lone()
+    server.answered(numbered(1), numbered(2), to_seq_number=MAX)
+    assert server.partition().last == 2
+    server.answered(to_seq_number=MAX)
+    assert server.partition().last == 2
+    server.told(numbered(3))
+    assert server.has("cn3")
+
+
+def test_bad_properties_of_a_client_stop_nothing() -> None:
+    server = Lone(Role.BSC)
+    twice = ((Propid.CN_NAME, "a"), (Propid.CN_NAME, "b"))
+    made = server.change(Command.UPDATE, ObjectType.CN, PEC_PARTITION_ID, path_name="cn", properties=twice)
+    assert replies(made) == [Hresult.MQ_ERROR_INVALID_PARAMETER]
+    assert kinds(server.fired("bscack")) == [("BSCAckMessage", "Boss")]
+
+
+def test_a_fault_of_ours_stays_one_events() -> None:
+    server = authority()
+    perform = server.store.perform
+    server.store.perform = lambda _operation: None
+    with pytest.raises(TypeError):
+        make_queue(server, "q")
+    server.store.perform = perform
+    assert replies(make_queue(server, "p")) == [OK]
+
+
+def test_an_object_that_goes_by_another_hand_stops_nothing() -> None:
+    server = authority()
+    perform = server.store.perform
+
+    def meddle(operation):
+        result = perform(operation)
+        if type(operation).__name__ == "CreateObject":
+            shelf = server.store._kept.shelf(HOME)
+            if guid_of("queue q") in shelf.objects:
+                server.store._kept.remove(shelf.objects[guid_of("queue q")])
+        return result
+
+    server.store.perform = meddle
+    made = make_queue(server, "q")
+    assert "an object of ours has gone, and nobody deleted it" in notes(made)
+    assert replies(make_queue(server, "p")) == [OK]
+
+
+def header(name: str, last: int, partition_id=PEC_PARTITION_ID) -> SeqNumberHeader:
+    said = PartitionSeqNumbers(
+        partition_id=partition_id, last_seq_number=SequenceNumber(last), purged_seq_number=MIN
+    )
+    return SeqNumberHeader(machine_name=name, partition_seq_numbers=(said,))
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_who_tells_of_more_is_asked_and_the_authority_stays() -> None:
+    server = Lone()
+    server.answered(numbered(1))
+    server.answered()
+    made = server.told(seq_number_header=header("Ahead", 5), sender="Ahead")
+    assert kinds(made) == [("SyncRequestMessage", "Ahead")]
+    server.answered(numbered(5, 1), sender="Ahead")
+    assert server.has("cn5")
+    assert server.partition().authority_name == "PEC"  # decision R46
+    server.answered(sender="Ahead")
+    assert notes(server.told(numbered(6), sender="Ahead")) == [
+        "dropped: changes from a machine that is not asked"
+    ]
+    server.told(numbered(6))
+    assert server.has("cn6")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_who_told_of_more_and_is_silent_is_not_asked_for_ever() -> None:
+    server = Lone()
+    server.answered()
+    server.told(seq_number_header=header("Ahead", 5), sender="Ahead")
+    asked = [kinds(server.fired(f"sync {PEC_PARTITION_ID}", 600)) for _ in range(3)]
+    assert ("SyncRequestMessage", "PEC") in [one for made in asked for one in made]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_an_authority_that_knows_less_is_told_at_once() -> None:
+    server = Lone()
+    server.answered(numbered(5, 0))
+    made = server.told(seq_number_header=header("PEC", 3))
+    (sent,) = [one for one in sends(made) if isinstance(one.message, ChangePropagationMessage)]
+    assert sent.destination == "PEC"
+    assert [one.last_seq_number for one in sent.message.seq_number_header.partition_seq_numbers] == [5]
+    assert kinds(server.told(seq_number_header=header("PEC", 5))) == []
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_a_question_from_behind_our_last_number_tells_us_the_same() -> None:
+    server = authority()
+    message = SyncRequestMessage(
+        site_id=AWAY,
+        partition_id=HOME,
+        from_seq_number=SequenceNumber(9),
+        to_seq_number=MAX,
+        known_purged_seq_number=MIN,
+        requester_name="Other",
+    )
+    made = server.got(message, "Other")
+    assert "somebody knows more of our partition than we do" in notes(made)
+    assert not server.partition(HOME).owned
+
+
+def test_tombstones_are_purged_in_short_lives_too() -> None:
+    server = Lone(purge_buffer=0, purge_interval=256)
+    said = PartitionSeqNumbers(
+        partition_id=PEC_PARTITION_ID, last_seq_number=MIN, purged_seq_number=SequenceNumber(10_000)
+    )
+    server.told(seq_number_header=SeqNumberHeader(machine_name="PEC", partition_seq_numbers=(said,)))
+    for day in range(3):  # 200 changes a day, and a restart every night
+        server.answered(*(numbered(200 * day + n) for n in range(1, 201)))
+        server = server.again()
+    assert server.partition().purged > MIN  # 3.1.1.2.3: PreviousPurgedSeqNumber begins at MIN
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+def test_a_crash_before_a_removed_site_is_forgotten() -> None:
+    server = Lone()
+    server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
+    server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
+    gone = numbered(
+        3,
+        command=Command.DELETE,
+        guid_identifier=AWAY,
+        properties=((Propid.D_SCOPE, 1), (Propid.D_OBJTYPE, int(ObjectType.SITE))),
+    )
+    message = ChangePropagationMessage(site_id=AWAY, directory_changes=(gone,))
+    actions = server.engine.step(Received(message=message, sender="PEC"), server.now)
+    while True:
+        perform = next(one for one in actions if isinstance(one, Perform))
+        if isinstance(perform.operation, RemovePartition):
+            break
+        result = server.store.perform(perform.operation)
+        actions = server.engine.step(Performed(token=perform.token, result=result), server.now)
+    again = server.again()
+    again.answered(gone)  # it is asked for again
+    assert AWAY not in {one.partition_id for one in again.state().partitions}
+
+
+def test_a_clock_that_is_set_back_stops_no_headers_and_no_requests() -> None:
+    server = authority()
+    again = server.again()
+    again.now -= 86_400
+    assert any(sends(again.fired("propagate psc other", 600)) for _ in range(3))
+    assert results(again.got(queue_request("q"), "Other")) == [("Other", OK)]
+    assert guid_of("queue q") in numbers(again)
+
+
+def test_what_a_service_deletes_is_purged_too() -> None:
+    server = authority(purge_interval=0, purge_buffer=0)
+    make_queue(server, "q")
+    server.got(acked("Other", 4), "Other")
+    number = server.engine.next_sequence_number(HOME)
+    written = UpdateObject(
+        object_type=ObjectType.QUEUE,
+        path_name="Desk\\q",
+        identifier=None,
+        properties=((Propid.Q_LABEL, "x"),),
+        partition_id=HOME,
+        seq_number=number,
+    )
+    server.store.perform(written)
+    event = PropagateChange(
+        request=5,
+        command=Command.UPDATE,
+        object_type=ObjectType.QUEUE,
+        identifier=guid_of("queue q"),
+        partition_id=HOME,
+        seq_number=number,
+    )
+    server.did(event)
+    assert server.partition(HOME).purged == 4
+
+
+@pytest.mark.parametrize("name", ["ack_interval", "message_changes_max", "message_bytes_max", "backlog_max"])
+def test_settings_that_would_stop_the_engine_are_refused(name) -> None:
+    with pytest.raises(ValueError, match=name):
+        Settings(
+            machine_name="Me",
+            machine_id=guid_of("machine Me"),
+            site_id=HOME,
+            role=Role.PEC,
+            pec_name="Me",
+            **{name: 0},
+        )
