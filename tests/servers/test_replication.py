@@ -137,5 +137,7 @@ def test_a_site_is_handed_over_to_its_bsc(enterprise: Directories, workers: list
     check_all(enterprise, workers)
     site = enterprise.objects("PSC2")[site_of("Site1")]
     assert site[Propid.S_PSC] == "BSC1"
-    services = {name: enterprise.objects("PEC")[guid_of(name)][Propid.QM_SERVICE] for name in ("PSC1", "BSC1")}
+    services = {
+        name: enterprise.objects("PEC")[guid_of(name)][Propid.QM_SERVICE] for name in ("PSC1", "BSC1")
+    }
     assert services == {"PSC1": Service.BSC, "BSC1": Service.PSC}

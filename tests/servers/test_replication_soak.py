@@ -10,7 +10,7 @@ from live_servers import site_of
 from replication_clients import Client as Worker
 from replication_clients import differences
 
-OBJECTS = 600
+OBJECTS = 5_000
 WHOLE_S = 600.0
 DOWN_S = 1.0
 """How long who was killed stays away."""

@@ -20,7 +20,7 @@ from mqdssm.model.messages import Command, DirectoryChange, Properties, Property
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN
-from mqdssm.store.ldap import LdapStore
+from mqdssm.store.ldap import LdapStore, Owner
 from mqdssm.testing.openldap import OpenLdapServer
 
 MEMBERS: Final[Mapping[str, tuple[Role, str, str]]] = {
@@ -115,7 +115,8 @@ class Directories(Enterprise):
         more: dict[str, Any] = {"connect_timeout_s": 5.0, "tls": "none"}
         session = Session.open(options_for(server, proxy.url if proxy else server.url, **more))
         session.read_back = ReadBack(settle_s=0, limit_s=0.05)
-        store = LdapStore(session, closes_session=True)
+        owner = Owner(machine_id=guid_of(name), machine_name=name)
+        store = LdapStore(session, owner=owner, closes_session=True)
         self._stores.append(store)
         return store
 

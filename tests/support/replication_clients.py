@@ -1,7 +1,7 @@
 """Clients of directory servers: they change objects of all types, and know what has to be there in the end.
 
-Each client has objects of its own, so what becomes of them follows from what it was told. A change that nobody
-answered is asked for again until somebody does: nothing is in doubt in the end.
+Each client has objects of its own, so what becomes of them follows from what it was told. A change that
+nobody answered is asked for again until somebody does: nothing is in doubt in the end.
 """
 
 import time
@@ -32,9 +32,7 @@ AGAIN: Final = frozenset(
     }
 )
 """Answers after which it is not known whether the change was made, or it was not."""
-THERE: Final = frozenset(
-    {Hresult.MQ_ERROR_QUEUE_EXISTS, Hresult.MQ_ERROR_MACHINE_EXISTS, Hresult.MQ_ERROR}
-)
+THERE: Final = frozenset({Hresult.MQ_ERROR_QUEUE_EXISTS, Hresult.MQ_ERROR_MACHINE_EXISTS, Hresult.MQ_ERROR})
 """Answers to a creation that is asked for again: it was made."""
 PATIENCE_S: Final = 60.0
 _NAMES: Final[Mapping[ObjectType, Propid]] = {
@@ -66,7 +64,16 @@ _TYPES: Final = (
     *(ObjectType.CN, ObjectType.USER, ObjectType.ROUTING_LINK) * 2,
     ObjectType.SITE,
 )
-_TEXTS: Final = ("", "plain", " spaces ", "Größe 東京 😀", 'a,b=c+d;"<>#\\', "*()\\2a", "x" * 400, "tab\tline\n")
+_TEXTS: Final = (
+    "",
+    "plain",
+    " spaces ",
+    "Größe 東京 😀",
+    'a,b=c+d;"<>#\\',
+    "*()\\2a",
+    "x" * 400,
+    "tab\tline\n",
+)
 _DESCRIPTOR: Final = bytes(SecurityDescriptor(owner=Sid.parse("S-1-5-21-1-2-3-1001")))
 
 
@@ -156,9 +163,7 @@ class Client:
         in_site = kind in {ObjectType.QUEUE, ObjectType.MACHINE}
         if kind is ObjectType.QUEUE and not machines:
             kind = ObjectType.MACHINE
-        thing = Thing(
-            kind, guid_of(f"{self.name} {number}"), site if in_site else PEC_PARTITION_ID, None
-        )
+        thing = Thing(kind, guid_of(f"{self.name} {number}"), site if in_site else PEC_PARTITION_ID, None)
         if kind is ObjectType.QUEUE:
             machine = self._dice.of(machines).path_name
             taken = {one.path_name for one in self.live(ObjectType.QUEUE)}
@@ -177,7 +182,14 @@ class Client:
     def _name(self, number: int) -> str:
         """The name of a queue: of all kinds, and some long."""
         return self._dice.of(
-            (f"q{number}", f"Q {number} (a)", f"größe{number}", f"a,b=c+{number};x", f"#{number}", f"l{number}" + "x" * 110)
+            (
+                f"q{number}",
+                f"Q {number} (a)",
+                f"größe{number}",
+                f"a,b=c+{number};x",
+                f"#{number}",
+                f"l{number}" + "x" * 110,
+            )
         )
 
     def _required(self, thing: Thing) -> Properties:
@@ -192,7 +204,11 @@ class Client:
             case ObjectType.SITE:
                 return ((Propid.S_PSC, f"nobody{self.name}"), (Propid.S_PSC_SIGNPK, b""))
             case ObjectType.USER:
-                sid = bytes(Sid.parse(f"S-1-5-21-{self._dice.below(1 << 31)}-2-3-{thing.identifier.uuid.int & 0xFFFF}"))
+                sid = bytes(
+                    Sid.parse(
+                        f"S-1-5-21-{self._dice.below(1 << 31)}-2-3-{thing.identifier.uuid.int & 0xFFFF}"
+                    )
+                )
                 return ((Propid.U_SID, sid), (Propid.U_SIGN_CERT, b"certificate"), (Propid.U_DIGEST, ()))
             case ObjectType.ROUTING_LINK:
                 other = guid_of(f"elsewhere {self.name} {self._made}")

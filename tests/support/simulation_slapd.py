@@ -1,8 +1,7 @@
 """The simulation on real directories: each simulated server has a slapd of its own."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
 
@@ -60,25 +59,19 @@ def few_servers(seed: int) -> Options:
     return replace(options, bscs=tuple(bscs), work=work)
 
 
-@contextmanager
-def directories(count: int) -> Iterator[list[OpenLdapServer]]:
-    """Empty slapds."""
-    with ExitStack() as stack, ThreadPoolExecutor(count) as workers:
-        servers = [OpenLdapServer(durable=False, replication=True) for _ in range(count)]
-        yield list(workers.map(stack.enter_context, servers))
-
-
 def simulate(options: Options) -> Report:
-    """Run a simulation on as many slapds as it has servers."""
-    with directories(sum(options.bscs) + len(options.bscs)) as servers, Cutter().installed() as cutter:
-        free, stores = iter(servers), []
+    """Run a simulation on as many slapds as it has servers; one that loses its disk gets another one."""
+    count = sum(options.bscs) + len(options.bscs)
+    with ExitStack() as stack, Cutter().installed() as cutter, ThreadPoolExecutor(count) as workers:
+        begun = [OpenLdapServer(durable=False, replication=True) for _ in range(count)]
+        free = list(workers.map(stack.enter_context, begun))
 
         def make_store() -> SlapdStore:
-            stores.append(SlapdStore(next(free), cutter))
-            return stores[-1]
+            server = (
+                free.pop() if free else stack.enter_context(OpenLdapServer(durable=False, replication=True))
+            )
+            store = SlapdStore(server, cutter)
+            stack.callback(store.close)
+            return store
 
-        try:
-            return Simulation(options, make_store=make_store).run()
-        finally:
-            for store in stores:
-                store.close()
+        return Simulation(options, make_store=make_store).run()

@@ -22,9 +22,9 @@ OBJECTS: Final = 3
 """Of each type."""
 PLENTY: Final = 10**6
 _STRANGE: Final = (
-    "a", "A", "b", "", " ", " lead", "trail ", "a,b", "a=b", 'q"q', "#a", "a\\b", "a/b", "a*b(c)", "<>;+", "\x01",
-    "Größe", "GRÖSSE", "ß", "東京", "😀", "\ud800", "e\u0301", "\u00e9", "İ", "ı", "\u200b", "x" * 64, "x" * 65,
-    "é" * 100, "x" * 600, "CN=a", "..", "msmq", "a\nb", "a\tb", "a  b", "\u00a0",
+    "a", "A", "b", "", " ", " lead", "trail ", "a,b", "a=b", 'q"q', "#a", "a\\b", "a/b", "a*b(c)", "<>;+",
+    "\x01", "Größe", "GRÖSSE", "ß", "東京", "😀", "\ud800", "e\u0301", "\u00e9", "İ", "ı", "\u200b", "x" * 64,
+    "x" * 65, "é" * 100, "x" * 600, "CN=a", "..", "msmq", "a\nb", "a\tb", "a  b", "\u00a0",
 )  # fmt: skip
 """Names that somebody might have given: a directory has to hold what it is told (decision R53)."""
 NAME_TEXTS: Final = st.sampled_from(_STRANGE) | st.text(
@@ -103,7 +103,9 @@ def identifier(twins: Twins, kind: ObjectType, which: int) -> Guid:
     return Guid(bytes(twins.sites[0])[:14] + bytes((kind, which)))
 
 
-def change(twins: Twins, site: Guid, draft: tuple[Command, ObjectType, int, str, dict[Propid, Any]]) -> DirectoryChange:
+def change(
+    twins: Twins, site: Guid, draft: tuple[Command, ObjectType, int, str, dict[Propid, Any]]
+) -> DirectoryChange:
     """The change with the next number."""
     command, kind, which, name, values = draft
     properties: Properties
@@ -112,7 +114,9 @@ def change(twins: Twins, site: Guid, draft: tuple[Command, ObjectType, int, str,
     else:
         own = rules.NAME[kind]
         named = {} if own is None else {own: name}
-        properties = tuple((named | values).items()) or ((rules.IDENTITY[kind], identifier(twins, kind, which)),)
+        properties = tuple((named | values).items()) or (
+            (rules.IDENTITY[kind], identifier(twins, kind, which)),
+        )
     return DirectoryChange(
         command=command,
         guid_identifier=identifier(twins, kind, which),
