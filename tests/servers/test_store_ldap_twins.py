@@ -30,7 +30,7 @@ def twins(stores: tuple[LdapStore, MemoryStore]) -> Twins:
     return Twins(*stores, (sites[0], sites[1]))
 
 
-@settings(max_examples=25)
+@settings(max_examples=6)
 @given(DRAFTS, REPLICA_STEPS)
 def test_replicas(stores, planned, steps) -> None:
     check_replica_twins(twins(stores), planned, steps)
