@@ -4,7 +4,7 @@ What neighbours are sent is the object as it is after the change, whole, or its 
 (decision R31): whoever lacks an earlier state loses nothing by that.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mqdssm.engines.replication import propagation, purging, succession, topology
 from mqdssm.engines.replication.operations import (
@@ -34,25 +34,14 @@ from mqdssm.engines.replication.properties import (
 )
 from mqdssm.engines.replication.sizes import size_of
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.engines.replication.wanted import Wanted
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, DirectoryChange, Properties, Scope
+from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.wire.mqdsrp import MESSAGE_BYTES_MAX
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A change that somebody asks for; see `ChangeObject` for the fields."""
-
-    command: Command
-    object_type: ObjectType
-    path_name: str | None = None
-    identifier: Guid | None = None
-    properties: Properties = ()
-    scope: Scope = Scope.ENTERPRISE
 
 
 def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome]:

@@ -18,6 +18,7 @@ from mqdssm.engines.replication.state import (
     Server,
     key_of,
 )
+from mqdssm.engines.replication.wanted import Wanted
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -49,7 +50,7 @@ def change_object(server: Server, event: ChangeObject) -> Job[None]:
         properties = with_identifier(event.object_type, event.identifier, properties)
     partition = server.partitions.get(event.partition_id)
     if partition is not None and partition.record.owned:
-        wanted = authority.Wanted(
+        wanted = Wanted(
             command=event.command,
             object_type=event.object_type,
             path_name=event.path_name,
@@ -182,7 +183,7 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
     _send_reply(server, message, outcome.status)
 
 
-def _wanted(change: DirectoryChange) -> authority.Wanted | None:
+def _wanted(change: DirectoryChange) -> Wanted | None:
     """What a request asks for; None where it is nothing that there is."""
     kind = change.object_type
     scope = Scope.ENTERPRISE
@@ -198,7 +199,7 @@ def _wanted(change: DirectoryChange) -> authority.Wanted | None:
         properties = with_identifier(kind, identifier, properties)
     if change.command in {Command.CREATE, Command.SYNC}:
         identifier = guid(properties, IDENTIFIERS[kind]) or identifier
-    return authority.Wanted(
+    return Wanted(
         command=change.command,
         object_type=kind,
         path_name=change.path_name,
@@ -292,7 +293,7 @@ def propagate(server: Server, event: PropagateChange) -> Job[None]:
     if partition is None or not partition.record.owned or event.seq_number != partition.last.next():
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
-    wanted = authority.Wanted(
+    wanted = Wanted(
         command=Command.SYNC if event.command is Command.CREATE else event.command,
         object_type=event.object_type,
         identifier=event.identifier,

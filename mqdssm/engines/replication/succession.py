@@ -21,6 +21,7 @@ from mqdssm.engines.replication.operations import (
 from mqdssm.engines.replication.properties import CONTROLLER, service, text
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.engines.replication.wanted import Wanted
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
@@ -280,7 +281,7 @@ def _claim_name(server: Server, kind: ObjectType, found: ObjectRead, propid: Pro
     if not partition.record.owned:
         requests.ask_authority(server, kind, found.identifier, partition.id, properties)
         return True
-    wanted = authority.Wanted(
+    wanted = Wanted(
         command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
     )
     outcome = yield from authority.execute(server, partition, wanted)
@@ -324,7 +325,7 @@ def _be_controller(server: Server, site: Partition) -> Job[None]:
 
 
 def _serve(server: Server, site: Partition, identifier: Guid | None, role: Service) -> Job[None]:
-    wanted = authority.Wanted(
+    wanted = Wanted(
         command=Command.UPDATE,
         object_type=ObjectType.MACHINE,
         identifier=identifier,
