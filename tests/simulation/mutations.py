@@ -1,7 +1,7 @@
-"""Defects that the simulation has to find, each with a seed that finds it and is clean without it (decision R64).
+"""Defects that the simulation has to find, each with a seed that finds it, clean without it (decision R64).
 
-A mutation changes one rule of the engine or of the store. `python tests/simulation/mutations.py [NAME...]` looks for
-seeds anew, when the runs that belong to seeds have changed.
+A mutation changes one rule of the engine or of the store. `python tests/simulation/mutations.py [NAME...]`
+looks for seeds anew, when the runs that belong to seeds have changed.
 """
 
 import sys
@@ -106,7 +106,9 @@ class ReachesTooFar(CrashingStore):
 
     def perform(self, operation):
         result = super().perform(operation)
-        return replace(result, reached=operation.up_to) if isinstance(operation, ops.LookupChanges) else result
+        return (
+            replace(result, reached=operation.up_to) if isinstance(operation, ops.LookupChanges) else result
+        )
 
 
 class Merges(CrashingStore):
@@ -114,13 +116,17 @@ class Merges(CrashingStore):
 
     def perform(self, operation):
         if isinstance(operation, ops.ApplyChanges):
-            return replace(super().perform(replace(operation, changes=tuple(map(self._merged, operation.changes)))))
+            return replace(
+                super().perform(replace(operation, changes=tuple(map(self._merged, operation.changes))))
+            )
         return super().perform(operation)
 
     def _merged(self, change):
         if change.command is not Command.SYNC:
             return change
-        read = super().perform(ops.ReadObject(object_type=change.object_type, identifier=change.guid_identifier))
+        read = super().perform(
+            ops.ReadObject(object_type=change.object_type, identifier=change.guid_identifier)
+        )
         kept = {**dict(change.properties), **dict(read.properties or ())}
         return replace(change, properties=tuple(kept.items()))
 
@@ -178,7 +184,11 @@ class ForgetsOldNumber(CrashingStore):
 
     def perform(self, operation):
         result = super().perform(operation)
-        if isinstance(operation, ops.UpdateObject) and operation.object_type is ObjectType.QUEUE and result.identifier:
+        if (
+            isinstance(operation, ops.UpdateObject)
+            and operation.object_type is ObjectType.QUEUE
+            and result.identifier
+        ):
             kept = self._store._kept
             found = kept.shelf(operation.partition_id).objects[result.identifier]
             if found.seq_number == operation.seq_number:
@@ -312,11 +322,19 @@ MUTATIONS = (
     Mutation("purges three numbers more", 0, store=PurgesTooMuch),
     Mutation("recovery overlooks tombstones", 0, store=OverlooksTombstones),
     Mutation("an update keeps the old number", 0, store=ForgetsOldNumber),
-    Mutation("the object goes before its tombstone", 0, patches=((memory.MemoryStore, "_delete_as", _delete_first),)),
+    Mutation(
+        "the object goes before its tombstone",
+        0,
+        patches=((memory.MemoryStore, "_delete_as", _delete_first),),
+    ),
     Mutation("recovery finishes nothing", 0, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
     Mutation("older numbers overwrite", 0, patches=((memory, "_number_of", lambda *_: MIN),)),
     Mutation("gaps in propagations are hidden", 0, patches=((propagation, "enqueue", _hides_gaps),)),
-    Mutation("what comes early is lost", 0, patches=((changes, "_keep", _forgets_early), (propagation, "_tell", _never_asks))),
+    Mutation(
+        "what comes early is lost",
+        0,
+        patches=((changes, "_keep", _forgets_early), (propagation, "_tell", _never_asks)),
+    ),
     Mutation("purging ignores acknowledgements", 0, patches=((purging, "_acked", _all_acked),)),
     Mutation("acknowledges what is not there", 0, patches=((purging, "acknowledge", _acks_early),)),
     Mutation("forgets what it executed", 0, patches=((requests, "_remember", lambda *_: None),)),
@@ -349,4 +367,5 @@ if __name__ == "__main__":
     wanted = set(sys.argv[1:])
     for one in MUTATIONS:
         if not wanted or one.name in wanted:
-            print(f"{search(one)}  {one.name}", flush=True)
+            sys.stdout.write(f"{search(one)}  {one.name}\n")
+            sys.stdout.flush()

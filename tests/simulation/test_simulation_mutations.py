@@ -1,4 +1,4 @@
-"""The checks bite: every known defect is found by its recorded seed, which is clean without it (decision R64)."""
+"""The checks bite: every defect is found by its recorded seed, which is clean without it (decision R64)."""
 
 import pytest
 from mutations import MUTATIONS, Mutation, search

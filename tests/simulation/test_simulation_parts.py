@@ -262,7 +262,9 @@ def test_not_reached_is_unsure_where_messages_are_doubled() -> None:
 @pytest.mark.parametrize("moments", range(4))
 def test_a_torn_operation_is_done_or_not(moments: int) -> None:
     store = CrashingStore()
-    store.perform(SavePartition(partition=DirectoryPartition(partition_id=PEC_PARTITION_ID, authority_name="a")))
+    store.perform(
+        SavePartition(partition=DirectoryPartition(partition_id=PEC_PARTITION_ID, authority_name="a"))
+    )
     create = CreateObject(
         object_type=ObjectType.CN,
         path_name="net",

@@ -1,1 +1,1 @@
-"""Whole enterprises in one process: real engines, a simulated clock and network, faults from a seed ([MC-MQDSRP])."""
+"""Whole enterprises in one process: real engines, simulated time and network, a seed ([MC-MQDSRP])."""

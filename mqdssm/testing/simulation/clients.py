@@ -1,7 +1,7 @@
 """Clients at all servers: they create, update and delete objects of all types ([MS-MQDS] 3.1.4).
 
-Names come again after their objects were deleted. Each change carries a value that no other one has, so that it
-can be told in the ledger.
+Names come again after their objects were deleted. Each change carries a value that no other one has, so that
+it can be told in the ledger.
 """
 
 from collections.abc import Callable
@@ -66,8 +66,8 @@ class Clients:
         server: Server,
         command: Command,
         object_type: ObjectType,
-        partition_id: Guid,
         *,
+        partition_id: Guid,
         path_name: str | None = None,
         identifier: Guid | None = None,
         properties: Properties = (),
@@ -119,7 +119,7 @@ class Clients:
             server,
             Command.CREATE,
             object_type,
-            partition_id,
+            partition_id=partition_id,
             path_name=f"probe{number}",
             identifier=self._world.guid("object", number),
             properties=(*self._values(object_type, number), *more),
@@ -174,7 +174,7 @@ class Clients:
             server,
             Command.UPDATE,
             entry.object_type,
-            partition.partition_id,
+            partition_id=partition.partition_id,
             properties=self._values(entry.object_type, self.next_number()),
             **self._named(entry),  # type: ignore[arg-type]
         )
@@ -185,7 +185,7 @@ class Clients:
             server,
             Command.DELETE,
             entry.object_type,
-            partition.partition_id,
+            partition_id=partition.partition_id,
             scope=scope,
             **self._named(entry),  # type: ignore[arg-type]
         )
@@ -198,7 +198,7 @@ class Clients:
             server,
             Command.CREATE,
             object_type,
-            partition.partition_id,
+            partition_id=partition.partition_id,
             path_name=path_name,
             identifier=self._world.guid("object", self.next_number()),
             properties=(

@@ -50,7 +50,8 @@ def main(seeds: int, first: int, *, verbose: bool) -> int:
             violations += 1
             _tell(f"seed {report.seed}: {report.violation}\n  see it: {replay(report.seed)}")
         elif verbose:
-            _tell(f"seed {report.seed}: {report.steps} steps, {report.simulated_s:.0f} s, {report.requests} requests")
+            what = f"{report.steps} steps, {report.simulated_s:.0f} s, {report.requests} requests"
+            _tell(f"seed {report.seed}: {what}")
     if verbose:
         for name, number in sorted(total.items()):
             _tell(f"  {number:9d}  {name}")

@@ -13,7 +13,12 @@ _GUID_CHARS: Final = 4
 _SILENT: Final = frozenset({"site_id", "known_purged_seq_number", "object_type_of"})
 _STATUSES: Final = frozenset({"status", "result"})
 _ITEMS_MAX: Final = 12
-_SHORT: Final = {"partition_id": "P", "previous_seq_number": "prev", "seq_number": "#", "purged_seq_number": "purged"}
+_SHORT: Final = {
+    "partition_id": "P",
+    "previous_seq_number": "prev",
+    "seq_number": "#",
+    "purged_seq_number": "purged",
+}
 
 
 def describe(value: object) -> str:
@@ -32,7 +37,9 @@ def describe(value: object) -> str:
 
 
 def _describe_items(items: tuple[object, ...] | list[object]) -> str:
-    if items and all(isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], Propid) for one in items):
+    if items and all(
+        isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], Propid) for one in items
+    ):
         told = [f"{one[0].name}={describe(one[1])}" for one in items if one[1] not in {0, "", b"", ()}]  # type: ignore[index]
         return "{" + " ".join(told) + "}"
     told = [describe(one) for one in items[:_ITEMS_MAX]]
@@ -47,6 +54,8 @@ def _describe_fields(value: object) -> str:
         default = None if field.default is MISSING else field.default
         if field.name in _SILENT or content == default or content is None:
             continue
-        shown = name_of(content) if field.name in _STATUSES and isinstance(content, int) else describe(content)
+        shown = (
+            name_of(content) if field.name in _STATUSES and isinstance(content, int) else describe(content)
+        )
         told.append(f"{_SHORT.get(field.name, field.name)}={shown}")
     return f"{type(value).__name__}({' '.join(told)})"

@@ -1,9 +1,9 @@
-"""What must hold once nothing goes wrong any more: every replica is its authority's copy ([MC-MQDSRP] 1.3.1.2)."""
+"""What must hold once nothing goes wrong any more: each replica is a true copy ([MC-MQDSRP] 1.3.1.2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
+from mqdssm.engines.replication.operations import ChangesFound, ListObjects, LookupChanges, ObjectsListed
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
@@ -56,6 +56,16 @@ def copy_of(server: Server, partition_id: Guid) -> Copy:
     return Copy(objects, deletions)
 
 
+def ghosts_of(server: Server, partition_id: Guid) -> list[Guid]:
+    """Objects that a full synchronization marked, and did not remove ([MC-MQDSRP] 3.3.7.11)."""
+    found: list[Guid] = []
+    for object_type in IDENTIFIERS:
+        listed = server.store.perform(ListObjects(object_type=object_type, partition_id=partition_id))
+        objects = listed.objects if isinstance(listed, ObjectsListed) else ()
+        found.extend(one.identifier for one in objects if one.identifier and one.seq_number == MIN)
+    return found
+
+
 def members(world: World) -> list[Server]:
     """The servers that belong to the enterprise: those of its sites, with a role."""
     return [one for one in world.servers if not one.retired and is_member(world, one)]
@@ -95,11 +105,15 @@ def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str
     owner = owners[0]
     if owner.index != partition.giver and partition.last and not partition.loose:
         last = partition.entries[partition.last]
-        if last.identifier not in {owner.settings.machine_id} and partition_id != PEC_PARTITION_ID:
+        if last.identifier != owner.settings.machine_id and partition_id != PEC_PARTITION_ID:
             return f"{owner.name} is its authority, but server {partition.giver} gave its numbers"
     behind = _who_is_behind(partition, owner, servers)
     if behind:
         return behind
+    for server in servers:
+        ghosts = ghosts_of(server, partition_id)
+        if ghosts:
+            return f"{server.name} has {ghosts[0]} without a number"
     truth = copy_of(owner, partition_id)
     if not partition.loose:
         difference = _ledger_differs(partition, truth)
@@ -107,7 +121,9 @@ def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str
             return f"its authority {owner.name} {difference}"
     for server in servers:
         if server is not owner:
-            difference = _copy_differs(truth, copy_of(server, partition_id), int(server.persisted[partition_id].purged))
+            difference = _copy_differs(
+                truth, copy_of(server, partition_id), int(server.persisted[partition_id].purged)
+            )
             if difference:
                 return f"{server.name} {difference} (authority: {owner.name})"
     return ""

@@ -1,7 +1,7 @@
 """What every object authority did: the truth that replicas and answers are held against.
 
-An entry is a sequence number that an authority gave ([MC-MQDSRP] 2.2.2), with the object as it was then. Entries
-are taken from what a store says it has done, not from what the engine believes.
+An entry is a sequence number that an authority gave ([MC-MQDSRP] 2.2.2), with the object as it was then.
+Entries are taken from what a store says it has done, not from what the engine believes.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = {
     ObjectType.USER: Propid.U_ID,
     ObjectType.ROUTING_LINK: Propid.L_ID,
 }
-"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3), stated here again: the checker trusts no engine."""
+"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3), stated again: no engine is trusted."""
 PATHS: Final[Mapping[ObjectType, Propid]] = {
     ObjectType.QUEUE: Propid.Q_PATHNAME,
     ObjectType.MACHINE: Propid.QM_PATHNAME,

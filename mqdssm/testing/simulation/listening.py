@@ -98,7 +98,9 @@ class Listener:
             previous = int(change.seq_number)
         if previous > message.to_seq_number:
             raise Violation(f"{server.name}: {previous} lies behind the end, {message.to_seq_number}")
-        if partition is not None and message.to_seq_number > max(partition.highest, int(message.from_seq_number)):
+        if partition is not None and message.to_seq_number > max(
+            partition.highest, int(message.from_seq_number)
+        ):
             raise Violation(f"{server.name}: ToSeqNumber {message.to_seq_number} behind {partition.highest}")
 
     def _change(self, server: Server, change: DirectoryChange) -> None:

@@ -1,8 +1,8 @@
-"""Express messages between servers, as Message Queuing delivers them, and what can go wrong ([MC-MQDSRP] 2.1).
+"""Express messages between servers, as Message Queuing delivers them, and what goes wrong ([MC-MQDSRP] 2.1).
 
-A message waits with its sender while its destination cannot be reached, and is lost when the sender stops. When
-its time to reach the queue runs out, or the destination refuses it, a negative acknowledgement comes back
-if one was asked for ([MC-MQDSRP] 3.1.7.2.1).
+A message waits with its sender while its destination cannot be reached, and is lost when the sender stops.
+When its time to reach the queue runs out, or the destination refuses it, a negative acknowledgement comes
+back if one was asked for ([MC-MQDSRP] 3.1.7.2.1).
 """
 
 from collections.abc import Callable
@@ -23,9 +23,17 @@ _SOON_MS: Final = 40  # what a message takes that is not held up
 class Station(Protocol):
     """What the network knows of a server."""
 
-    index: int
-    name: str
-    life: int
+    @property
+    def index(self) -> int:
+        """Its number."""
+
+    @property
+    def name(self) -> str:
+        """Its machine name now."""
+
+    @property
+    def life(self) -> int:
+        """Which of its lives this is."""
 
     @property
     def is_up(self) -> bool:

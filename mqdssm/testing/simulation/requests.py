@@ -1,6 +1,7 @@
 """What clients asked for and were told, held against what authorities did ([MC-MQDSRP] 3.1.7.1.1, 3.3.7.1).
 
-MQ_OK: done, once. An error: not done. No answer, MQDS_NO_RSP_FROM_OWNER, or a server that stopped: done once or not.
+MQ_OK: done, once. An error: not done. No answer, MQDS_NO_RSP_FROM_OWNER, or a server that stopped: done once
+or not at all (decision R61).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,9 +18,7 @@ from mqdssm.testing.simulation.violation import Violation
 
 NOT_REACHED: Final = int(Hresult.MQDS_OWNER_NOT_REACHED)
 NO_RESPONSE: Final = int(Hresult.MQDS_NO_RSP_FROM_OWNER)
-OWN_PROPERTIES: Final = frozenset(
-    {Propid.QM_SERVICE, Propid.QM_PATHNAME, Propid.S_PSC, Propid.E_PECNAME}
-)
+OWN_PROPERTIES: Final = frozenset({Propid.QM_SERVICE, Propid.QM_PATHNAME, Propid.S_PSC, Propid.E_PECNAME})
 """What authorities change without being asked, when one takes over from another or has another name."""
 
 
@@ -34,7 +33,7 @@ class Request:
         asked_at: when, simulated seconds.
         status: what it was told; None: nothing.
         told_at: when.
-        unsure: MQDS_OWNER_NOT_REACHED may be wrong, for the network doubles messages: one arrives, one does not.
+        unsure: MQDS_OWNER_NOT_REACHED may be wrong: the network doubles messages, and one of two arrives.
     """
 
     change: ChangeObject
@@ -75,7 +74,9 @@ class Request:
         change = self.change
         name = change.path_name or str(change.identifier)[:8]
         told = describe(self.status)
-        return f"request {change.request}, {change.command.name} {change.object_type.name} {name}, told {told}"
+        return (
+            f"request {change.request}, {change.command.name} {change.object_type.name} {name}, told {told}"
+        )
 
 
 class RequestBook:
@@ -125,7 +126,9 @@ class RequestBook:
         Raises:
             Violation: nobody wanted it.
         """
-        if not is_own(entry) and not any(one.may_be_done and one.fits(entry) for one in self._candidates(entry)):
+        if not is_own(entry) and not any(
+            one.may_be_done and one.fits(entry) for one in self._candidates(entry)
+        ):
             asked = ", ".join(str(one) for one in self._candidates(entry)) or "nothing"
             raise Violation(f"{entry.number} {entry} was done, but {asked} asked for")
         self._entries.append(entry)
@@ -146,7 +149,9 @@ class RequestBook:
         ]
         unmatched = _match(edges)
         if unmatched is not None:
-            raise Violation(f"{entries[unmatched].number} {entries[unmatched]} was done more often than asked")
+            raise Violation(
+                f"{entries[unmatched].number} {entries[unmatched]} was done more often than asked"
+            )
         self._check_promises(entries, edges)
 
     def _check_promises(self, entries: Sequence[Entry], edges: Sequence[Sequence[Request]]) -> None:
@@ -207,4 +212,3 @@ def _match(edges: Sequence[Sequence[object]]) -> int | None:
         return False
 
     return next((left for left in range(len(edges)) if not find(left, set())), None)
-

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
@@ -173,9 +174,9 @@ class Simulation:
                 raise Violation(f"nothing goes wrong, but {world.book.requests[number]}: {answers}")
         self._until_whole()
 
-    def _partitions(self) -> list[bytes]:  # type: ignore[type-arg,unused-ignore]
+    def _partitions(self) -> list[Guid]:
         sites = {one.settings.site_id for one in members(self.world)}
-        return [one for one in self.world.ledger.partitions if one in sites]  # type: ignore[return-value]
+        return [one for one in self.world.ledger.partitions if one in sites]
 
     # -- what is checked last
 

@@ -102,7 +102,6 @@ class Server:
         store: its directory.
         world: what it is in.
         dice: chance.
-        faults: what goes wrong with it.
 
     Attributes:
         life: how often it has started.
@@ -116,9 +115,7 @@ class Server:
         faults: what goes wrong with it now.
     """
 
-    def __init__(
-        self, index: int, settings: Settings, store: Store, world: World, dice: Dice, faults: ServerFaults
-    ) -> None:
+    def __init__(self, index: int, settings: Settings, store: Store, *, world: World, dice: Dice) -> None:
         self.index = index
         self.settings = settings
         self.store = store
@@ -132,7 +129,7 @@ class Server:
         self.torn_operation: Operation | None = None
         self._world = world
         self._dice = dice
-        self.faults = faults
+        self.faults = ServerFaults()
         self._engine: Engine | None = None
         self._timers: dict[str, int] = {}
         self._timer_count = 0

@@ -1,11 +1,11 @@
 """The administrator: sites and controllers come and go, and take over from each other.
 
-Tasks are generators that yield how long they wait, in seconds. They look into the ledger, as nobody could, and do
-what is still to be done until it is there; answers of servers alone would not tell.
+Tasks are generators that yield how long they wait, in seconds. They look into the ledger, as nobody could,
+and do what is still to be done until it is there; answers of servers alone would not tell.
 """
 
 from collections.abc import Callable, Generator
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.settings import Role
@@ -121,7 +121,12 @@ class Administrator:
         for site in self._world.ledger.partitions[PEC_PARTITION_ID].live(ObjectType.SITE):
             partition = self._world.ledger.partitions.get(site.identifier)
             open_ = partition is not None and site.identifier not in self._clients.closing
-            if open_ and partition is not None and not partition.loose and self._machine(self._owner(site.identifier)):
+            if (
+                open_
+                and partition is not None
+                and not partition.loose
+                and self._machine(self._owner(site.identifier))
+            ):
                 found.append(site.identifier)
         return found
 
@@ -279,7 +284,9 @@ class Administrator:
                 yield _PAUSE_S  # it has not heard of it yet
                 continue
             properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
-            yield from self._update(ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties)
+            yield from self._update(
+                ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties
+            )
 
     def rename(self, site_id: Guid) -> Task:
         """A primary controller starts anew under another name."""
@@ -379,7 +386,13 @@ class Administrator:
                 yield _PAUSE_S
                 continue
             yield from self._ask(
-                server, Command.CREATE, object_type, partition_id, identifier, path_name, properties
+                server,
+                Command.CREATE,
+                object_type,
+                partition_id=partition_id,
+                identifier=identifier,
+                path_name=path_name,
+                properties=properties,
             )
 
     def _update(
@@ -389,7 +402,14 @@ class Administrator:
         if server is None:
             yield _PAUSE_S
             return
-        yield from self._ask(server, Command.UPDATE, object_type, partition_id, identifier, None, properties)
+        yield from self._ask(
+            server,
+            Command.UPDATE,
+            object_type,
+            partition_id=partition_id,
+            identifier=identifier,
+            properties=properties,
+        )
 
     def _delete(
         self, partition_id: Guid, identifier: Guid, *, at: Server | None = None, tries: int = 1000
@@ -403,30 +423,14 @@ class Administrator:
             if server is None:
                 yield _PAUSE_S
                 continue
-            yield from self._ask(server, Command.DELETE, entry.object_type, partition_id, identifier, None, ())
+            yield from self._ask(
+                server, Command.DELETE, entry.object_type, partition_id=partition_id, identifier=identifier
+            )
 
-    def _ask(
-        self,
-        server: Server,
-        command: Command,
-        object_type: ObjectType,
-        partition_id: Guid,
-        identifier: Guid,
-        path_name: str | None,
-        properties: Properties,
-    ) -> Task:
+    def _ask(self, server: Server, command: Command, object_type: ObjectType, **what: Any) -> Task:
         """Ask for a change, and wait for the answer, though not for ever."""
         told: list[int] = []
-        self._clients.ask(
-            server,
-            command,
-            object_type,
-            partition_id,
-            identifier=identifier,
-            path_name=path_name,
-            properties=properties,
-            then=told.append,
-        )
+        self._clients.ask(server, command, object_type, then=told.append, **what)
         for _ in range(ANSWER_S):
             if told:
                 break

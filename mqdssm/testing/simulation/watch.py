@@ -2,17 +2,17 @@
 
 The rules, each with the defect it would show:
 
-* a number is given once, ascending, by one authority at a time; the next one needs the baton (`Ledger.record`);
+* a number is given once, ascending, by one authority at a time; the next one needs the baton (`Ledger`);
 * an object with a number is, everywhere, what it was at its authority when it got the number;
-* LastSeqNumber L of a replica: each object whose newest number is at most L is there, with that number; each deleted
-  one is not; L is never above what the authority has given, never falls but for a full synchronization;
+* LastSeqNumber L of a replica: each object whose newest number is at most L is there, with that number; none
+  that was deleted by then is; L is never above what the authority has given, never falls but for a full
+  synchronization;
 * what was deleted here does not come back;
-* a tombstone is kept until everybody has it, or the rules of purging let it go;
-* a server tells others nothing that is not in its store: changes, sequence numbers, acknowledgements.
+* a tombstone is kept until everybody has it, or the rules of purging let it go.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from mqdssm.engines.replication.operations import (
     Applied,
@@ -93,7 +93,18 @@ class Watch:
         self._book = book
         self._now = now
         self._find = find
-        self._given: dict[int, Given] = {}  # the last recorded operation of each server: a driver repeats some
+        # the last operation of each server that was taken in: a driver repeats some
+        self._given: dict[int, Given] = {}
+        self._looks: dict[type[Operation], Callable[[Server, Any, Any], None]] = {
+            ApplyChanges: self._applied,
+            SavePartition: lambda server, operation, _: self._saved(server, operation.partition),
+            LoadState: self._loaded,
+            SaveNeighbor: self._neighbor_saved,
+            RemoveNeighbor: self._neighbor_removed,
+            RemovePartition: self._removed,
+            PurgeDeletedObjects: self._purged,
+            Recover: self._recovered,
+        }
 
     def performed(self, server: Server, operation: Operation, result: Result) -> None:
         """Look at an operation that was performed.
@@ -101,36 +112,30 @@ class Watch:
         Raises:
             Violation: what it did may not be.
         """
-        match operation:
-            case CreateObject() | UpdateObject() | DeleteObject():
-                if isinstance(result, Outcome) and result.status == Hresult.MQ_OK:
-                    self._give(server, operation, result.identifier)
-            case ApplyChanges():
-                if isinstance(result, Applied):
-                    self._applied(server, operation, result.count)
-            case SavePartition(partition=partition):
-                self._saved(server, partition)
-            case LoadState():
-                if isinstance(result, State):
-                    self._loaded(server, result)
-            case SaveNeighbor(neighbor=neighbor):
-                server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
-            case RemoveNeighbor(machine_name=name, is_bsc=is_bsc):
-                server.neighbors.pop((is_bsc, name.casefold()), None)
-            case RemovePartition(partition_id=partition_id):
-                server.persisted.pop(partition_id, None)
-            case PurgeDeletedObjects():
-                self._purged(server, operation)
-            case Recover(partition_id=partition_id):
-                if isinstance(result, Recovered):
-                    self._recovered(server, partition_id, int(result.highest))
+        if isinstance(operation, Given):
+            if isinstance(result, Outcome) and result.status == Hresult.MQ_OK:
+                self._give(server, operation, result.identifier)
+            return
+        look = self._looks.get(type(operation))
+        if look is not None:
+            look(server, operation, result)
 
     def torn(self, server: Server, operation: Operation) -> None:
         """Remember an operation that a crash cuts short: it counts if its number is there afterwards."""
         if isinstance(operation, Given):
             server.torn_operation = operation
 
-    def _loaded(self, server: Server, state: State) -> None:
+    def _neighbor_saved(self, server: Server, operation: SaveNeighbor, _: Result) -> None:
+        neighbor = operation.neighbor
+        server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
+
+    def _neighbor_removed(self, server: Server, operation: RemoveNeighbor, _: Result) -> None:
+        server.neighbors.pop((operation.is_bsc, operation.machine_name.casefold()), None)
+
+    def _removed(self, server: Server, operation: RemovePartition, _: Result) -> None:
+        server.persisted.pop(operation.partition_id, None)
+
+    def _loaded(self, server: Server, _: LoadState, state: State) -> None:
         """After a crash the store may have one thing more, or less, than was said to be done."""
         kept = {one.partition_id for one in state.partitions}
         for partition_id in [one for one in server.persisted if one not in kept]:
@@ -141,15 +146,15 @@ class Watch:
 
     # -- authorities
 
-    def _recovered(self, server: Server, partition_id: Guid, highest: int) -> None:
+    def _recovered(self, server: Server, operation: Recover, result: Recovered) -> None:
         torn = server.torn_operation
-        if not isinstance(torn, Given) or torn.partition_id != partition_id:
+        if not isinstance(torn, Given) or torn.partition_id != operation.partition_id:
             return
         server.torn_operation = None
-        if highest == int(torn.seq_number):
-            self._give(server, torn, self._subject(server, torn))
+        if result.highest == torn.seq_number:
+            self._give(server, torn, self._subject(torn))
 
-    def _subject(self, server: Server, operation: Given) -> Guid | None:
+    def _subject(self, operation: Given) -> Guid | None:
         """Which object an operation was about."""
         if not isinstance(operation, CreateObject) and operation.identifier is not None:
             return operation.identifier
@@ -176,7 +181,7 @@ class Watch:
                 raise Violation(f"{server.name}: {operation} is done, but the object is not there")
             content = content_of(operation.object_type, read.properties)
             named = PATHS.get(operation.object_type)
-            path = str(content[named]) if named in content else path
+            path = str(content[named]) if named is not None and named in content else path
         entry = Entry(
             number=int(operation.seq_number),
             identifier=identifier,
@@ -199,12 +204,16 @@ class Watch:
             return
         for propid, value in content_of(entry.object_type, entry.asked).items():
             if propid in entry.content and entry.content[propid] != value:
-                raise Violation(f"{entry.number} {entry}: {propid.name} is {entry.content[propid]!r}, not {value!r}")
+                raise Violation(
+                    f"{entry.number} {entry}: {propid.name} is {entry.content[propid]!r}, not {value!r}"
+                )
         if entry.command is Command.UPDATE and known is not None and known.content is not None:
             asked = {propid for propid, _ in entry.asked}
             for propid, value in known.content.items():
                 if propid not in asked and entry.content.get(propid) != value:
-                    raise Violation(f"{entry.number} {entry}: {propid.name} changed, and nobody asked for that")
+                    raise Violation(
+                        f"{entry.number} {entry}: {propid.name} changed, and nobody asked for that"
+                    )
 
     # -- replicas
 
@@ -220,14 +229,14 @@ class Watch:
         partition = self._ledger.partitions.get(partition_id)
         return partition if partition is not None and not (partition.dead or partition.loose) else None
 
-    def _applied(self, server: Server, operation: ApplyChanges, count: int) -> None:
+    def _applied(self, server: Server, operation: ApplyChanges, applied: Applied) -> None:
         partition = self._strict(operation.partition_id)
         if partition is None:
             return
         saved = server.persisted.get(operation.partition_id)
         if saved is not None and saved.owned:
             raise Violation(f"{server.name} applies changes of others to its own partition")
-        for change in operation.changes[:count]:
+        for change in operation.changes[: applied.count]:
             if change.guid_identifier is not None and change.command is Command.DELETE:
                 server.gone.add(change.guid_identifier)
             entry = partition.entries.get(int(change.seq_number))
@@ -247,7 +256,9 @@ class Watch:
             raise Violation(f"{server.name}: {entry.path} {entry.identifier} came back after it was deleted")
         meant = partition.entries.get(int(read.seq_number))
         if meant is None or meant.identifier != entry.identifier:
-            raise Violation(f"{server.name}: {entry} has number {read.seq_number}, which is another one's: {meant}")
+            raise Violation(
+                f"{server.name}: {entry} has number {read.seq_number}, which is another one's: {meant}"
+            )
         difference = compare(meant, read.properties)
         if difference:
             raise Violation(f"{server.name}: number {meant.number} {meant}: {difference}")
@@ -275,7 +286,9 @@ class Watch:
         self._check_claim(server, partition, before, int(new.last))
 
     def _check_baton(self, server: Server, partition: PartitionLedger) -> None:
-        if partition.giver != server.index and not is_baton(partition, server.settings.machine_id, server.name):
+        if partition.giver != server.index and not is_baton(
+            partition, server.settings.machine_id, server.name
+        ):
             raise Violation(f"{server.name} makes itself the authority of {partition.partition_id}")
 
     def _check_direction(self, server: Server, old: DirectoryPartition, new: DirectoryPartition) -> None:
@@ -287,9 +300,11 @@ class Watch:
             raise Violation(f"{server.name}: {old.purge_state!r} -> {new.purge_state!r}")
 
     def _check_claim(self, server: Server, partition: PartitionLedger, before: int, last: int) -> None:
-        """A replica that says LastSeqNumber is `last` has everything up to it; up to `before` it had already."""
+        """A replica with LastSeqNumber `last` has everything up to it; up to `before` it had already."""
         if last > partition.highest:
-            raise Violation(f"{server.name}: LastSeqNumber {last} is above the authority's {partition.highest}")
+            raise Violation(
+                f"{server.name}: LastSeqNumber {last} is above the authority's {partition.highest}"
+            )
         known = server.furthest.get(partition.partition_id, 0)
         server.furthest[partition.partition_id] = max(known, last)
         for entry in partition.between(before, last):
@@ -313,7 +328,7 @@ class Watch:
         else:
             self.check_object(server, partition, entry)
 
-    def _purged(self, server: Server, operation: PurgeDeletedObjects) -> None:
+    def _purged(self, server: Server, operation: PurgeDeletedObjects, _: Result) -> None:
         partition = self._strict(operation.partition_id)
         saved = server.persisted.get(operation.partition_id)
         if partition is None:
@@ -346,4 +361,3 @@ def compare(meant: Entry, properties: Properties) -> str:
         if found.get(propid) != meant.content.get(propid)
     ]
     return ", ".join(differing)
-

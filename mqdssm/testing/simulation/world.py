@@ -70,7 +70,9 @@ class World:
         self.counts = Counts()
         self.servers: list[Server] = []
         self.is_faulty = False
-        self.network = Network(self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace)
+        self.network = Network(
+            self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace
+        )
         self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find)
         self._listener = Listener(self.ledger, options.tuning)
         self._make_engine = make_engine
@@ -87,7 +89,9 @@ class World:
 
     # -- servers
 
-    def add_server(self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = "") -> Server:
+    def add_server(
+        self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = ""
+    ) -> Server:
         """Install a server; it is not started."""
         tuning = self.options.tuning
         settings = Settings(
@@ -102,7 +106,7 @@ class World:
         )
         index = len(self.servers)
         dice = Dice("server", index, self.options.seed)
-        server = Server(index, settings, self._make_store(), self, dice, ServerFaults())
+        server = Server(index, settings, self._make_store(), world=self, dice=dice)
         self.servers.append(server)
         self._names[name.casefold()] = server
         return server
@@ -126,9 +130,7 @@ class World:
         """Give a server that is down an empty directory, as a backup controller of its site."""
         owner = self.owner(server.settings.site_id)
         psc_name = "" if owner is None else owner.name
-        server.settings = replace(
-            server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name
-        )
+        server.settings = replace(server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name)
         server.lose(self._make_store())
 
     def start(self, server: Server) -> None:
