@@ -233,6 +233,7 @@ def test_settings_that_would_stop_the_engine_are_refused(name) -> None:
 def ahead_in_purging() -> Lone:
     """A replica that has purged up to number 8."""
     server = Lone(purge_interval=1, purge_buffer=3)
+    server.answered()
     server.told(seq_number_header=header("PEC", 0, purged=9))
     server.told(*(numbered(n, purged_seq_number=SequenceNumber(9)) for n in range(1, 12)))
     assert server.partition().purged == 8
@@ -253,7 +254,6 @@ def test_a_change_of_who_purged_less_is_taken() -> None:
 @pytest.mark.spec("MC-MQDSRP 3.3.7.5")
 def test_numbers_and_replies_of_who_purged_less_are_taken() -> None:
     server = ahead_in_purging()
-    server.answered()
     assert kinds(server.told(seq_number_header=header("PEC", 12, purged=3))) == [
         ("SyncRequestMessage", "PEC")
     ]
