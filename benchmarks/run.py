@@ -23,6 +23,7 @@ from benchmarks import (
     replicating,
     report,
     samba,
+    synchronizing,
     validating,
 )
 from benchmarks.harness import DOCUMENT, Goal, Outcome, Skipped, write_results
@@ -40,6 +41,7 @@ ROWS: Mapping[Goal, Measure] = {
     **loading.ROWS,
     **codec.ROWS,
     **replicating.ROWS,
+    **synchronizing.ROWS,
 }
 """Creating comes last: the lists have to find what was loaded, and nothing else."""
 QUICK = Size(queues=4_000, queue_managers=200, hosts=50)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Thread
 
 from queue_managers import guid_of, key_of, sender_of, wait_until
@@ -24,6 +25,14 @@ from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import MemoryStore
 from mqdssm.store.performer import Store
 
+QUICKLY: dict[str, float] = {
+    "intrasite_s": 0.05,
+    "intersite_s": 0.05,
+    "header_s": 0.3,
+    "sync_wait_s": 0.3,
+    "bsc_ack_first_s": 0.1,
+}
+"""Settings of servers that hear of each other at once."""
 SERVICES = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Service.BSC}
 
 
@@ -123,6 +132,7 @@ class Enterprise:
         self.network = Network()
         self.policy = policy or SignaturePolicy()
         self.servers: dict[str, LiveServer] = {}
+        self._lives = count(1)  # no two use the same numbers of requests (decision R33)
         self._make_store = make_store or (lambda _name: MemoryStore())
 
     def server(
@@ -134,6 +144,7 @@ class Enterprise:
         psc: str = "",
         key: PrivateKey | None = None,
         store: Store | None = None,
+        **tuning: float,
     ) -> LiveServer:
         """Start a server; of the others it knows the PEC's key and its PSC's, from its administrator."""
         settings = Settings(
@@ -143,11 +154,7 @@ class Enterprise:
             role=role,
             pec_name="PEC",
             psc_name=psc,
-            intrasite_s=0.05,
-            intersite_s=0.05,
-            header_s=0.3,
-            sync_wait_s=0.3,
-            bsc_ack_first_s=0.1,
+            **(QUICKLY | tuning),  # type: ignore[arg-type]  # numbers of many settings
         )
         thread = StoreThread(store or self._make_store(name), f"store {name}", retry_first_s=0.01)
         pinned = PinnedKeys(
@@ -163,7 +170,7 @@ class Enterprise:
             signer=Signer(guid_of(name), key or key_of(name)),
             verifier=Verifier(KeyRings((pinned, DirectoryKeys(thread.lookup))), time.time(), self.policy),
         )
-        engine = ReplicationEngine(settings, first_request=1000 * (len(self.servers) + 1))
+        engine = ReplicationEngine(settings, first_request=1_000_000 * next(self._lives))
         made = LiveServer(host, ReplicationDriver(engine, thread, host, policy=self.policy), thread)
         self.servers[name] = made
         made.start()

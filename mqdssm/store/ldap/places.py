@@ -67,6 +67,11 @@ class Places:
             self.state.child("CN", name) for name in CONTAINERS
         )
 
+    @property
+    def server(self) -> DN:
+        """Whose directory it is."""
+        return self.state.child("CN", "Server")
+
     def partition(self, partition: Guid) -> DN:
         """The state of a partition."""
         return self.partitions.child("CN", str(partition))

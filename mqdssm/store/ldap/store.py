@@ -27,6 +27,7 @@ from mqdssm.store.ldap.applying import Applier
 from mqdssm.store.ldap.finding import Finder
 from mqdssm.store.ldap.held import Held, held_of
 from mqdssm.store.ldap.local import Authority
+from mqdssm.store.ldap.owner import Owner, claim
 from mqdssm.store.ldap.places import Places
 from mqdssm.store.ldap.planning import MANAGER_CLASS, Wanted
 from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, read_of
@@ -63,11 +64,12 @@ class LdapStore:
         ...     store.perform(LoadState())
     """
 
-    def __init__(self, session: Session, *, closes_session: bool = False) -> None:
+    def __init__(self, session: Session, *, owner: Owner | None = None, closes_session: bool = False) -> None:
         """Look at the directory, and make the containers that are missing.
 
         Args:
             session: a session with the directory.
+            owner: the server whose directory it has to be; None: somebody who only reads.
             closes_session: it is the store's own.
 
         Raises:
@@ -83,6 +85,8 @@ class LdapStore:
         self._state = StateKeeper(session, places)
         self._ranges = Ranges(session, self._reader)
         self._state.prepare()
+        if owner is not None:
+            claim(session, places, owner)
         self._applier = Applier(session, self._reader)
         self._authority = Authority(self._reader, self._applier, self._ranges)
         self._finder = Finder(self._reader, self._ranges)
@@ -109,8 +113,12 @@ class LdapStore:
         )
 
     @classmethod
-    def open(cls, options: ConnectionOptions) -> Self:
+    def open(cls, options: ConnectionOptions, *, owner: Owner | None = None) -> Self:
         """Connect, and look at the directory.
+
+        Args:
+            options: of the connection.
+            owner: as above.
 
         Raises:
             ConfigError: as above.
@@ -118,7 +126,7 @@ class LdapStore:
         """
         session = Session.open(options)
         try:
-            return cls(session, closes_session=True)
+            return cls(session, owner=owner, closes_session=True)
         except BaseException:
             session.close()
             raise
