@@ -107,7 +107,7 @@ class Directories(Enterprise):
     def start(self, name: str) -> LiveServer:
         """Start a server, for the first time or again."""
         role, site, psc = MEMBERS[name]
-        return self.server(name, role, site, psc=psc, store=self.store(name), **self._tuning)
+        return self.server(name, role, site, psc=psc, store=self.store(name), tuning=self._tuning)
 
     def store(self, name: str) -> LdapStore:
         """The store of a server's directory, as its next start opens it; through its proxy, if it has one."""

@@ -1,10 +1,11 @@
 """Directory servers at work: real engines, drivers, signatures and threads, on the network in one process."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Thread
+from types import MappingProxyType
 
 from queue_managers import guid_of, key_of, sender_of, wait_until
 
@@ -144,7 +145,7 @@ class Enterprise:
         psc: str = "",
         key: PrivateKey | None = None,
         store: Store | None = None,
-        **tuning: float,
+        tuning: Mapping[str, float] = MappingProxyType({}),
     ) -> LiveServer:
         """Start a server; of the others it knows the PEC's key and its PSC's, from its administrator."""
         settings = Settings(
@@ -154,7 +155,7 @@ class Enterprise:
             role=role,
             pec_name="PEC",
             psc_name=psc,
-            **(QUICKLY | tuning),  # type: ignore[arg-type]  # numbers of many settings
+            **{**QUICKLY, **tuning},  # type: ignore[arg-type]  # numbers of many settings
         )
         thread = StoreThread(store or self._make_store(name), f"store {name}", retry_first_s=0.01)
         pinned = PinnedKeys(

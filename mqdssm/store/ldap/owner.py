@@ -54,8 +54,8 @@ def claim(session: Session, places: Places, owner: Owner) -> None:
     if found is None or found.first(_ID) != bytes(owner.machine_id):
         name = "somebody" if found is None else (found.first(_NAME) or b"").decode(errors="replace")
         raise ConfigError(
-            f"this directory is that of the replicating server {name}, not of {owner.machine_name}: each server "
-            f"needs one of its own; if {name} will never come back, delete {places.server}"
+            f"this directory is that of the replicating server {name}, not of {owner.machine_name}: "
+            f"each server needs one of its own; if {name} will never come back, delete {places.server}"
         )
     if found.first(_NAME) != owner.machine_name.encode():
         session.modify(places.server, {_NAME: (owner.machine_name.encode(),)})
