@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from mqdssm.drivers.replication import ReplicationDriver as ReplicationDriver
     from mqdssm.errors import AttributeNotFound as AttributeNotFound
     from mqdssm.errors import ConfigError as ConfigError
     from mqdssm.errors import DecodeError as DecodeError
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from mqdssm.wire.sid import Sid as Sid
 
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
-    "mqdssm.drivers.replication": ("ReplicationDriver",),
     "mqdssm.errors": (
         "AttributeNotFound",
         "ConfigError",

@@ -76,6 +76,8 @@ _STATIC_CONF: Final[Mapping[str, str]] = {
 _LOCAL_CONF: Final[Mapping[str, str]] = {  # executors of a cluster must reach the driver
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    # each sort and each group of a task takes a page at least, of up to 64 MB else: 0.47 GB in a wide plan
+    "spark.buffer.pageSize": "4m",
 }
 
 

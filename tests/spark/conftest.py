@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
 
 MEMORY = "2g"
-"""Of Java's heap: the widest plans take 0.7 GB at a time, and what hundreds of tests leave adds up."""
+"""Of Java's heap: the widest plans take 0.4 GB at a time, and what hundreds of tests leave adds up."""
 
 
 @pytest.fixture(scope="session")

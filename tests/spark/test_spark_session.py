@@ -93,6 +93,7 @@ def test_settings_of_the_session_that_we_start(spark) -> None:
     # what is kept for the web pages that there are not
     assert conf["spark.ui.retainedStages"] == conf["spark.sql.ui.retainedExecutions"] == "20"
     assert conf["spark.sql.maxPlanStringLength"] == "65536"
+    assert conf["spark.buffer.pageSize"] == "4m"  # what a sort takes at least
 
 
 def test_the_environment_is_as_it_was(spark) -> None:

@@ -287,14 +287,20 @@ def test_a_forwarding_psc_does_not_know_the_partition() -> None:
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.6")
 @pytest.mark.parametrize(
-    ("requester", "boss", "destination"),
-    [("Other", None, "Other"), ("Back", "Me", "Back"), ("Their", "Other", "Other"), ("Fresh", None, "Fresh")],
-    ids=["a PSC", "our BSC", "a BSC of another site", "a PSC that we do not know yet"],
+    ("requester", "boss", "sender"),
+    [
+        ("Other", None, "Other"),
+        ("Back", "Me", "Back"),
+        ("Their", "Other", "Other"),
+        ("Fresh", None, "Fresh"),
+        ("Other", None, "Former"),
+    ],
+    ids=["a PSC", "our BSC", "a BSC of another site", "a PSC that is new", "by way of our predecessor"],
 )
-def test_the_reply_goes_to_the_requester_or_its_psc(requester, boss, destination) -> None:
+def test_the_reply_goes_to_the_requester_or_its_psc(requester, boss, sender) -> None:
     server = authority()
-    made = server.got(queue_request("q", requester=requester, psc=boss), "Other")
-    assert results(made) == [(destination, OK)]
+    made = server.got(queue_request("q", requester=requester, psc=boss), sender)
+    assert results(made) == [(sender, OK)]  # who it came from waits for it
     (reply,) = _replies(made)
     assert reply.requester_name == requester
 

@@ -10,6 +10,7 @@ from mqdssm.engines.replication.operations import RemovePartition, UpdateObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
     ChangePropagationMessage,
     Command,
     PartitionSeqNumbers,
@@ -82,9 +83,11 @@ def test_an_object_that_goes_by_another_hand_stops_nothing() -> None:
     assert replies(make_queue(server, "p")) == [OK]
 
 
-def header(name: str, last: int, partition_id=PEC_PARTITION_ID) -> SeqNumberHeader:
+def header(name: str, last: int, *, purged: int = 0) -> SeqNumberHeader:
     said = PartitionSeqNumbers(
-        partition_id=partition_id, last_seq_number=SequenceNumber(last), purged_seq_number=MIN
+        partition_id=PEC_PARTITION_ID,
+        last_seq_number=SequenceNumber(last),
+        purged_seq_number=SequenceNumber(purged),
     )
     return SeqNumberHeader(machine_name=name, partition_seq_numbers=(said,))
 
@@ -225,3 +228,50 @@ def test_settings_that_would_stop_the_engine_are_refused(name) -> None:
             pec_name="Me",
             **{name: 0},
         )
+
+
+def ahead_in_purging() -> Lone:
+    """A replica that has purged up to number 8."""
+    server = Lone(purge_interval=1, purge_buffer=3)
+    server.answered()
+    server.told(seq_number_header=header("PEC", 0, purged=9))
+    server.told(*(numbered(n, purged_seq_number=SequenceNumber(9)) for n in range(1, 12)))
+    assert server.partition().purged == 8
+    return server
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+def test_a_change_of_who_purged_less_is_taken() -> None:
+    server = ahead_in_purging()
+    server.told(numbered(12, purged_seq_number=SequenceNumber(3)))  # a successor of the authority
+    assert server.has("cn12")  # decision R45
+    server.told(numbered(14, purged_seq_number=SequenceNumber(3)))  # too early, and later in order
+    server.told(numbered(13, purged_seq_number=SequenceNumber(3)))
+    assert server.has("cn14")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_numbers_and_replies_of_who_purged_less_are_taken() -> None:
+    server = ahead_in_purging()
+    assert kinds(server.told(seq_number_header=header("PEC", 12, purged=3))) == [
+        ("SyncRequestMessage", "PEC")
+    ]
+    server.answered(numbered(12, purged_seq_number=SequenceNumber(3)), purged_seq_number=SequenceNumber(3))
+    assert server.has("cn12")  # decision R45
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_what_was_sent_before_a_full_synchronization_is_dropped() -> None:
+    server = Lone()
+    server.answered(numbered(1), numbered(2))
+    server.got(
+        AlreadyPurgedMessage(
+            site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=SequenceNumber(50)
+        )
+    )
+    server.told(numbered(3, 0, purged_seq_number=SequenceNumber(4)))
+    server.answered(numbered(4, 0), purged_seq_number=SequenceNumber(4))
+    assert server.has("cn3") is server.has("cn4") is None
+    assert server.partition().last == MIN

@@ -214,6 +214,13 @@ def test_changes_of_a_reply_carry_the_purged_number() -> None:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_who_knows_of_more_purging_is_believed_it() -> None:
+    message = reply(purged(), after=9, known_purged_seq_number=SequenceNumber(50), is_sync0=True)
+    assert message.purged_seq_number == 50  # decision R45: else a requester in sync0 drops it
+    assert {one.purged_seq_number for one in message.directory_changes} == {50}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
 @pytest.mark.spec("MC-MQDSRP 3.1.1.5.3")
 def test_who_has_nothing_to_tell_is_silent() -> None:
     server = world()

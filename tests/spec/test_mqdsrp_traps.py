@@ -1,7 +1,6 @@
 """States that would wait for ever or lose something, if the rules of [MC-MQDSRP] were taken one by one."""
 
 import copy
-from dataclasses import replace
 
 import pytest
 from lone_authority import OK
@@ -20,7 +19,6 @@ from mqdssm.model.messages import (
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, Service
-from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import MemoryStore
 
 SITE1 = guid_of("site Site1")
@@ -69,51 +67,6 @@ def hand_over(net: Net) -> None:
 
 def has(net: Net, server: str, queue: str) -> bool:
     return guid_of(f"queue C14\\{queue}") in net.content(server, SITE1)
-
-
-def purged_apart(behind: str, ahead: str) -> Net:
-    """A net in which one server has purged less than another one, as each does it at numbers of its own."""
-    net = world(header_s=20.0, purge_buffer=4, purge_interval=8, ack_interval=300)
-    with_bsc(net, "Site0", "BSC01", "PEC")
-    for n in range(60):
-        for name in ("PSC1", "PSC2", "PEC"):  # all of them have acknowledged everything
-            net.hosts[name].engine._server.partitions[SITE1].acked_at = MIN
-        queues(net, f"q{n}", pause_s=25)
-        for host in net.hosts.values():
-            for one in host.engine._server.pscs.values():
-                one.record = replace(one.record, acked=MAX)
-        if n == 20:
-            net.restart(behind)
-            net.hosts[behind].engine._server.partitions[SITE1].purged_at = kept(net, behind).last
-        if kept(net, ahead).purged > kept(net, behind).purged and n > 20:
-            return net
-    raise AssertionError("they purge together")
-
-
-@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
-@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
-def test_a_successor_that_purged_less_is_heard() -> None:
-    net = purged_apart("BSC1", "PEC")
-    hand_over(net)
-    net.run(200)
-    queues(net, "z1", "z2", at="BSC1")
-    net.run(200)
-    assert has(net, "PEC", "z2")  # decision R45
-    net.run(LONG_S)
-    assert all_equal(net)
-
-
-@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
-def test_a_psc_that_purged_less_than_its_bsc_is_heard() -> None:
-    net = purged_apart("PEC", "BSC01")
-    net.drop = lambda _source, send: (
-        send.destination == "BSC01" and isinstance(send.message, ChangePropagationMessage)
-    )
-    queues(net, "lost")
-    net.run(15)
-    net.drop = lambda _source, _send: False
-    net.run(200)
-    assert has(net, "BSC01", "lost")  # decision R45
 
 
 def restored(net: Net, name: str, *made_since: str) -> None:

@@ -166,11 +166,11 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
         return
     known = server.executed.get(key)
     if known is not None:
-        _send_reply(server, message, known[0])
+        _send_reply(server, message, known[0], sender)
         return
     partition = server.partitions.get(message.partition_id)
     if partition is None or not partition.record.owned:
-        _forward(server, message, Request(message=message))
+        _forward(server, message, Request(message=message, sender=sender))
         return
     wanted = _wanted(message.directory_change)
     if message.directory_change.partition_id != message.partition_id:
@@ -180,7 +180,7 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
     else:
         outcome = yield from authority.execute(server, partition, wanted)
     _remember(server, key, outcome.status)
-    _send_reply(server, message, outcome.status)
+    _send_reply(server, message, outcome.status, sender)
 
 
 def _wanted(change: DirectoryChange) -> Wanted | None:
@@ -219,27 +219,22 @@ def _remember(server: Server, key: RequestKey, status: int) -> None:
         del executed[oldest]
 
 
-def _send_reply(server: Server, message: ChangeRequestMessage, status: int) -> None:
-    """Send Change Reply (3.2.7.6)."""
-    known = key_of(message.requester_name)
-    psc_name = message.psc_name or ""
-    direct = known in server.pscs or known in server.bscs or not psc_name or server.is_me(psc_name)
+def _send_reply(server: Server, message: ChangeRequestMessage, status: int, sender: str) -> None:
+    """Send Change Reply (3.2.7.6): to whom the request came from, the requester or its PSC."""
     reply = ChangeReplyMessage(
         site_id=server.settings.site_id,
         request_identifier=message.request_identifier,
         result=status,
         requester_name=message.requester_name,
     )
-    server.send_soon(message.requester_name if direct else psc_name, reply)
+    server.send_soon(sender, reply)
 
 
 def receive_reply(server: Server, message: ChangeReplyMessage, sender: str) -> None:
     """Receive Change Reply (3.3.7.6), of the machine that we asked (decision R40)."""
     key = _key(message.requester_name, message.request_identifier)
     request = server.requests.get(key)
-    # after a handover the new authority may answer us itself
-    asked = request is None or key_of(sender) in {key_of(request.hop), *server.pscs}
-    if not asked:
+    if request is not None and key_of(request.hop) != key_of(sender):
         server.note("dropped: a reply from a machine that was not asked", f"from {sender}")
         return
     _end(server, key, message.result)
@@ -277,7 +272,7 @@ def _end(server: Server, key: RequestKey, status: int) -> None:
 def _finish(server: Server, key: RequestKey, request: Request, status: int) -> None:
     if request.message is not None:
         _remember(server, key, status)
-        _send_reply(server, request.message, status)
+        _send_reply(server, request.message, status, request.sender)
     elif request.client is not None:
         made = request.identifier if status == Hresult.MQ_OK else None
         server.reply(request.client, status, made)

@@ -74,6 +74,8 @@ class Partition:
         tries: how many requests in a row had no reply.
         whole: the replica is as the authority was at `last`; false where it may lack objects.
         settled: it has been whole since our start, and nobody has known better since.
+        doubted: others may know numbers that we do not, though it is settled.
+        asked_from: from which number we asked last.
         purged_at: PreviousPurgedSeqNumber.
         acked_at: the number that we acknowledged last.
     """
@@ -89,6 +91,8 @@ class Partition:
     tries: int = 0
     whole: bool = False
     settled: bool = False
+    doubted: bool = False
+    asked_from: SequenceNumber | None = None
     purged_at: SequenceNumber = MIN
     acked_at: SequenceNumber = MIN
 
@@ -150,12 +154,14 @@ class Request:
         client: number of the client's request, where the client is ours; None is ourselves.
         message: what we forwarded, where another server asked.
         identifier: the object that a client's request creates.
+        sender: the machine that it came from.
         hop: the machine that it was sent to, which alone may answer.
     """
 
     client: int | None = None
     message: ChangeRequestMessage | None = None
     identifier: Guid | None = None
+    sender: str = ""
     hop: str = ""
 
 

@@ -145,6 +145,7 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
     yield from server.save(partition, owned=False, authority_name=sender, last=partition.last)
     partition.whole = partition.settled = False
+    partition.doubted = True
     yield from topology.derive(server)
     sync.ask(server, partition)
 
@@ -175,6 +176,17 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
         yield from _inherit(server, partition)
 
 
+def _is_named(server: Server, partition: Partition) -> Job[bool]:
+    """Whether a partition's objects name us, rightly or not."""
+    if partition.id == server.settings.site_id:
+        own = yield from _own_machine(server)
+        return topology.is_of(own.properties or (), CONTROLLER)
+    if partition.id != PEC_PARTITION_ID:
+        return False
+    found = yield from _enterprise()
+    return found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+
+
 def _is_pec(server: Server, enterprise: ObjectRead) -> Job[bool]:
     """Whether the enterprise names us: the PSC that has its name, now or when it was named."""
     site = server.site
@@ -195,6 +207,8 @@ def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
     names = {key_of(server.psc_name or partition.record.authority_name)}
     told = key_of(sender) in names
     partition.whole = partition.whole or told
+    if not partition.settled and (yield from _is_named(server, partition)):
+        partition.doubted = True  # we were its authority before: on a disk that is lost, or older
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
     if adopts and partition.last == MIN:
         yield from _inherit(server, partition)
@@ -206,7 +220,7 @@ def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
 def _inherit(server: Server, partition: Partition) -> Job[None]:
     """Own a partition: right behind its last number if we saw that come, else far behind (R38, R43)."""
     server.note("became the authority", f"of partition {partition.id}")
-    ahead = not partition.settled and partition.last > MIN
+    ahead = (partition.doubted or not partition.settled) and partition.last > MIN
     last = partition.last.plus(GAP) if ahead else partition.last
     purged = last if ahead else partition.record.purged
     yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
@@ -224,6 +238,7 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
 def _now_ours(server: Server, partition: Partition) -> None:
     partition.pending.clear()
     partition.whole = partition.settled = True
+    partition.doubted = False
     partition.asking = False
     partition.hint = ""
     server.stop_timer(sync.timer_of(partition))

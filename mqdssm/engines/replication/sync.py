@@ -48,6 +48,7 @@ def _send(server: Server, partition: Partition) -> None:
     if record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
         return
     partition.asking = True
+    partition.asked_from = partition.last
     _start_timer(server, partition)
     upstream = server.upstream(partition)
     if not upstream or server.is_me(upstream):
@@ -126,6 +127,8 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     behind = all(one.seq_number > reached for one in partition.pending)
     if reached > partition.last and behind:
         yield from server.save(partition, last=reached)
+    if message.from_seq_number != partition.asked_from:
+        return  # the answer to our last question is still to come
     if state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
@@ -161,6 +164,7 @@ def _caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
 
 def _heard(server: Server, partition: Partition) -> None:
     partition.asking = False
+    partition.asked_from = None
     partition.wait_s = 0.0
     server.stop_timer(timer_of(partition))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
+from mqdssm.engines.replication.operations import ChangesFound, ListObjects, LookupChanges, ObjectsListed
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
@@ -56,6 +56,16 @@ def copy_of(server: Server, partition_id: Guid) -> Copy:
     return Copy(objects, deletions)
 
 
+def ghosts_of(server: Server, partition_id: Guid) -> list[Guid]:
+    """Objects that a full synchronization marked, and did not remove ([MC-MQDSRP] 3.3.7.11)."""
+    found: list[Guid] = []
+    for object_type in IDENTIFIERS:
+        listed = server.store.perform(ListObjects(object_type=object_type, partition_id=partition_id))
+        objects = listed.objects if isinstance(listed, ObjectsListed) else ()
+        found.extend(one.identifier for one in objects if one.identifier and one.seq_number == MIN)
+    return found
+
+
 def members(world: World) -> list[Server]:
     """The servers that belong to the enterprise: those of its sites, with a role."""
     return [one for one in world.servers if not one.retired and is_member(world, one)]
@@ -100,6 +110,10 @@ def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str
     behind = _who_is_behind(partition, owner, servers)
     if behind:
         return behind
+    for server in servers:
+        ghosts = ghosts_of(server, partition_id)
+        if ghosts:
+            return f"{server.name} has {ghosts[0]} without a number"
     truth = copy_of(owner, partition_id)
     if not partition.loose:
         difference = _ledger_differs(partition, truth)

@@ -14,7 +14,7 @@ from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
 from mqdssm.testing.simulation.clients import Clients
 from mqdssm.testing.simulation.ending import members, what_differs
 from mqdssm.testing.simulation.options import Options, options_of
-from mqdssm.testing.simulation.servers import Doom
+from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.topology import ANSWER_S, Administrator
 from mqdssm.testing.simulation.violation import Violation
@@ -25,8 +25,12 @@ _FOUNDING_S: Final = 4_000.0
 _LOOK_S: Final = 15.0
 _QUIET_S: Final = 25.0
 """Longer than a server that has just started answers no change requests (decision R33)."""
-_DOOM_MAX: Final = 12
-"""A crash comes behind so many actions or writes at most."""
+_ACTIONS_MAX: Final = 12
+"""A crash comes behind fewer actions of an engine."""
+_MOMENTS_MAX: Final = 6
+"""A crash comes within the first three writes of an operation."""
+_MANY_MOMENTS_MAX: Final = 40
+"""The same for operations that write much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,13 +213,17 @@ class Simulation:
         if not up:
             return
         server = self._dice.of(up)
-        match self._dice.below(5):
+        match self._dice.below(6):
             case 0:
                 server.crash()
-            case 1 | 2:
-                server.crash_soon(Doom(actions=self._dice.below(_DOOM_MAX)))
+            case 1:
+                server.crash_soon(Doom(actions=self._dice.below(_ACTIONS_MAX)))
+            case 2 | 3:
+                server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX), operations=CHANGING))
+            case 4:
+                server.crash_soon(Doom(moments=self._dice.below(_MANY_MOMENTS_MAX), operations=RESETTING))
             case _:
-                server.crash_soon(Doom(writes=self._dice.below(_DOOM_MAX)))
+                server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX)))
 
     def _cut_somewhere(self) -> None:
         indexes = [one.index for one in self.world.servers if not one.retired]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import (
     Action,
     Event,
@@ -35,6 +36,24 @@ TIMERS_MAX: Final = 400
 """More timers than any server of ours needs: neighbours, partitions, requests."""
 
 
+CHANGING: Final = (ops.CreateObject, ops.UpdateObject, ops.DeleteObject, ops.ApplyChanges)
+"""Operations that change objects."""
+WRITING: Final = (
+    *CHANGING,
+    ops.Recover,
+    ops.SavePartition,
+    ops.SaveNeighbor,
+    ops.RemovePartition,
+    ops.RemoveNeighbor,
+    ops.PurgeDeletedObjects,
+    ops.MarkPartition,
+    ops.SweepPartition,
+)
+"""Operations that write anything."""
+RESETTING: Final = (ops.MarkPartition, ops.SweepPartition, ops.PurgeDeletedObjects, ops.RemovePartition)
+"""Operations that change many things."""
+
+
 class Engine(Protocol):
     """What is simulated: `mqdssm.engines.replication.engine.ReplicationEngine`, or a changed one."""
 
@@ -48,8 +67,8 @@ class Store(Protocol):
     def perform(self, operation: Operation) -> Result:
         """Perform an operation."""
 
-    def perform_torn(self, operation: Operation, writes: int) -> None:
-        """Perform as many writes of an operation, then lose everything that is not durable."""
+    def perform_torn(self, operation: Operation, moments: int) -> None:
+        """Perform an operation up to a moment, then lose everything that is not durable."""
 
 
 class World(Protocol):
@@ -86,11 +105,18 @@ class Doom:
 
     Attributes:
         actions: it comes in the next step of the engine, behind so many actions; None: not so.
-        writes: it comes in the next operation, behind so many writes; None: not so.
+        moments: it comes in the next operation of some kinds; there are two moments around each write of it.
+            None: not so.
+        operations: these kinds.
     """
 
     actions: int | None = None
-    writes: int | None = None
+    moments: int | None = None
+    operations: tuple[type, ...] = WRITING
+
+    def strikes(self, operation: Operation) -> bool:
+        """Whether it comes in an operation."""
+        return self.moments is not None and isinstance(operation, self.operations)
 
 
 class Server:
@@ -282,10 +308,11 @@ class Server:
     def _perform(self, token: int, operation: Operation) -> Performed | None:
         """Perform an operation now, and say what came of it; or see to it later."""
         faults = self.faults
-        if self._doom is not None and self._doom.writes is not None:
-            self._say(f"crashes in {describe(operation)}, behind {self._doom.writes} half writes")
+        doom = self._doom
+        if doom is not None and doom.moments is not None and doom.strikes(operation):
+            self._say(f"crashes in {describe(operation)}, behind {doom.moments} half writes")
             self._world.torn(self, operation)
-            self.store.perform_torn(operation, self._doom.writes)
+            self.store.perform_torn(operation, doom.moments)
             self.crash()
             return None
         if faults.flaky and self._dice.below(PER_MILLE) < faults.flaky:
