@@ -298,12 +298,12 @@ def _never_asks(server, partition):
     """Nobody is asked for what is missing."""
 
 
-def _asks_again(server, rest):
-    """A request without an answer is sent again, with another number."""
-    identifier, _, name = rest.partition(" ")
-    request = server.requests.pop((name, int(identifier)), None)
-    if request is not None and request.message is None:
-        requests._finish(server, (name, int(identifier)), request, Hresult.MQ_ERROR_TIMEOUT_QUEUE)
+_END = requests._end
+
+
+def _sure(server, key, status):
+    """That no answer came is told as if the change had not been made."""
+    _END(server, key, Hresult.MQ_ERROR if status == Hresult.MQDS_NO_RSP_FROM_OWNER else status)
 
 
 MUTATIONS = (
@@ -340,7 +340,7 @@ MUTATIONS = (
     Mutation("forgets what it executed", 0, patches=((requests, "_remember", lambda *_: None),)),
     Mutation("answers after its start", 0, patches=((requests, "QUIET_S", 0),)),
     Mutation("answers MQ_OK always", 0, patches=((requests, "_send_reply", _always_ok),)),
-    Mutation("no answer is an error", 0, patches=((requests, "timer", _asks_again),)),
+    Mutation("no answer is an error", 0, patches=((requests, "_end", _sure),)),
     Mutation("hands over and keeps", 0, patches=((succession, "hand_over", _keeps_owning),)),
     Mutation("inherits without the log", 0, patches=((succession, "inherit_if_named", _inherits_early),)),
     Mutation("header says one more", 0, patches=((propagation, "_header", _boasts),)),
