@@ -1,11 +1,13 @@
 """Synchronizing a new primary controller with a large site: [replica-sync]."""
 
 import resource
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from threading import Thread
 from typing import Final
 from uuid import UUID, uuid5
@@ -38,14 +40,15 @@ BATCH: Final = 1_000
 MACHINES: Final = 100
 LIMIT_S: Final = 3_600.0
 POLL_S: Final = 0.05
+MEMORY: Final = Path("/dev/shm")  # noqa: S108  a private folder is made in it
 KEY_BITS: Final = 1_024
 """As MSMQ's own keys."""
 _NAMES: Final = UUID("5d6f2f3a-58a5-4c9c-9c31-3e5f0e7c8a11")
 
 REPLICA_SYNC: Final = Goal(
     name="replica-sync",
-    title="a new PSC that synchronizes a site of 50,000 objects, for each of them, and the most memory: "
-    "the larger of the two ratios",
+    title="a new PSC that synchronizes a site of 50,000 objects, databases in memory, for each of them, and the "
+    "most memory: the larger of the two ratios",
     against="10,000 objects",
     goal=1.25,
     direction="at_most",
@@ -149,7 +152,7 @@ class Enterprise:
     def synchronize(self, name: str, site: str) -> float:
         """Seconds that a new PSC needs until it has all of the PEC's site."""
         with (
-            OpenLdapServer(durable=False, replication=True) as directory,
+            _directory() as directory,
             _store(directory) as store,
             _store(directory) as beside,
             self.server("PEC", Role.PEC, "Site0", self.pec_store),
@@ -166,6 +169,21 @@ class Enterprise:
         partitions = {one.partition_id: one for one in store.perform(LoadState()).partitions}
         site = partitions.get(_guid("Site0"))
         return site is not None and site.last >= self.last and site.purge_state is PurgeState.NORMAL
+
+
+@contextmanager
+def _directory() -> Iterator[OpenLdapServer]:
+    """A slapd with its database in memory.
+
+    On ext4 the kernel spends ever more on each page of a file that grows (`perf`: half of slapd's time at
+    50,000 objects), which is none of what is measured here.
+    """
+    place = MEMORY if MEMORY.is_dir() else None
+    with (
+        tempfile.TemporaryDirectory(prefix="mqdssm-", dir=place) as folder,
+        OpenLdapServer(folder, durable=False, replication=True) as server,
+    ):
+        yield server
 
 
 def _store(directory: OpenLdapServer) -> LdapStore:
@@ -218,7 +236,7 @@ def _change(site: Guid, number: int) -> DirectoryChange:
 def replica_sync(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has servers of its own
     """The smaller number comes first: what it has needed at most can then only rise."""
     small, large = GROWN_QUICK if quick else GROWN
-    with OpenLdapServer(durable=False, replication=True) as directory, _store(directory) as store:
+    with _directory() as directory, _store(directory) as store:
         enterprise = Enterprise(store)
         enterprise.found()
         times, memory = [], []

@@ -9,8 +9,12 @@ from live_directories import MEMBERS, SITES, Client, Directories
 from live_servers import site_of
 from replication_clients import Client as Worker
 from replication_clients import differences
+from sessions import options_for
 
-OBJECTS = 5_000
+from mqdssm.engines.replication.operations import LoadState
+from mqdssm.store.ldap import LdapStore
+
+OBJECTS = int(__import__('os').environ.get('OBJECTS','5000'))
 WHOLE_S = 600.0
 DOWN_S = 1.0
 """How long who was killed stays away."""
@@ -33,6 +37,16 @@ def kill_server(enterprise: Directories, name: str) -> None:
     enterprise.start(name)
 
 
+def told(enterprise: Directories) -> str:
+    """What servers say of themselves, for whoever looks for the reason."""
+    lines = []
+    for name, server in enterprise.servers.items():
+        lines.append(f"{name}: {dict(server.driver.counts.seen())}")
+        with LdapStore.open(options_for(enterprise.directories[name])) as store:
+            lines += [f"  {one}" for one in store.perform(LoadState()).partitions]
+    return "\n".join(lines)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
@@ -41,7 +55,7 @@ def test_thousands_of_objects_while_slapds_and_servers_are_killed() -> None:
     try:
         enterprise.found()
         sites = tuple(map(site_of, SITES))
-        workers = [Worker(name, Client(enterprise, name), sites, patience_s=300) for name in MEMBERS]
+        workers = [Worker(name, Client(enterprise, name), sites, patience_s=int(__import__('os').environ.get('PATIENCE','300'))) for name in MEMBERS]
         failures: list[BaseException] = []
 
         def work(worker: Worker) -> None:
@@ -66,7 +80,7 @@ def test_thousands_of_objects_while_slapds_and_servers_are_killed() -> None:
         for thread in threads:
             thread.join()
         if failures:
-            raise failures[0]
+            raise AssertionError(told(enterprise)) from failures[0]
         enterprise.wait_whole(seconds=WHOLE_S)
         things = [thing for worker in workers for thing in worker.things.values()]
         assert len(things) >= OBJECTS
