@@ -9,8 +9,9 @@ import contextlib
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from threading import Condition, Lock, Thread
 from typing import Final, TypeAlias
 
@@ -77,6 +78,7 @@ class Network:
         self._lock: Final = Lock()
         self._hosts: Final[dict[Address, Host]] = {}
         self._cut: Final[set[frozenset[str]]] = set()
+        self._numbers: Final[dict[Guid, Iterator[int]]] = {}
         self.fault: Fault | None = fault
 
     def add(
@@ -142,6 +144,11 @@ class Network:
         for host in hosts:
             host.close()
 
+    def numbers(self, identifier: Guid) -> Iterator[int]:
+        """The numbers of a host's messages: those of its next life go on, or nobody would take them in."""
+        with self._lock:
+            return self._numbers.setdefault(identifier, count(1))
+
     def pass_on(self, source: "Host", address: Address, message: Message) -> bool:
         """Hand a message to the machine of an address; False: it cannot be reached, or has no room."""
         with self._lock:
@@ -198,7 +205,7 @@ class Host:
         self._closed = False
         self._awake = False
         self._refused = False
-        self._number = 0
+        self._numbers = network.numbers(identifier)
         self._inboxes: Final[dict[int, HostInbox]] = {}
         self._arriving: Final[deque[Message]] = deque()
         self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
@@ -246,8 +253,7 @@ class Host:
         """Take a message for a queue (as `Transport.send`)."""
         address = _address(destination)
         with self._lock:
-            self._number += 1
-            identifier = MessageId(self._identifier, self._number)
+            identifier = MessageId(self._identifier, next(self._numbers))
         complete = replace(
             message, identifier=identifier, sent_at=int(self._clock()), destination=destination
         )
@@ -301,8 +307,7 @@ class Host:
         if made is None or target is None or not self._may_send(message_class):
             return
         with self._lock:
-            self._number += 1
-            number = self._number
+            number = next(self._numbers)
         sent = replace(
             made,
             identifier=MessageId(self._identifier, number),

@@ -41,7 +41,7 @@ def told(enterprise: Directories) -> str:
     """What servers say of themselves, for whoever looks for the reason."""
     lines = []
     for name, server in enterprise.servers.items():
-        lines.append(f"{name}: {dict(server.driver.counts.seen())}")
+        lines.append(f"{name}: {dict(server.driver.counts.seen())}, {dict(server.host.counts.seen())}")
         with LdapStore.open(options_for(enterprise.directories[name])) as store:
             lines += [f"  {one}" for one in store.perform(LoadState()).partitions]
     return "\n".join(lines)

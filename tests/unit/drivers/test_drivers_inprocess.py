@@ -252,6 +252,18 @@ def test_messages_wait_for_a_machine_that_is_not_there_yet(world, hosts):
     assert received(inbox).body == b"early"
 
 
+def test_messages_of_a_machine_that_starts_again_are_no_repetitions(world, hosts):
+    """Numbers go on: others drop for hours what comes under one that they know ([MS-MQQB] 3.1.5.8.2)."""
+    left, right = hosts
+    inbox = right.open(REPLICATION)
+    for body in (b"first life", b"second life"):
+        left.send(signed("LEFT", body), RIGHT)
+        assert received(inbox).body == body
+        left.close()
+        left = world.add("LEFT")
+    assert not right.counts.seen()
+
+
 def test_too_many_wait(world):
     left = world.add("LEFT", settings=HostSettings(waiting_max=3, waiting_bytes_max=100))
     for _ in range(3):
