@@ -40,15 +40,16 @@ BATCH: Final = 1_000
 MACHINES: Final = 100
 LIMIT_S: Final = 3_600.0
 POLL_S: Final = 0.05
-MEMORY: Final = Path("/dev/shm")  # noqa: S108  a private folder is made in it
+MEMORY: Final = Path("/dev/shm")
+"""Where there is memory as a folder; each database gets a private one in it."""
 KEY_BITS: Final = 1_024
 """As MSMQ's own keys."""
 _NAMES: Final = UUID("5d6f2f3a-58a5-4c9c-9c31-3e5f0e7c8a11")
 
 REPLICA_SYNC: Final = Goal(
     name="replica-sync",
-    title="a new PSC that synchronizes a site of 50,000 objects, databases in memory, for each of them, and the "
-    "most memory: the larger of the two ratios",
+    title="a new PSC that synchronizes a site of 50,000 objects, databases in memory, for each of them, "
+    "and the most memory: the larger of the two ratios",
     against="10,000 objects",
     goal=1.25,
     direction="at_most",
