@@ -284,7 +284,7 @@ class Propid(_Property):
 
 
 class MachineManagement(_Property):
-    """What local management tells of a computer, PROPID_MGMT_MSMQ_… ([MS-MQMQ] 2.3.11); in no directory."""
+    """What local management tells of a computer: ``PROPID_MGMT_MSMQ_…`` ([MS-MQMQ] 2.3.11), never stored."""
 
     ACTIVEQUEUES = 1, Variant.LPWSTRS, "2.3.11.1"
     PRIVATEQ = 2, Variant.LPWSTRS, "2.3.11.2"
@@ -295,7 +295,7 @@ class MachineManagement(_Property):
 
 
 class QueueManagement(_Property):
-    """What local management tells of a queue, PROPID_MGMT_QUEUE_… ([MS-MQMQ] 2.3.12); in no directory."""
+    """What local management tells of a queue, ``PROPID_MGMT_QUEUE_…`` ([MS-MQMQ] 2.3.12), never stored."""
 
     PATHNAME = 1, Variant.LPWSTR, "2.3.12.1"
     FORMATNAME = 2, Variant.LPWSTR, "2.3.12.2"

@@ -129,7 +129,7 @@ class Message:
     Attributes:
         message_class: a `MessageClass`, or the number of an application's own.
         body: what it carries.
-        body_type: VT_ number of the body.
+        body_type: variant type (``VT_…``) of the body.
         label: a text for people, up to 249 characters.
         application_tag: a number of the application's, 32 bits.
         delivery: whether it survives a restart.

@@ -6,8 +6,8 @@ and the adapter reads the same entries. Which attribute of the abstract model a 
 `mqdssm.tables.mqis`; names and variants are in `mqdssm.model.propids`.
 
 An object's partition and sequence number are arguments of the events ([MS-MQDS] 3.1.6.3, 3.1.6.4): a
-*_PARTITIONID or *_SEQNUM among the properties to store is ignored, as are properties of other types. Those of
-the object can be read.
+``_PARTITIONID`` or ``_SEQNUM`` among the properties to store is ignored, as are properties of other types.
+Those of the object can be read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

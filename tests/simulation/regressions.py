@@ -4,12 +4,10 @@ A change of the workload gives a seed another run; the defect is named so that a
 """
 
 REGRESSIONS = {
-    10: "a replica whose purged number was above its PSC's took nothing any more",
     16: "a partition that was handed back had no authority: its purged number was above the log's",
-    265: "a header with an old purged number was dropped whole, and the successor never heard of the baton",
-    63: "the header of a former PSC made it the authority of other sites' partitions",
+    40: "the machine object of a renamed PSC made its old name the authority",
     65: "the header of another site's PSC made it the PSC of a server that had just become BSC",
     68: "a doubled answer made a whole replica unsure, and nobody asked again",
     74: "a full synchronization ended below the purged number, and an old object named a second authority",
-    40: "the machine object of a renamed PSC made its old name the authority",
+    265: "a header with an old purged number was dropped whole, and the successor never heard of the baton",
 }

@@ -11,7 +11,7 @@ from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
 from mqdssm.testing.simulation.options import options_of
 from mqdssm.testing.simulation.run import Report, simulate
 
-SHORT = range(1, 9)
+SHORT = range(1, 6)
 SOAK_FIRST = 1_000
 SOAK_SEEDS = 500
 REACHED = (
