@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import pytest
 from live_directories import MEMBERS, SITES, Client, Directories
@@ -14,11 +15,23 @@ from sessions import options_for
 from mqdssm.engines.replication.operations import LoadState
 from mqdssm.store.ldap import LdapStore
 
-OBJECTS = int(__import__('os').environ.get('OBJECTS','5000'))
-WHOLE_S = 600.0
-DOWN_S = 1.0
+OBJECTS: Final = 5_000
+PATIENCE_S: Final = 300
+"""How long a client asks for one change: servers refuse requests for a while after each start."""
+WHOLE_S: Final = 600.0
+DOWN_S: Final = 1.0
 """How long who was killed stays away."""
-VICTIMS = ("PSC1", "BSC2", "PEC", "PSC2", "BSC1")
+VICTIMS: Final = ("PSC1", "BSC2", "PEC", "PSC2", "BSC1")
+
+
+@pytest.fixture
+def enterprise() -> Iterator[Directories]:
+    made = Directories(with_proxies=True)
+    try:
+        made.found()
+        yield made
+    finally:
+        made.close()
 
 
 def kill_directory(enterprise: Directories, name: str) -> None:
@@ -37,8 +50,13 @@ def kill_server(enterprise: Directories, name: str) -> None:
     enterprise.start(name)
 
 
+KILLS: Final[list[tuple[Callable[[Directories, str], None], str]]] = [
+    (kill, name) for name in VICTIMS for kill in (kill_directory, kill_server)
+]
+
+
 def told(enterprise: Directories) -> str:
-    """What servers say of themselves, for whoever looks for the reason."""
+    """What servers say of themselves, for whoever looks for the reason of a failure."""
     lines = []
     for name, server in enterprise.servers.items():
         lines.append(f"{name}: {dict(server.driver.counts.seen())}, {dict(server.host.counts.seen())}")
@@ -47,44 +65,53 @@ def told(enterprise: Directories) -> str:
     return "\n".join(lines)
 
 
+class Crew:
+    """Clients at all servers, each in a thread."""
+
+    def __init__(self, enterprise: Directories) -> None:
+        sites = tuple(map(site_of, SITES))
+        self.workers = [
+            Worker(name, Client(enterprise, name), sites, patience_s=PATIENCE_S) for name in MEMBERS
+        ]
+        self.failures: list[BaseException] = []
+        self._threads = [
+            threading.Thread(target=self._work, args=(one,), daemon=True) for one in self.workers
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self, worker: Worker) -> None:
+        try:
+            while len(worker.things) < OBJECTS / len(self.workers):
+                worker.run(10)
+        except BaseException as error:  # noqa: BLE001  told by the test
+            self.failures.append(error)
+
+    def wait(self, objects: float) -> None:
+        """Wait until so many have been made, or somebody has failed."""
+        while sum(len(one.things) for one in self.workers) < objects and not self.failures:
+            time.sleep(0.05)
+
+    def join(self) -> None:
+        """Wait until all are done."""
+        for thread in self._threads:
+            thread.join()
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
-def test_thousands_of_objects_while_slapds_and_servers_are_killed() -> None:
-    enterprise = Directories(with_proxies=True)
-    try:
-        enterprise.found()
-        sites = tuple(map(site_of, SITES))
-        workers = [Worker(name, Client(enterprise, name), sites, patience_s=int(__import__('os').environ.get('PATIENCE','300'))) for name in MEMBERS]
-        failures: list[BaseException] = []
-
-        def work(worker: Worker) -> None:
-            try:
-                while len(worker.things) < OBJECTS / len(workers):
-                    worker.run(10)
-            except BaseException as error:  # noqa: BLE001  told below
-                failures.append(error)
-
-        threads = [threading.Thread(target=work, args=(one,), daemon=True) for one in workers]
-        for thread in threads:
-            thread.start()
-        kills: list[tuple[Callable[[Directories, str], None], str]] = [
-            (kill, name) for name in VICTIMS for kill in (kill_directory, kill_server)
-        ]
-        for number, (kill, name) in enumerate(kills, 1):
-            share = OBJECTS * number / (len(kills) + 1)
-            while sum(len(one.things) for one in workers) < share and not failures:
-                time.sleep(0.05)
-            if not failures:
-                kill(enterprise, name)
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise AssertionError(told(enterprise)) from failures[0]
-        enterprise.wait_whole(seconds=WHOLE_S)
-        things = [thing for worker in workers for thing in worker.things.values()]
-        assert len(things) >= OBJECTS
-        for name in MEMBERS:
-            assert not differences(things, enterprise.objects(name))
-    finally:
-        enterprise.close()
+def test_thousands_of_objects_while_slapds_and_servers_are_killed(enterprise: Directories) -> None:
+    crew = Crew(enterprise)
+    for number, (kill, name) in enumerate(KILLS, 1):
+        crew.wait(OBJECTS * number / (len(KILLS) + 1))
+        if not crew.failures:
+            kill(enterprise, name)
+    crew.join()
+    if crew.failures:
+        raise AssertionError(told(enterprise)) from crew.failures[0]
+    enterprise.wait_whole(seconds=WHOLE_S)
+    things = [thing for worker in crew.workers for thing in worker.things.values()]
+    assert len(things) >= OBJECTS
+    for name in MEMBERS:
+        assert not differences(things, enterprise.objects(name))
