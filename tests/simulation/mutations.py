@@ -346,7 +346,7 @@ MUTATIONS = (
     Mutation("header says one more", 1, patches=((propagation, "_header", _boasts),)),
     Mutation("the first answer completes sync0", 29, patches=((sync, "_after_sync0_reply", _sync0_done),)),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
-    Mutation("a stale answer revives", 0, patches=((changes, "is_stale", lambda *_: False),)),
+    Mutation("a stale answer revives", 4068, patches=((changes, "is_stale", lambda *_: False),)),
 )
 
 
