@@ -127,23 +127,29 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     behind = all(one.seq_number > reached for one in partition.pending)
     if reached > partition.last and behind:
         yield from server.save(partition, last=reached)
+    advanced = partition.last > before
     if message.from_seq_number != partition.asked_from:
-        if partition.last > before:
+        if advanced:
             ask(server, partition)  # unless the answer to our last question is still to come
-        return
-    if state is PurgeState.SYNC0:
+    elif state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
         complete = reached <= partition.last
-        advanced = partition.last > before
-        if complete and not advanced and message.from_seq_number == partition.last:
-            yield from _caught_up(server, partition, sender)
-        else:
-            _heard(server, partition)
-            if advanced or complete:
-                ask(server, partition)  # until nothing new comes (decision R32)
-            else:
-                ask_later(server, partition)  # there is a gap in what it says
+        yield from _after_reply(server, partition, sender, advanced=advanced, complete=complete)
+
+
+def _after_reply(
+    server: Server, partition: Partition, sender: str, *, advanced: bool, complete: bool
+) -> Job[None]:
+    """Ask until nothing new comes (decision R32)."""
+    if complete and not advanced:
+        yield from _caught_up(server, partition, sender)
+        return
+    _heard(server, partition)
+    if advanced:
+        ask(server, partition)
+    else:
+        ask_later(server, partition)  # there is a gap in what it says
 
 
 def _reached(message: SyncReplyMessage) -> SequenceNumber:
