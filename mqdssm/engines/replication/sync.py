@@ -128,7 +128,9 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     if reached > partition.last and behind:
         yield from server.save(partition, last=reached)
     if message.from_seq_number != partition.asked_from:
-        return  # the answer to our last question is still to come
+        if partition.last > before:
+            ask(server, partition)  # unless the answer to our last question is still to come
+        return
     if state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
