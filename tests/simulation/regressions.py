@@ -9,6 +9,6 @@ REGRESSIONS = {
     65: "the header of another site's PSC made it the PSC of a server that had just become BSC",
     68: "a doubled answer made a whole replica unsure, and nobody asked again",
     74: "a full synchronization ended below the purged number, and an old object named a second authority",
-    1389: "a late answer made a whole replica unsure, and nobody asked again: its empty site could not be removed",
+    1389: "a late answer made a whole replica unsure: its empty site could not be removed",
     265: "a header with an old purged number was dropped whole, and the successor never heard of the baton",
 }

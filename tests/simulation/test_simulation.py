@@ -38,6 +38,7 @@ REACHED = (
     "admin hands the enterprise over",
     "admin renames a server",
     "admin reinstalls a BSC",
+    "admin restores a BSC",
     "admin makes another server take over",
     "state SYNC0",
     "sent ALREADY_PURGED",

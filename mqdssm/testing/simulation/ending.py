@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mqdssm.engines.replication.operations import ChangesFound, ListObjects, LookupChanges, ObjectsListed
+from mqdssm.engines.replication.operations import ListObjects, ObjectsListed
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
-from mqdssm.model.seqnum import MAX, MIN
+from mqdssm.model.seqnum import MIN
 from mqdssm.testing.simulation.ledger import CONTROLLER, IDENTIFIERS, PartitionLedger
 from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.stores import changes_of
 from mqdssm.testing.simulation.watch import compare
 from mqdssm.testing.simulation.world import World
-
-ALL: int = 1 << 30
-"""More than there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +32,9 @@ class Copy:
 
 def copy_of(server: Server, partition_id: Guid) -> Copy:
     """Read everything that a server has of a partition."""
-    found = server.store.perform(
-        LookupChanges(
-            partition_id=partition_id,
-            after=MIN,
-            up_to=MAX,
-            enterprise_scope=False,
-            count_max=ALL,
-            bytes_max=ALL,
-        )
-    )
     objects: dict[Guid, DirectoryChange] = {}
     deletions: dict[Guid, int] = {}
-    for change in found.changes if isinstance(found, ChangesFound) else ():
+    for change in changes_of(server.store, partition_id):
         if change.guid_identifier is None:
             continue
         if change.command is Command.DELETE:

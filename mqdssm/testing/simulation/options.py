@@ -97,7 +97,7 @@ class Work:
         site_handover: a backup controller takes over from the primary one.
         enterprise_handover: another site's controller becomes that of the enterprise.
         renaming: controllers start anew under another name.
-        reinstalling: backup controllers lose their directory, and start anew with nothing.
+        reinstalling: backup controllers lose their directory, and start anew with nothing or an old copy.
         site_scope: queues of site scope are made, too.
         takeover: an authority is lost for good, and another server is made it.
     """

@@ -220,8 +220,10 @@ class Simulation:
                 server.crash_soon(Doom(actions=self._dice.below(_ACTIONS_MAX)))
             case 2 | 3:
                 server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX), operations=CHANGING))
-            case 4:
-                server.crash_soon(Doom(moments=self._dice.below(_MANY_MOMENTS_MAX), operations=RESETTING))
+            case 4:  # whoever does that next: it is rare
+                for one in up:
+                    moments = self._dice.below(_MANY_MOMENTS_MAX)
+                    one.crash_soon(Doom(moments=moments, operations=RESETTING))
             case _:
                 server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX)))
 

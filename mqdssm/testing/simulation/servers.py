@@ -50,8 +50,8 @@ WRITING: Final = (
     ops.SweepPartition,
 )
 """Operations that write anything."""
-RESETTING: Final = (ops.MarkPartition, ops.SweepPartition, ops.PurgeDeletedObjects, ops.RemovePartition)
-"""Operations that change many things."""
+RESETTING: Final = (ops.MarkPartition, ops.SweepPartition, ops.RemovePartition)
+"""Operations that are rare, and write much."""
 
 
 class Engine(Protocol):

@@ -1,7 +1,26 @@
 """Stores of the simulation: what survives a crash, and crashes between two writes of one operation."""
 
-from mqdssm.engines.replication.operations import Operation, Result
+from typing import Final
+
+from mqdssm.engines.replication.operations import (
+    ApplyChanges,
+    ChangesFound,
+    LoadState,
+    LookupChanges,
+    Operation,
+    Result,
+    SaveNeighbor,
+    SavePartition,
+    State,
+)
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import DirectoryChange
+from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import Crash, MemoryStore, Moment
+from mqdssm.testing.simulation.servers import Store
+
+ALL: Final = 1 << 30
+"""More than there are."""
 
 
 class CrashingStore:
@@ -37,3 +56,31 @@ class CrashingStore:
             pass
         finally:
             self._store = self._store.reopened()
+
+
+def changes_of(store: Store, partition_id: Guid) -> tuple[DirectoryChange, ...]:
+    """All objects and tombstones of a partition, as changes."""
+    found = store.perform(
+        LookupChanges(
+            partition_id=partition_id,
+            after=MIN,
+            up_to=MAX,
+            enterprise_scope=False,
+            count_max=ALL,
+            bytes_max=ALL,
+        )
+    )
+    return found.changes if isinstance(found, ChangesFound) else ()
+
+
+def copy_to(store: Store, copy: Store) -> None:
+    """Back a directory up: put everything that has a number into another, empty one."""
+    state = store.perform(LoadState())
+    if not isinstance(state, State):
+        return
+    for partition in state.partitions:
+        copy.perform(SavePartition(partition=partition))
+        changes = changes_of(store, partition.partition_id)
+        copy.perform(ApplyChanges(partition_id=partition.partition_id, changes=changes))
+    for neighbor in state.neighbors:
+        copy.perform(SaveNeighbor(neighbor=neighbor))

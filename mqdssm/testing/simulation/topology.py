@@ -104,6 +104,7 @@ class Administrator:
             )
         if work.reinstalling and bscs:
             choices.append(("reinstalls a BSC", lambda: self.reinstall(self._dice.of(bscs))))
+            choices.append(("restores a BSC", lambda: self.restore(self._dice.of(bscs))))
         lost = [one for one in every if self._heirs(one)]
         if work.takeover and lost and not self._taken_over:
             choices.append(("makes another server take over", lambda: self.take_over(self._dice.of(lost))))
@@ -311,6 +312,19 @@ class Administrator:
             server.crash()
         self._world.reinstall(server)
         yield self._dice.below(30) * 1.0
+        server.held = False
+        self._world.start(server)
+
+    def restore(self, server: Server) -> Task:
+        """A backup controller starts from an old copy of its directory."""
+        if not all(map(server.is_whole, server.persisted)):
+            return  # what is half synchronized is not backed up
+        copy = self._world.backup(server)
+        yield self._dice.below(200) * 1.0
+        server.held = True
+        if server.is_up:
+            server.crash()
+        self._world.reinstall(server, copy)
         server.held = False
         self._world.start(server)
 

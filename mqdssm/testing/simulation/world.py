@@ -19,6 +19,7 @@ from mqdssm.testing.simulation.options import NetworkFaults, Options, ServerFaul
 from mqdssm.testing.simulation.requests import RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.servers import Engine, Server, Store
+from mqdssm.testing.simulation.stores import copy_to
 from mqdssm.testing.simulation.watch import Watch
 
 Trace: TypeAlias = Callable[[str], None]
@@ -126,12 +127,18 @@ class World:
         self._names[name.casefold()] = server
         server.rename(name)
 
-    def reinstall(self, server: Server) -> None:
-        """Give a server that is down an empty directory, as a backup controller of its site."""
+    def backup(self, server: Server) -> Store:
+        """A copy of a server's directory."""
+        copy = self._make_store()
+        copy_to(server.store, copy)
+        return copy
+
+    def reinstall(self, server: Server, store: Store | None = None) -> None:
+        """Give a server that is down an empty directory, or an old one; it is a BSC."""
         owner = self.owner(server.settings.site_id)
         psc_name = "" if owner is None else owner.name
         server.settings = replace(server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name)
-        server.lose(self._make_store())
+        server.lose(store or self._make_store())
 
     def start(self, server: Server) -> None:
         """Start a server, if it is down; what waits for it arrives."""
