@@ -30,6 +30,7 @@ ERRORS = [
     (errors.GenericDirectoryError("x"), 6),
     (errors.ConfigError("x"), 6),
     (errors.MappingError("x"), 6),
+    (errors.TransportError("x"), 6),
     (errors.DecodeError("[MS-DTYP] 2.4.6", "Owner", 4, "x"), 6),
     (RuntimeError("x"), 6),
     (OSError(errno.ENOSPC, "full"), 6),
