@@ -178,7 +178,7 @@ class TestImage:
                 assert time.monotonic() < deadline, container.logs().decode()
                 time.sleep(0.2)
             listing = container.exec_run(["ls", "/usr/local/share/openldap-msmq"])[1].decode().split()
-            assert listing == ["base-tree.ldif", "msmq.schema"]
+            assert listing == ["base-tree.ldif", "mqis.schema", "msmq.schema"]
         finally:
             container.remove(force=True, v=True)
 
