@@ -344,7 +344,7 @@ MUTATIONS = (
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
     Mutation("inherits without the log", 1, patches=((succession, "inherit_if_named", _inherits_early),)),
     Mutation("header says one more", 1, patches=((propagation, "_header", _boasts),)),
-    Mutation("the first answer completes sync0", 29, patches=((sync, "_after_sync0_reply", _sync0_done),)),
+    Mutation("the first answer completes sync0", 200, patches=((sync, "_after_sync0_reply", _sync0_done),)),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
 )
 

@@ -77,9 +77,9 @@ def settle(server: Server) -> Job[None]:
         pec_name = yield from _new_pec(server, enterprise)
         if pec_name is not None:
             yield from hand_over(server, enterprise, pec_name)
-    for partition in list(server.partitions.values()):
-        if partition.record.owned and partition.record.authority_name != server.name:
-            yield from server.save(partition, authority_name=server.name)
+    site = server.site
+    if site is not None and site.record.authority_name != server.name:
+        yield from server.save(site, authority_name=server.name)
 
 
 def _own_machine(server: Server) -> Job[ObjectRead]:
@@ -260,12 +260,23 @@ def claim(server: Server) -> Job[None]:
         found = yield from _enterprise()
         if found is not None:
             yield from _claim_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
+        yield from _keep_name(server, enterprise)
     if site is not None:
         operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
         own = yield from perform(operation, ObjectRead)
         waits |= yield from _claim_name(server, ObjectType.SITE, own, Propid.S_PSC)
     if waits:
         server.start_timer("claim", server.settings.sync_wait_s)
+
+
+def _keep_name(server: Server, enterprise: Partition) -> Job[None]:
+    """Persist our name as the PEC's once the enterprise says it: until then another one is a handover's."""
+    if not enterprise.record.owned or enterprise.record.authority_name == server.name:
+        return
+    found = yield from _enterprise()
+    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else server.name
+    if server.is_me(pec_name or ""):
+        yield from server.save(enterprise, authority_name=server.name)
 
 
 def claim_timer(server: Server, _rest: str) -> Job[None]:
