@@ -45,6 +45,11 @@ def service(properties: Properties) -> Service | None:
     return Service(value) if isinstance(value, int) else None
 
 
+def is_of(properties: Properties, role: Service) -> bool:
+    """Whether a machine has one of these services."""
+    return bool((service(properties) or Service.NONE) & role)
+
+
 def guid(properties: Properties, propid: Propid) -> Guid | None:
     """A GUID, or None where it is not given or none."""
     value = get(properties, propid)

@@ -8,7 +8,7 @@ from typing import Final
 from mqdssm.engines.replication import authority, purging
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
 from mqdssm.engines.replication.operations import Outcome
-from mqdssm.engines.replication.properties import IDENTIFIERS, guid, with_identifier
+from mqdssm.engines.replication.properties import IDENTIFIERS, guid, type_of, with_identifier
 from mqdssm.engines.replication.state import (
     REQUEST_TIMEOUT_S,
     Job,
@@ -185,12 +185,10 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
 
 def _wanted(change: DirectoryChange) -> Wanted | None:
     """What a request asks for; None where it is nothing that there is."""
-    kind = change.object_type
+    kind = type_of(change)
     scope = Scope.ENTERPRISE
-    if change.command is Command.DELETE:
-        number = change.get(Propid.D_OBJTYPE)
-        kind = next((one for one in ObjectType if one == number), None)
-        scope = Scope.SITE if change.get(Propid.D_SCOPE) == Scope.SITE else Scope.ENTERPRISE
+    if change.command is Command.DELETE and change.get(Propid.D_SCOPE) == Scope.SITE:
+        scope = Scope.SITE
     if kind is None or kind not in IDENTIFIERS:
         return None
     identifier = change.guid_identifier

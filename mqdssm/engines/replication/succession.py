@@ -18,7 +18,7 @@ from mqdssm.engines.replication.operations import (
     PurgeDeletedObjects,
     ReadObject,
 )
-from mqdssm.engines.replication.properties import CONTROLLER, service, text
+from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.engines.replication.wanted import Wanted
@@ -67,7 +67,7 @@ def settle(server: Server) -> Job[None]:
     if site is not None:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == site.id
-        server.is_demoted = server.has_machine and topology.is_of(own.properties or (), Service.BSC)
+        server.is_demoted = server.has_machine and is_of(own.properties or (), Service.BSC)
         if site.record.owned:
             successor = yield from _successor(server, site)
             if successor is not None:
@@ -168,8 +168,7 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
         named = found is not None and (yield from _is_pec(server, found))
     elif partition.id == server.settings.site_id:
         found = yield from _own_machine(server)
-        role = service(found.properties or ()) or Service.NONE
-        named = found.partition_id == partition.id and bool(role & CONTROLLER)
+        named = found.partition_id == partition.id and is_of(found.properties or (), CONTROLLER)
     else:
         return
     if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
@@ -180,7 +179,7 @@ def _is_named(server: Server, partition: Partition) -> Job[bool]:
     """Whether a partition's objects name us, rightly or not."""
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
-        return topology.is_of(own.properties or (), CONTROLLER)
+        return is_of(own.properties or (), CONTROLLER)
     if partition.id != PEC_PARTITION_ID:
         return False
     found = yield from _enterprise()
@@ -346,7 +345,7 @@ def _be_controller(server: Server, site: Partition) -> Job[None]:
     for one in others:
         yield from _serve(server, site, one.identifier, Service.BSC)
     own = yield from _own_machine(server)
-    if own.partition_id == site.id and not topology.is_of(own.properties or (), CONTROLLER):
+    if own.partition_id == site.id and not is_of(own.properties or (), CONTROLLER):
         yield from _serve(server, site, own.identifier, Service.PSC)
 
 

@@ -17,11 +17,11 @@ from mqdssm.engines.replication.operations import (
     RemovePartition,
     SavePartition,
 )
-from mqdssm.engines.replication.properties import CONTROLLER, service, text, type_of
+from mqdssm.engines.replication.properties import CONTROLLER, guid, service, text, type_of
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of, perform
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import Command, DirectoryChange, Properties
+from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import (
     PEC_PARTITION_ID,
@@ -171,7 +171,7 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
     Returns:
         Whether neighbours follow anew from the objects.
     """
-    site_id = change.guid_identifier or _identifier(change, Propid.S_SITEID)
+    site_id = change.guid_identifier or guid(change.properties, Propid.S_SITEID)
     if site_id is None:
         return False
     if change.command is Command.DELETE:
@@ -195,11 +195,6 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
         )
         sync.ask(server, known)
     return True
-
-
-def _identifier(change: DirectoryChange, propid: Propid) -> Guid | None:
-    value = change.get(propid)
-    return value if isinstance(value, Guid) else None
 
 
 def _remove_site(server: Server, site_id: Guid) -> Job[None]:
@@ -231,7 +226,7 @@ def _after_machine(server: Server, partition: Partition, change: DirectoryChange
         Whether neighbours follow anew from the objects.
     """
     mine = partition.id == server.settings.site_id
-    identifier = change.guid_identifier or _identifier(change, Propid.QM_MACHINE_ID)
+    identifier = change.guid_identifier or guid(change.properties, Propid.QM_MACHINE_ID)
     if change.command is Command.DELETE:
         if mine and identifier is not None:
             yield from _machine_gone(server, identifier)
@@ -294,8 +289,3 @@ def _machine_gone(server: Server, identifier: Guid) -> Job[None]:
         server.has_machine = False
     for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:
         yield from _remove(server, server.bscs, key)
-
-
-def is_of(properties: Properties, role: Service) -> bool:
-    """Whether a machine has one of these services."""
-    return bool((service(properties) or Service.NONE) & role)
