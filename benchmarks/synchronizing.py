@@ -1,17 +1,16 @@
 """Synchronizing a new primary controller with a large site: [replica-sync]."""
 
 import resource
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from threading import Thread
 from typing import Final
 from uuid import UUID, uuid5
 
+from benchmarks.growing import memory_folder
 from benchmarks.harness import Goal, Outcome
 from benchmarks.world import World
 from mqdssm.directory.options import ConnectionOptions
@@ -40,8 +39,6 @@ BATCH: Final = 1_000
 MACHINES: Final = 100
 LIMIT_S: Final = 3_600.0
 POLL_S: Final = 0.05
-MEMORY: Final = Path("/dev/shm")
-"""Where there is memory as a folder; each database gets a private one in it."""
 KEY_BITS: Final = 1_024
 """As MSMQ's own keys."""
 _NAMES: Final = UUID("5d6f2f3a-58a5-4c9c-9c31-3e5f0e7c8a11")
@@ -174,16 +171,8 @@ class Enterprise:
 
 @contextmanager
 def _directory() -> Iterator[OpenLdapServer]:
-    """A slapd with its database in memory.
-
-    On ext4 the kernel spends ever more on each page of a file that grows (`perf`: half of slapd's time at
-    50,000 objects), which is none of what is measured here.
-    """
-    place = MEMORY if MEMORY.is_dir() else None
-    with (
-        tempfile.TemporaryDirectory(prefix="mqdssm-", dir=place) as folder,
-        OpenLdapServer(folder, durable=False, replication=True) as server,
-    ):
+    """A slapd with its database in memory."""
+    with memory_folder() as folder, OpenLdapServer(folder, durable=False, replication=True) as server:
         yield server
 
 

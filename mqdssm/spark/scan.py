@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,6 +32,7 @@ SCHEMA: Final = pa.schema(
 DELETED_MARK: Final = re.compile(r"(?:\\0[Aa]|\\n|\n)DEL:")
 """In the name of a deleted object, as Active Directory writes it, as slapd does, and as `repr` shows that."""
 VERDICTS_MAX: Final = 65_536  # distinct descriptors and certificates that a process remembers
+REMEMBERED_KEYS_MAX: Final = 50_000  # keys that a process holds as a set (6 MB)
 
 Findings = Iterator[pa.RecordBatch]
 Test = Callable[["Batch"], Findings]
@@ -160,7 +162,9 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
         others: dict[str, pa.Array] = {}
         parents, values = _exploded(value.evaluate(batch.columns), where(batch.columns, batch.rows))
         if compare is None:
-            lost = pc.is_null(pc.index_in(values, value_set=keys_of(target, rule.key)))
+            lost = _without_target(values, target, rule.key)
+            if not lost.true_count:
+                return
             parents, values = parents.filter(lost), values.filter(lost)
         elif isinstance(rule, Unequal):
             parents, values, others = _joined(parents, values, target, rule)
@@ -181,12 +185,34 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
 
 def _exploded(values: Any, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
     """References and the numbers of the rows that hold them, without NULL."""
-    rows = pa.array(range(len(wanted)), pa.int64())
+    rows = _numbers(len(wanted))
     if pa.types.is_list(values.type):
         rows, values = pc.list_parent_indices(values).cast(pa.int64()), pc.list_flatten(values)
         wanted = wanted.take(rows)
     mask = pc.and_(pc.is_valid(values), wanted)
     return rows.filter(mask), values.filter(mask)
+
+
+def _numbers(count: int) -> pa.Array:
+    """0, 1, 2 and so on: numbers of rows."""
+    return pa.array(np.arange(count, dtype=np.int64))
+
+
+def _without_target(values: pa.Array, target: Dataset, key: str) -> pa.Array:
+    """Which references refer to nothing."""
+    keys = keys_of(target, key)
+    if len(keys) > REMEMBERED_KEYS_MAX or not pa.types.is_string(values.type):
+        return pc.is_null(pc.index_in(values, value_set=keys))
+    # neighbours refer to the same: and Arrow would make its table of all keys anew for each batch
+    encoded = values.dictionary_encode()
+    known = _remembered(target, key)
+    lost = pa.array([one not in known for one in encoded.dictionary.to_pylist()], pa.bool_())
+    return lost.take(encoded.indices)
+
+
+@lru_cache(maxsize=32)
+def _remembered(target: Dataset, key: str) -> frozenset[str]:
+    return frozenset(keys_of(target, key).to_pylist())
 
 
 @lru_cache(maxsize=32)
@@ -213,7 +239,7 @@ def _joined(
     names = tuple(sorted(made.columns | rule.other_columns()))
     table = kept_table(target, names)
     columns = {name: _one_chunk(table[name]).cast(target.types[name]) for name in names}
-    right = pa.table({"key": made.evaluate(columns), "there": pa.array(range(len(table)), pa.int64())})
+    right = pa.table({"key": made.evaluate(columns), "there": _numbers(len(table))})
     left = pa.table({"key": values, "parent": parents})
     both = left.join(right, "key", join_type="inner").combine_chunks()
     there = _one_chunk(both["there"])
@@ -223,9 +249,7 @@ def _joined(
 
 def _first_of_each(parents: pa.Array, messages: pa.Array) -> pa.Array:
     """Row numbers of the different findings: two objects that one refers to may give the same."""
-    table = pa.table(
-        {"parent": parents, "message": messages, "row": pa.array(range(len(parents)), pa.int64())}
-    )
+    table = pa.table({"parent": parents, "message": messages, "row": _numbers(len(parents))})
     return _one_chunk(table.group_by(["parent", "message"]).aggregate([("row", "min")])["row_min"])
 
 
@@ -253,13 +277,15 @@ def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
             parents, judged, places = _by_dictionary(columns[first.looks_at[0]], first, batch.type, now)
         else:
             mask = where(columns, batch.rows)
-            parents = pa.array(range(batch.rows), pa.int64()).filter(mask)
+            if not mask.true_count:
+                return
+            parents = _numbers(batch.rows).filter(mask)
             lists = [columns[name].filter(mask).to_pylist() for name in first.looks_at]
             judged = [
                 _verdicts(first.examiner, batch.type, _hashable(case), now)
                 for case in zip(*lists, strict=True)
             ]
-            places = pa.array(range(len(judged)), pa.int64())
+            places = _numbers(len(judged))
         for number, verdicts in _numbered(judged):
             for rule_id, words in verdicts:
                 rule = by_id.get(rule_id)
@@ -282,9 +308,10 @@ def _by_dictionary(
         _verdicts(rule.examiner, name, (value,), now) if value else ()
         for value in column.dictionary.to_pylist()
     ]
+    if not any(judged):
+        return _numbers(0), [], _numbers(0)
     valid = pc.is_valid(column.indices)
-    rows = pa.array(range(len(column)), pa.int64()).filter(valid)
-    return rows, judged, column.indices.filter(valid)
+    return _numbers(len(column)).filter(valid), judged, column.indices.filter(valid)
 
 
 def _hashable(values: Sequence[Any]) -> tuple[Any, ...]:

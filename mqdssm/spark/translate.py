@@ -408,7 +408,7 @@ _MAKERS: Final[Mapping[type, Callable[[Any, Types], Made]]] = {
     exp.Like: _like,
     exp.RegexpLike: _rlike,
     exp.RegexpReplace: _regexp_replace,
-    exp.Contains: _text_test(pc.match_substring),
+    exp.Contains: _text_test(functions.contains),
     exp.StartsWith: _text_test(pc.starts_with),
     exp.EndsWith: _text_test(pc.ends_with),
     exp.Length: _length,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS: Final = 16_384  # more need more memory and gain nothing
 PIECE_ROWS: Final = 250_000  # of one task: enough that starting it does not count
+TASK_WORK_MAX: Final = 500_000  # rows times rules of pieces that share a task: less than starting one takes
 REPEATED_ROWS_MAX: Final = (
     3_000_000  # objects whose values are held in one worker's memory (0.1 GB a million)
 )
@@ -40,6 +42,7 @@ class Plan:
         unique: rules that look for repeated values.
         dns: DNs of types whose objects do not say where they are.
         now: the moment of the validation.
+        tasks: the pieces of work of each task, once they are planned.
     """
 
     sets: Mapping[str, Dataset]
@@ -47,7 +50,7 @@ class Plan:
     unique: tuple[tuple[Repeated, tuple[str, ...]], ...]
     dns: Mapping[str, str]
     now: datetime
-    items: tuple["Item", ...] = field(default=())
+    tasks: tuple[tuple["Item", ...], ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def _try(rule: Rule, own: Dataset, sets: Mapping[str, Dataset]) -> None:
 
 
 def planned(plan: Plan) -> Plan:
-    """Cut the plan into pieces of work, the largest first."""
+    """Cut the plan into tasks, the largest first; small pieces of work share one."""
     items = [
         Item(name, piece, -1, piece.rows * len(rules))
         for name, rules in plan.rules.items()
@@ -113,8 +116,13 @@ def planned(plan: Plan) -> Plan:
         Item("", None, number, sum(plan.sets[name].rows for name in types) * 10)
         for number, (_, types) in enumerate(plan.unique)
     ]
-    ordered = tuple(sorted(items, key=lambda item: -item.rows))
-    return Plan(plan.sets, plan.rules, plan.unique, plan.dns, plan.now, ordered)
+    tasks: list[tuple[Item, ...]] = []
+    for item in sorted(items, key=lambda item: -item.rows):
+        if tasks and sum(one.rows for one in tasks[-1]) + item.rows <= TASK_WORK_MAX:
+            tasks[-1] += (item,)
+        else:
+            tasks.append((item,))
+    return Plan(plan.sets, plan.rules, plan.unique, plan.dns, plan.now, tuple(tasks))
 
 
 def run(spark: "SparkSession", plan: Plan) -> "DataFrame":
@@ -124,21 +132,21 @@ def run(spark: "SparkSession", plan: Plan) -> "DataFrame":
         The findings, in no order.
     """
     whole = planned(plan)
-    count = max(len(whole.items), 1)
-    numbers = spark.range(0, len(whole.items), 1, count)
+    count = len(whole.tasks)
+    numbers = spark.range(0, count, 1, max(count, 1))
     names = ", ".join(f"{name} string" for name in SCHEMA.names)
     return numbers.mapInArrow(worker(whole), names)
 
 
 def worker(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task runs: the pieces of work whose numbers it is given."""
+    """What a task runs: the pieces of work of the tasks whose numbers it is given."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.disable()  # no cycles are made, and looking for them costs a lot
         try:
             for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from done(plan, plan.items[number])
+                for item in chain.from_iterable(plan.tasks[number] for number in batch.column(0).to_pylist()):
+                    yield from done(plan, item)
                     # else what one piece needed stays beside what the next one needs
                     pa.default_memory_pool().release_unused()
         finally:

@@ -1,0 +1,51 @@
+"""Functions on Arrow arrays give what the plain way gives, however they are computed."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqdssm.spark import scan
+from mqdssm.spark.arrow_functions import contains, without_first_rdn
+from mqdssm.spark.datasets import dataset
+
+TEXTS = st.lists(st.none() | st.text("aL:0\\\n,é", max_size=6), max_size=8)
+
+
+@given(TEXTS, st.integers(0, 4), st.text("aL:0\\\n,é", max_size=3))
+def test_contains_with_and_without_a_look_at_each_value(
+    texts: list[str | None], begin: int, pattern: str
+) -> None:
+    values = pa.array(texts, pa.string()).slice(begin)
+
+    assert contains(values, pattern).to_pylist() == pc.match_substring(values, pattern).to_pylist()
+
+
+def test_what_stands_outside_a_slice_is_not_in_it() -> None:
+    values = pa.array(["\\0ADEL:x", "plain", None, "\\0ADEL:y"]).slice(1, 2)
+
+    assert contains(values, "\\0ADEL:").to_pylist() == [False, None]
+
+
+@given(TEXTS, st.integers(0, 4))
+def test_the_parent_of_a_dn_in_a_slice(texts: list[str | None], begin: int) -> None:
+    values = pa.array(texts, pa.string())
+    whole = without_first_rdn(values).to_pylist()
+
+    assert without_first_rdn(values.slice(begin)).to_pylist() == whole[begin:]
+
+
+@pytest.mark.parametrize("remembered", [0, 10], ids=["Arrow's table", "a set"])
+def test_a_reference_without_target(tmp_path: Path, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "REMEMBERED_KEYS_MAX", remembered)
+    path = tmp_path / "machine.parquet"
+    pq.write_table(pa.table({"FullPath": ["CN=a", "CN=b"]}), path)
+    machines = dataset("queue-manager", [path])
+
+    lost = scan._without_target(pa.array(["cn=b", "cn=c", "cn=a", "cn=c"]), machines, "lower(FullPath)")
+
+    assert lost.to_pylist() == [False, True, False, True]
