@@ -98,7 +98,9 @@ class Element:
         Raises:
             DecodeError: when something else stands there, or the text is wrong.
         """
-        at = self._literal((self.before,), data, offset, end, section, field)
+        at = _behind((self.before,), data, offset, end)
+        if at is None:
+            raise DecodeError(section, field, offset, f"must begin with {self.before}")
         units = data[at : min(end, at + 2 * (self.units_max + 1))]
         text, less_than, _ = load_text16(units[: len(units) // 2 * 2]).partition("<")
         if not less_than:
@@ -110,16 +112,11 @@ class Element:
             value = self.load(text)
         except ValueError as error:
             raise DecodeError(section, field, at, str(error)) from None
-        return value, self._literal(self.behind, data, at + len(dump_text16(text)), end, section, field)
-
-    @staticmethod
-    def _literal(texts: tuple[str, ...], data: bytes, at: int, end: int, section: str, field: str) -> int:
-        """Go behind the one of these texts that stands here."""
-        for text in texts:
-            literal = dump_text16(text)
-            if data.startswith(literal, at, end):
-                return at + len(literal)
-        raise DecodeError(section, field, at, f"{texts[0]} must stand here")
+        at += len(dump_text16(text))
+        behind = _behind(self.behind, data, at, end)
+        if behind is None:
+            raise DecodeError(section, field, at, f"must end with {self.behind[0]}")
+        return value, behind
 
     def write(self, value: Any) -> bytes:
         """Encode the text with what stands around it.
@@ -131,6 +128,15 @@ class Element:
         if len(text) > self.units_max or "<" in text or self.load(text) != value:
             raise ValueError(f"{value!r} cannot stand in {self.before}")
         return dump_text16(self.before + text + self.behind[0])
+
+
+def _behind(texts: tuple[str, ...], data: bytes, at: int, end: int) -> int | None:
+    """The offset behind the one of these texts that stands here; None: none of them does."""
+    for text in texts:
+        literal = dump_text16(text)
+        if data.startswith(literal, at, end):
+            return at + len(literal)
+    return None
 
 
 def _load_event(text: str) -> NotificationEvent:

@@ -12,7 +12,6 @@ from typing import Any, Final
 from mqdssm.errors import DecodeError
 from mqdssm.model.discovery import (
     NETWORKS_MAX,
-    SERVER_NAME_CHARS_MAX,
     DirectoryServiceServer,
     PacketType,
     TopologyClientRequest,
