@@ -119,8 +119,8 @@ class NotificationBody:
         event: what happened.
         object_guid: the queue or the machine that it happened to.
         domain_controller: name of the directory server that it happened at: 1 to 256 visible ASCII
-            characters without ``<``, ``>`` and ``&`` (decision C10). Whoever sent it may have made it up (decision
-            C2).
+            characters without ``<``, ``>`` and ``&`` (decision C10). Whoever sent it may have made it up
+            (decision C2).
 
     Raises:
         ValueError: a name that cannot be one.

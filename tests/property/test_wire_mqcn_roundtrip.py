@@ -1,6 +1,6 @@
 """Change notifications of both versions: both forms, both ways, whole, cut and changed."""
 
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def test_round_trip(message):
 @given(BODIES)
 def test_a_body_is_what_a_parser_of_xml_reads(body):
     """The twin: Python's own XML parser finds the same in what we write."""
-    root = ElementTree.fromstring(encode(body)[2:-1].decode("utf-16-le"))
+    root = ET.fromstring(encode(body)[2:-1].decode("utf-16-le"))
     assert root.tag == "Notification"
     assert {one.tag: one.text for one in root} == {
         "Event": str(int(body.event)),
