@@ -88,7 +88,8 @@ def test_a_reply_for_people_and_for_programs(alone, file):
             NOTIFICATION,
             IMAGES["queue-changed"][:-2],
             "Data.ObjectGuid",
-            "[MS-MQCN] 2.2.5 DomainController at offset 238: must end with </DomainController></Notification>",
+            "[MS-MQCN] 2.2.5 DomainController at offset 228: "
+            "must end with </DomainController></Notification>",
         ),
         (
             TOPOLOGY,

@@ -1,7 +1,8 @@
 """Coverage-guided fuzzing of the decoder of topology packets, with atheris (libFuzzer for Python).
 
 By hand: ``python tests/fuzz/fuzz_topology.py -max_total_time=600``; `test_fuzz_atheris.py` runs it for
-seconds. Whatever the bytes: a packet that comes back from its own bytes, or DecodeError; shown with the same words.
+seconds. Whatever the bytes: a packet that comes back from its own bytes, or DecodeError;
+shown with the same words.
 """
 
 import sys
