@@ -9,6 +9,7 @@ from wire_strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.names import PrivateFormatName
 from mqdssm.model.notification import (
     NotificationBody,
     NotificationCommand,
@@ -295,7 +296,9 @@ def test_the_constants_of_properties():
 
 @pytest.mark.spec("MS-MQCN 1.9")
 def test_the_queue_for_notifications():
-    assert NOTIFICATION_QUEUE_NUMBER == 3
+    """NOTIFY_QUEUE_PRIVATE."""
+    queue = PrivateFormatName(MACHINE.uuid, NOTIFICATION_QUEUE_NUMBER)
+    assert str(queue) == f"PRIVATE={MACHINE}\\3"
 
 
 def text(event="2", guid=QUEUE_TEXT, name="DC01", blank=""):
