@@ -298,7 +298,7 @@ def test_the_constants_of_properties():
 def test_the_queue_for_notifications():
     """NOTIFY_QUEUE_PRIVATE."""
     queue = PrivateFormatName(MACHINE.uuid, NOTIFICATION_QUEUE_NUMBER)
-    assert str(queue) == f"PRIVATE={MACHINE}\\3"
+    assert str(queue) == f"PRIVATE={str(MACHINE).upper()}\\3"
 
 
 def text(event="2", guid=QUEUE_TEXT, name="DC01", blank=""):
