@@ -10,6 +10,7 @@ from notification_strategies import IMAGES, PACKETS, VECTORS
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
 NOTIFICATION = ("decode", "--kind", "notification")
+END_OF_BODY = "</DomainController></Notification>"
 TOPOLOGY = ("decode", "--kind", "topology")
 
 
@@ -88,8 +89,7 @@ def test_a_reply_for_people_and_for_programs(alone, file):
             NOTIFICATION,
             IMAGES["queue-changed"][:-2],
             "Data.ObjectGuid",
-            "[MS-MQCN] 2.2.5 DomainController at offset 228: "
-            "must end with </DomainController></Notification>",
+            f"[MS-MQCN] 2.2.5 DomainController at offset 228: must end with {END_OF_BODY}",
         ),
         (
             TOPOLOGY,
