@@ -1,0 +1,156 @@
+"""What tells a queue manager that its objects changed: the two Change Notification Messages ([MS-MQCN] 2.2).
+
+A directory service sends version 1, a sequence of updates that hold what changed; a queue manager sends
+version 2, one event that names an object, which the receiver reads from the directory. Fields have the
+specification's names in Python's spelling; counts and flags follow from the fields and are not there. How
+they lie in bytes is in `mqdssm.wire.mqcn`.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, Final, TypeAlias
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Properties, PropertyValue
+from mqdssm.model.names import PathName
+from mqdssm.model.propids import ObjectType, Propid, object_type_of
+
+UPDATES_MAX: Final = 255
+"""NumberOfUpdateNotifications is one byte ([MS-MQCN] 2.2.4)."""
+DOMAIN_CONTROLLER_CHARS_MAX: Final = 256
+"""Longest name of a directory server in an event ([MS-MQCN] 2.2.5)."""
+_TYPE_AT: Final = 1  # of a deletion, the property that tells the object's type
+
+
+class NotificationVersion(IntEnum):
+    """Who sends a message, and so what is in it, ChangeNotificationMessage.Version ([MS-MQCN] 2.2.4)."""
+
+    UPDATES = 0x01
+    """From a directory service: Notification Updates."""
+    BODY = 0x02
+    """From a queue manager: one Notification Body."""
+
+
+class NotificationCommand(IntEnum):
+    """What happened to the object of an update, NotificationUpdate.Command ([MS-MQCN] 2.2.6)."""
+
+    CREATE = 0x00
+    UPDATE = 0x01
+    DELETE = 0x02
+
+
+class NotificationEvent(IntEnum):
+    """What happened to the object of a body, NotificationBody.Event ([MS-MQCN] 2.2.5)."""
+
+    CREATE_QUEUE = 1
+    CHANGE_QUEUE = 2
+    DELETE_QUEUE = 3
+    CHANGE_QUEUE_MANAGER = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationUpdate:
+    """A change with what changed ([MS-MQCN] 2.2.6).
+
+    Attributes:
+        command: what happened.
+        path_name: the object's path name, of a queue; None when `guid_identifier` names the object.
+        guid_identifier: the object's GUID; None when `path_name` names it.
+        guid_master_id: the directory server that originated the update.
+        properties: what changed and what tells about the object, in the order of the wire: at least one, none
+            of them twice (decision C11).
+
+    Raises:
+        ValueError: both names or none, a path name that is none, no property, or one twice.
+    """
+
+    command: NotificationCommand
+    path_name: str | None = None
+    guid_identifier: Guid | None = None
+    guid_master_id: Guid
+    properties: Properties
+
+    def __post_init__(self) -> None:
+        if (self.path_name is None) is (self.guid_identifier is None):
+            raise ValueError("an update names its object by PathName or GuidIdentifier, one of them")
+        if self.path_name is not None:
+            PathName.parse_stored(self.path_name)
+        if not self.properties:
+            raise ValueError("an update has at least one property: it tells the object's type (decision C11)")
+        if len(dict(self.properties)) != len(self.properties):
+            raise ValueError("a property stands twice (decision C11)")
+
+    @property
+    def object_type(self) -> ObjectType | None:
+        """The object's type ([MS-MQCN] 3.2.5.1); None: unknown.
+
+        The first property tells it; of a deletion the second one's value, which is PROPID_D_OBJTYPE.
+        """
+        if self.command is not NotificationCommand.DELETE:
+            return object_type_of(self.properties[0][0])
+        if len(self.properties) <= _TYPE_AT or self.properties[_TYPE_AT][0] != Propid.D_OBJTYPE:
+            return None
+        value = self.properties[_TYPE_AT][1]
+        return next((one for one in ObjectType if one == value), None)
+
+    def get(self, propid: Propid) -> PropertyValue | None:
+        """The value of a property, or None where the update does not hold it."""
+        return next((value for one, value in self.properties if one == propid), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationUpdates:
+    """Change Notification Message, version 1: what a directory service sends ([MS-MQCN] 2.2.4).
+
+    Attributes:
+        updates: the updates in their order, at most 255.
+    """
+
+    version: ClassVar[NotificationVersion] = NotificationVersion.UPDATES
+
+    updates: tuple[NotificationUpdate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationBody:
+    """Change Notification Message, version 2: what a queue manager sends ([MS-MQCN] 2.2.5).
+
+    Attributes:
+        event: what happened.
+        object_guid: the queue or the machine that it happened to.
+        domain_controller: name of the directory server that it happened at: 1 to 256 visible ASCII
+            characters without ``<``, ``>`` and ``&`` (decision C10). Whoever sent it may have made it up
+            (decision C2).
+
+    Raises:
+        ValueError: a name that cannot be one.
+    """
+
+    version: ClassVar[NotificationVersion] = NotificationVersion.BODY
+
+    event: NotificationEvent
+    object_guid: Guid
+    domain_controller: str
+
+    def __post_init__(self) -> None:
+        check_domain_controller(self.domain_controller)
+
+
+def check_domain_controller(name: str) -> str:
+    """Return the name of a directory server, DirectoryServiceServer ([MS-MQCN] 2.2.5).
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    if not 1 <= len(name) <= DOMAIN_CONTROLLER_CHARS_MAX:
+        limits = f"1 to {DOMAIN_CONTROLLER_CHARS_MAX} are allowed"
+        raise ValueError(f"the name of a directory server has {len(name)} characters: {limits}")
+    if not all("!" <= one <= "~" and one not in "<>&" for one in name):
+        raise ValueError(
+            f"the name of a directory server, {name!r}, holds other than visible ASCII, or <, > or &"
+        )
+    return name
+
+
+ChangeNotification: TypeAlias = NotificationUpdates | NotificationBody
+"""A Change Notification Message of either version ([MS-MQCN] 2.2.4)."""
