@@ -17,7 +17,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.held import TWIN, Held, held_of
+from mqdssm.store.ldap.held import TWIN, Held, held_of, values_of
 from mqdssm.store.ldap.planning import (
     Plan,
     Planner,
@@ -31,8 +31,9 @@ from mqdssm.store.ldap.planning import (
 )
 from mqdssm.store.ldap.references import complete, follow
 from mqdssm.store.ldap.view import Concern, Reader, View, Viewing, batches
+from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.properties import NAME as PATH_NAME
-from mqdssm.tables.properties import OBJECT_GUID, properties_of, references_of
+from mqdssm.tables.properties import OBJECT_GUID, references_of
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,6 @@ ATTEMPTS_MAX: Final = 4
 SUCCESS, NO_SUCH_OBJECT, NOT_LEAF, EXISTS, FAILED_ASSERTION = 0, 32, 66, 68, 122
 _BUSY: Final = frozenset({51, 52})
 _STALE: Final = frozenset({NO_SUCH_OBJECT, EXISTS, FAILED_ASSERTION})
-_FULL: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _Run:
         """Whether a plan may be carried out at the same time: nothing it touches is being deleted."""
         if not self.plans:
             return True
-        if self.alone or plan.before or plan.behind:
+        if self.alone or plan.ahead or plan.before or plan.behind:
             return False
         dns = [DN.parse(one.item.dn) for one in (*plan.first, *plan.last)]
         touched = {name for dn in dns for name in (dn.normalized, dn.parent.normalized)}
@@ -82,7 +82,7 @@ class _Run:
         """Take it in."""
         self.plans.append((wanted, plan))
         self.deleted |= {normalize(one.item.dn) for one in plan.last}
-        self.alone = bool(plan.before or plan.behind)
+        self.alone = bool(plan.ahead or plan.before or plan.behind)
 
 
 class Applier:
@@ -175,7 +175,7 @@ class Applier:
             return
         if held.type is None or held.identifier is None or held.numbers is None:
             return
-        concern = Concern(held.type, held.identifier, None, properties_of(held.type, held.entry))
+        concern = Concern(held.type, held.identifier, None, values_of(held, held.type))
         view = self._viewing.view(held.numbers.partition, [concern])
         there = view.elsewhere.get(held.identifier)
         if TWIN in held.entry and (there is None or TWIN in there.entry):
@@ -219,6 +219,9 @@ class Applier:
 
     def _carry_out(self, run: _Run, failures: dict[int, Failure]) -> None:
         plans = run.plans
+        self._leave_placeholders(
+            self._send([one for _, plan in plans for one in plan.ahead], failures), failures
+        )
         self._rename(one for _, plan in plans for one in plan.before)
         self._send([one for _, plan in plans for one in plan.first], failures)
         last = [one for wanted, plan in plans if wanted.row not in failures for one in plan.last]
@@ -263,7 +266,7 @@ class Applier:
         log.error(
             "%s of %s: LDAP result %d %s", request.item.action, request.item.dn, result.code, result.text
         )
-        full = result.code == _FULL and result.text == "txn_commit failed"
+        full = is_full(result.code, result.text)
         return Failure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
 
     def _leave_placeholders(self, requests: Iterable[Request], failures: dict[int, Failure]) -> None:

@@ -5,8 +5,8 @@ with a few searches for all changes that come together, and written with their r
 time; a result is given when the server has answered all of them. Every operation may be repeated.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType, TracebackType
+from collections.abc import Iterator, Sequence
+from types import TracebackType
 from typing import Any, Final, Self
 
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Not, Substrings
@@ -25,7 +25,7 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.ldap.applying import Applier
 from mqdssm.store.ldap.finding import Finder
-from mqdssm.store.ldap.held import Held, held_of
+from mqdssm.store.ldap.held import Held, held_of, values_of
 from mqdssm.store.ldap.local import Authority
 from mqdssm.store.ldap.owner import Owner, claim
 from mqdssm.store.ldap.places import Places
@@ -34,6 +34,7 @@ from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
 from mqdssm.store.ldap.view import Concern, Reader, batches
 from mqdssm.store.lookup import Restriction, View
+from mqdssm.store.performer import performers
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.numbering import (
@@ -45,7 +46,7 @@ from mqdssm.tables.numbering import (
     bucket_of,
     number_value,
 )
-from mqdssm.tables.properties import PROPERTY_TABLES, properties_of
+from mqdssm.tables.properties import PROPERTY_TABLES
 
 _DONE: Final = ops.Done()
 _TOMBSTONES_AT_ONCE: Final = 256
@@ -90,27 +91,7 @@ class LdapStore:
         self._applier = Applier(session, self._reader)
         self._authority = Authority(self._reader, self._applier, self._ranges)
         self._finder = Finder(self._reader, self._ranges)
-        self._performers: Mapping[type[ops.Operation], Callable[[Any], ops.Result]] = MappingProxyType(
-            {
-                ops.LoadState: lambda _: self._state.load(),
-                ops.SavePartition: self._save_partition,
-                ops.RemovePartition: self._remove_partition,
-                ops.SaveNeighbor: self._save_neighbor,
-                ops.RemoveNeighbor: self._remove_neighbor,
-                ops.Recover: self._recover,
-                ops.CreateObject: self._create,
-                ops.UpdateObject: self._update,
-                ops.DeleteObject: self._delete,
-                ops.ReadObject: self._read,
-                ops.ListObjects: self._list,
-                ops.HasObjects: self._has_objects,
-                ops.ApplyChanges: self._apply_changes,
-                ops.LookupChanges: self._lookup_changes,
-                ops.PurgeDeletedObjects: self._purge,
-                ops.MarkPartition: self._mark,
-                ops.SweepPartition: self._sweep,
-            }
-        )
+        self._performers = performers(self)
 
     @classmethod
     def open(cls, options: ConnectionOptions, *, owner: Owner | None = None) -> Self:
@@ -170,6 +151,9 @@ class LdapStore:
             raise DirectoryNotConnected("this store is closed", hint="open it again")
 
     # -- state of the protocol
+
+    def _load_state(self, _operation: ops.LoadState) -> ops.State:
+        return self._state.load()
 
     def _save_partition(self, operation: ops.SavePartition) -> ops.Done:
         self._state.save_partition(operation.partition)
@@ -362,7 +346,7 @@ def _age(held: Held) -> tuple[int, bytes]:
 
 
 def _serves(held: Held, service: int) -> bool:
-    value = properties_of(ObjectType.MACHINE, held.entry, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
+    value = values_of(held, ObjectType.MACHINE, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
     return isinstance(value, int) and bool(value & service)
 
 
