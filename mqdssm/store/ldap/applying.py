@@ -219,9 +219,8 @@ class Applier:
 
     def _carry_out(self, run: _Run, failures: dict[int, Failure]) -> None:
         plans = run.plans
-        self._leave_placeholders(
-            self._send([one for _, plan in plans for one in plan.ahead], failures), failures
-        )
+        ahead = self._send([one for _, plan in plans for one in plan.ahead], failures)
+        self._leave_placeholders(ahead, failures)
         self._rename(one for _, plan in plans for one in plan.before)
         self._send([one for _, plan in plans for one in plan.first], failures)
         last = [one for wanted, plan in plans if wanted.row not in failures for one in plan.last]

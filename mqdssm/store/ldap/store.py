@@ -5,6 +5,7 @@ with a few searches for all changes that come together, and written with their r
 time; a result is given when the server has answered all of them. Every operation may be repeated.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,7 +17,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.schema_check import subschema_dn
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
-from mqdssm.errors import ConfigError, DirectoryNotConnected
+from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Scope
@@ -37,6 +38,7 @@ from mqdssm.store.lookup import Restriction, View
 from mqdssm.store.performer import performers
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
+from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.numbering import (
     BUCKET,
     CEILING_STEP,
@@ -48,7 +50,19 @@ from mqdssm.tables.numbering import (
 )
 from mqdssm.tables.properties import PROPERTY_TABLES
 
+log = logging.getLogger(__name__)
+
 _DONE: Final = ops.Done()
+_FULL: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
+            ops.Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL),
+        ),
+        ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
+    }
+)
+"""What becomes of changes that the server has no room for (decision R66); all else waits for room."""
 _TOMBSTONES_AT_ONCE: Final = 256
 _NO_SUCH_OBJECT: Final = 32
 _HINT: Final = (
@@ -134,8 +148,15 @@ class LdapStore:
             MappingError: the directory holds something that is none of ours where only ours belongs.
         """
         self._check_open()
-        with self._session.one_server():
-            return self._performers[type(operation)](operation)
+        try:
+            with self._session.one_server():
+                return self._performers[type(operation)](operation)
+        except DirectoryError as error:
+            full = _FULL.get(type(operation))
+            if full is None or not is_full(error.ldap_code, error.server_text):
+                raise
+            log.error("%s: %s", type(operation).__name__, error)
+            return full
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
         """The objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
