@@ -222,7 +222,8 @@ class Applier:
         ahead = self._send([one for _, plan in plans for one in plan.ahead], failures)
         self._leave_placeholders(ahead, failures)
         self._rename(one for _, plan in plans for one in plan.before)
-        self._send([one for _, plan in plans for one in plan.first], failures)
+        first = [one for wanted, plan in plans if wanted.row not in failures for one in plan.first]
+        self._send(first, failures)
         last = [one for wanted, plan in plans if wanted.row not in failures for one in plan.last]
         left = self._send(last, failures)
         if left:

@@ -16,6 +16,7 @@ from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.rules import name_key
 from mqdssm.tables import numbering
 from mqdssm.tables.numbering import Numbering, numbering_of
+from mqdssm.tables.places import DESCRIPTION
 from mqdssm.tables.properties import NAME, OBJECT_GUID, PROPERTY_TABLES, identity_of, readable_of
 from mqdssm.tables.property_facts import IDENTITIES
 
@@ -32,7 +33,7 @@ IDENTITY_ATTRIBUTES: Final = (OBJECT_GUID, TWIN, *IDENTITIES.values())
 _SPELT: Final = {
     name.lower(): name
     for table in PROPERTY_TABLES.values()
-    for name in (*table.attributes, *IDENTITY_ATTRIBUTES, OBJECT_CLASS)
+    for name in (*table.attributes, *IDENTITY_ATTRIBUTES, OBJECT_CLASS, DESCRIPTION)
 }
 _TYPES_BY_CLASS: Final[Mapping[bytes, ObjectType]] = {
     table.classes[1 if kind is not ObjectType.CN and kind is not ObjectType.DELETED_OBJECT else 0]

@@ -23,6 +23,7 @@ from mqdssm.store.ldap.places import Place
 from mqdssm.store.ldap.view import Concern, View
 from mqdssm.store.rules import NAME, kept
 from mqdssm.tables.numbering import Numbering
+from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER
 from mqdssm.tables.properties import (
     EXACT,
     OBJECT_GUID,
@@ -269,7 +270,7 @@ class Planner:
             return
         above = place.dn.parent
         if self._view.at.get(above.normalized) is None:
-            values: Values = {OBJECT_CLASS: (MANAGER_CLASS.encode(),)}
+            values: Values = {OBJECT_CLASS: (MANAGER_CLASS.encode(),), DESCRIPTION: (PLACEHOLDER.encode(),)}
             plan.first.append(request(wanted, Action.ADD, str(above), values))
             self._view.put(Held(str(above), values))
 
@@ -293,6 +294,8 @@ class Planner:
         names = [*table.attributes, *target]
         if not takes:
             names = [name for name in names if name != OBJECT_GUID]
+        elif PLACEHOLDER.encode() in held.entry.get(DESCRIPTION, ()):
+            names.append(DESCRIPTION)
         changes: Values = {
             name: target.get(name, ())
             for name in names
@@ -461,14 +464,18 @@ def reduced(held: Held) -> Values | None:
     The enterprise's entry belongs to the base tree, an account to its user (decision R28).
     """
     if held.type is ObjectType.ENTERPRISE:
-        return placeholder(held, keep={OBJECT_GUID})
+        return _emptied(held, keep={OBJECT_GUID})
     if held.type is ObjectType.USER and held.entry.get(OBJECT_GUID) != held.entry.get("mqisUserID"):
-        return placeholder(held, keep={OBJECT_GUID, "objectSid"})
+        return _emptied(held, keep={OBJECT_GUID, "objectSid"})
     return None
 
 
-def placeholder(held: Held, keep: Iterable[str] = ()) -> Values:
-    """What makes an entry one of no object: for those that have others below them."""
+def placeholder(held: Held) -> Values:
+    """What makes an entry one that stands for no object, since it has others below it."""
+    return {**_emptied(held), DESCRIPTION: (PLACEHOLDER.encode(),)}
+
+
+def _emptied(held: Held, keep: Iterable[str] = ()) -> Values:
     table = PROPERTY_TABLES[held.type or ObjectType.MACHINE]
     gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID, TWIN} - set(keep)
     return {name: () for name in sorted(gone) if name in held.entry}

@@ -6,8 +6,8 @@ time; a result is given when the server has answered all of them. Every operatio
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Not, Substrings
@@ -155,7 +155,7 @@ class LdapStore:
             full = _FULL.get(type(operation))
             if full is None or not is_full(error.ldap_code, error.server_text):
                 raise
-            log.error("%s: %s", type(operation).__name__, error)
+            log.warning("%s: %s", type(operation).__name__, error)
             return full
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
