@@ -94,6 +94,7 @@ class LdapStore:
         self._session = session
         self._closes_session = closes_session
         self._is_closed = False
+        self._is_mended = False
         _check(session)
         places = Places(session)
         self._reader = Reader(session, places)
@@ -194,6 +195,10 @@ class LdapStore:
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
         partition = operation.partition_id
+        if not self._is_mended:  # once, since what a crash left is of the time before
+            self._applier.homes.mend()
+            self._applier.companions.mend()
+            self._is_mended = True
         highest = self._highest(partition)
         saved = self._state.partition(partition)
         lowest = MIN if saved is None else saved.last
@@ -334,7 +339,7 @@ class LdapStore:
             self._applier.remove(map(held_of, self._reader.find(wanted)))
         aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
         for entry in list(self._reader.find(aside)):
-            self._applier.settle_one(held_of(entry))
+            self._applier.homes.settle_one(held_of(entry))
         return _DONE
 
 
