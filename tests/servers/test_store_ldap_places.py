@@ -16,7 +16,7 @@ from mqdssm.errors import DirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, Properties
+from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.store.ldap import LdapStore
@@ -231,35 +231,42 @@ class TestSettings:
         world.perform(ops.SweepPartition(partition_id=world.site))
         assert self.settings(harness, machine) == []
 
-    def test_a_crash_at_any_write(self, world: World, harness: LdapHarness) -> None:
+    @pytest.mark.parametrize("crashing", [Command.SYNC, Command.DELETE])
+    def test_a_crash_at_any_write(self, world: World, harness: LdapHarness, crashing: Command) -> None:
         (site,) = self.sites(world, harness, "lyon")
-        point, at, crashed = 0, 0, True
-        while crashed:
-            crashed = False
-            machine = guid()
-            for n, (change, count) in enumerate(
-                (
-                    (lambda at, one=machine: world.sync(one, at, self.machine(world, one, site, 4)), 1),
-                    (lambda at, one=machine: world.deletion(one, at, MACHINE), 0),
-                )
-            ):
-                at += 1
-                if n == point % 2:
-                    harness.arm(point // 2)
-                try:
-                    world.apply(change(at))
-                except DirectoryError:
-                    crashed = True
-                    harness.disarm()
-                    harness.reopen()
-                    world.recover()  # the change may have been made: nobody repeats it
-                    alive = world.read(machine, MACHINE).status == OK
-                    assert len(self.settings(harness, machine)) == int(alive)
-                    world.apply(change(at))
-                harness.disarm()
-                assert len(self.settings(harness, machine)) == count
-            point += 1 if crashed or point % 2 == 0 else 0
-        assert point >= 8
+        for point in range(100):
+            machine, at = guid(), 3 * point
+            created = world.sync(machine, at + 1, self.machine(world, machine, site, 4))
+            deleted = world.deletion(machine, at + 2, MACHINE)
+            crashes = [
+                self.crash(world, harness, change, point if change.command is crashing else None)
+                for change in (created, deleted)
+            ]
+            if not any(crashes):
+                assert point >= 4
+                return
+        raise AssertionError
+
+    def crash(self, world: World, harness: LdapHarness, change: DirectoryChange, point: int | None) -> bool:
+        """Make a change with a crash at a point; whether it came to that."""
+        machine = change.guid_identifier
+        assert machine is not None
+        crashed = False
+        if point is not None:
+            harness.arm(point)
+        try:
+            world.apply(change)
+        except DirectoryError:
+            crashed = True
+            harness.disarm()
+            harness.reopen()
+            world.recover()  # the change may have been made, and nobody repeats it
+            alive = world.read(machine, MACHINE).status == OK
+            assert len(self.settings(harness, machine)) == int(alive)
+            world.apply(change)
+        harness.disarm()
+        assert len(self.settings(harness, machine)) == int(change.command is Command.SYNC)
+        return crashed
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.8")

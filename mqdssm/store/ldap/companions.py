@@ -1,8 +1,8 @@
 """mSMQSettings of replicated machines: one below each site that a server serves ([MS-MQDSSM] 3.1.6.1.1.3).
 
 They repeat what a machine's own entry says, for readers of the directory; replication does not know of them.
-So they follow the numbered entry, in operations of their own (decision R69): an object and its number stay one
-operation, and what a crash keeps from being written is written when the store is opened the next time.
+So they follow the numbered entry, in operations of their own (decision R69): an object and its number stay
+one operation, and what a crash keeps from being written is written when the store is opened the next time.
 """
 
 import logging
@@ -77,8 +77,8 @@ class Companions:
             if guid in dead or guid in machines:
                 nobody = Served(identifier=guid.uuid, computer="", sites=(), values={})
                 self._try(f"settings of {guid}", partial(remove_all, self._context, nobody))
-        for guid, served in servers.items():
-            self._try(machines[guid].dn, partial(reconcile, self._context, served))
+        for guid, one in servers.items():
+            self._try(machines[guid].dn, partial(reconcile, self._context, one))
 
     def _owners(self, machines: Iterable[Guid]) -> set[Guid]:
         """Those of some machines that have settings objects."""
