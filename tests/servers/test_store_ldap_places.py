@@ -323,3 +323,22 @@ def test_a_full_database_is_said_to_be_full() -> None:
         assert outcome.status == Hresult.MQ_ERROR_DS_IS_FULL
         assert world.read(world.name(r"web\more")).status == NOT_FOUND
         store.close()
+
+
+def test_the_longest_lists_and_largest_values(world: World, harness: LdapHarness) -> None:
+    """What a message can carry does not stop a replica."""
+    machine, user, site = guid(), guid(), guid()
+    many = tuple(Guid(n.to_bytes(16, "little")) for n in range(1, 65_536))
+    last = int(world.recover(PEC_PARTITION_ID))
+    digest: Properties = ((Propid.U_DIGEST, many[:20_000]), (Propid.U_SIGN_CERT, b"x" * 2**20))
+    gates: Properties = ((Propid.S_PATHNAME, world.name("site")), (Propid.S_PSC, "A"), (Propid.S_GATES, many))
+    given = world.machine(machine, OUTFRS=many, INFRS=(), SECURITY=b"s" * 2**21)
+    assert world.apply(world.sync(machine, 1, given)) == ops.Applied(count=1, status=OK)
+    assert world.values(machine, MACHINE)[Propid.QM_OUTFRS] == many
+    enterprise = [
+        world.sync(user, last + 1, digest, PEC_PARTITION_ID),
+        world.sync(site, last + 2, gates, PEC_PARTITION_ID),
+    ]
+    assert world.apply(*enterprise) == ops.Applied(count=2, status=OK)
+    assert world.values(user, ObjectType.USER)[Propid.U_DIGEST] == many[:20_000]
+    assert world.values(site, ObjectType.SITE)[Propid.S_GATES] == many

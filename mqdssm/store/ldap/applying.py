@@ -20,6 +20,7 @@ from mqdssm.store.ldap.companions import Companions
 from mqdssm.store.ldap.held import Held, held_of
 from mqdssm.store.ldap.homes import Homes
 from mqdssm.store.ldap.planning import (
+    REFERENCES_MAX,
     Plan,
     Planner,
     Wanted,
@@ -124,7 +125,7 @@ class Applier:
             for one in changes
             if one.command is not Command.DELETE
             for _, guids in references_of(one.concern.type, one.concern.properties.items())
-            for guid in guids
+            for guid in guids[:REFERENCES_MAX]
         ]
         return self._viewing.view(changes[0].numbers.partition, [one.concern for one in changes], refers)
 

@@ -39,6 +39,9 @@ log = logging.getLogger(__name__)
 _OK: Final = int(Hresult.MQ_OK)
 Values = dict[str, tuple[bytes, ...]]
 Properties = Mapping[Propid, PropertyValue]
+REFERENCES_MAX: Final = 1000
+"""Objects that one attribute of an entry names; the property keeps the GUIDs of all. The protocol allows 65,535,
+whose names would be more than a server takes in a request (4 MiB)."""
 MANAGER_CLASS: Final = PROPERTY_TABLES[ObjectType.MACHINE].classes[0]
 
 
@@ -154,8 +157,11 @@ class Planner:
             if held is not None and grave is None:  # a crash may have come between number and name
                 self._move(held, self._place(concern, guid, held).dn, plan)
             return
-        if held is not None and held.type is not concern.type and held.is_object:
+        if held is not None and held.is_object and held.type is not concern.type:
             self._replace(wanted, held, plan)
+            held = None
+        elif held is not None and not held.has_class(PROPERTY_TABLES[concern.type].classes[0]):
+            self._view.elsewhere[guid] = held  # another program's: it keeps the GUID (decision R53)
             held = None
         place = self._place(concern, guid, held)
         target = self._target(concern, guid, numbers)
@@ -248,7 +254,9 @@ class Planner:
         """DNs of other objects; of those that are not there stand-ins (decision R54)."""
         values: Values = {}
         for reference, guids in references_of(object_type, properties.items()):
-            dns = dict.fromkeys(self._dn_of(guid) for guid in guids)
+            if len(guids) > REFERENCES_MAX:
+                log.warning("%s: %d of %d have names", reference.ldap, REFERENCES_MAX, len(guids))
+            dns = dict.fromkeys(self._dn_of(guid) for guid in guids[:REFERENCES_MAX])
             values[reference.ldap] = tuple(dn.encode() for dn in dns)
         return values
 

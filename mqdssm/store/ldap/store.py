@@ -17,7 +17,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.schema_check import subschema_dn
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
-from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected
+from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Scope
@@ -195,10 +195,7 @@ class LdapStore:
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
         partition = operation.partition_id
-        if not self._is_mended:  # once, since what a crash left is of the time before
-            self._applier.homes.mend()
-            self._applier.companions.mend()
-            self._is_mended = True
+        self._mend()
         highest = self._highest(partition)
         saved = self._state.partition(partition)
         lowest = MIN if saved is None else saved.last
@@ -206,6 +203,17 @@ class LdapStore:
             lowest = max(lowest, highest.minus(CEILING_STEP))
         self._finish(partition, lowest)
         return ops.Recovered(highest=highest)
+
+    def _mend(self) -> None:
+        """Finish what a crash cut short beside the objects: once, since it is of the time before."""
+        if self._is_mended:
+            return
+        for mend in (self._applier.homes.mend, self._applier.companions.mend):
+            try:
+                mend()
+            except MappingError as error:  # nothing of replication depends on it
+                log.error("the places of machines and their settings could not all be looked at: %s", error)  # noqa: TRY400
+        self._is_mended = True
 
     def _highest(self, partition: Guid) -> SequenceNumber:
         return self._ranges.highest(partition, self._state.ceiling(partition))
