@@ -74,8 +74,20 @@ NAMES: Final[Mapping[int, str]] = MappingProxyType(
 
 ADMIN_LIMIT_EXCEEDED: Final = 11
 OTHER: Final = 80
-_FULL_TEXTS: Final = frozenset({"txn_commit failed"})
+_FULL_TEXTS: Final = frozenset(
+    {
+        "entry store failed",
+        "entry update failed",
+        "entry delete failed",
+        "entry index delete failed",
+        "index generation failed",
+        "DN index add failed",
+        "DN index delete failed",
+        "txn_commit failed",
+    }
+)
 """What slapd's back-mdb says when `maxsize` of its database does not admit a write: which step found out."""
+_TOO_BIG: Final = "too big"  # of one entry: there is room for others
 
 
 def is_full(code: int | None, text: str) -> bool:
@@ -85,7 +97,9 @@ def is_full(code: int | None, text: str) -> bool:
         code: the resultCode of a write.
         text: its diagnosticMessage.
     """
-    return code == ADMIN_LIMIT_EXCEEDED or (code == OTHER and (text in _FULL_TEXTS or "MDB_MAP_FULL" in text))
+    if code == ADMIN_LIMIT_EXCEEDED:
+        return _TOO_BIG not in text
+    return code == OTHER and (text in _FULL_TEXTS or "MDB_MAP_FULL" in text)
 
 
 def result_of(code: int) -> DirectoryOperationResult:

@@ -296,7 +296,7 @@ class PropertyRow:
         """
         if octets == NONE and self.stand_in and tuple(raws) == self.stand_in:
             return None
-        if octets is not None and octets != NONE:
+        if octets is not None and not (octets == NONE and self.stand_in):
             exact = unpacked(self.propid, octets)
             if self.carrier is None or frozenset(self.carrier.dump(exact)) == frozenset(raws):
                 return exact

@@ -40,8 +40,8 @@ _OK: Final = int(Hresult.MQ_OK)
 Values = dict[str, tuple[bytes, ...]]
 Properties = Mapping[Propid, PropertyValue]
 REFERENCES_MAX: Final = 1000
-"""Objects that one attribute of an entry names; the property keeps the GUIDs of all. The protocol allows 65,535,
-whose names would be more than a server takes in a request (4 MiB)."""
+"""Objects that one attribute of an entry names; the property keeps the GUIDs of all. The protocol allows
+65,535, whose names would be more than a server takes in a request (4 MiB)."""
 MANAGER_CLASS: Final = PROPERTY_TABLES[ObjectType.MACHINE].classes[0]
 
 
