@@ -209,11 +209,12 @@ class TestSettings:
         world.apply(world.sync(machine, 1, self.machine(world, machine, site, 8)))
         assert self.settings(harness, machine) == []
         last = int(world.recover(PEC_PARTITION_ID))
-        named = lambda name: ((Propid.S_PATHNAME, world.name(name)), (Propid.S_PSC, "A"))  # noqa: E731
-        world.apply(world.sync(site, last + 1, named("bonn"), PEC_PARTITION_ID))
+        named: Properties = ((Propid.S_PATHNAME, world.name("bonn")), (Propid.S_PSC, "A"))
+        renamed: Properties = ((Propid.S_PATHNAME, world.name("kiel")),)
+        world.apply(world.sync(site, last + 1, named, PEC_PARTITION_ID))
         (one,) = self.settings(harness, machine)
         assert f"cn={world.name('bonn')}," in one.dn.lower()
-        world.apply(world.change(Command.UPDATE, site, last + 2, named("kiel")[:1], PEC_PARTITION_ID))
+        world.apply(world.change(Command.UPDATE, site, last + 2, renamed, PEC_PARTITION_ID))
         (one,) = self.settings(harness, machine)
         assert f"cn={world.name('kiel')}," in one.dn.lower()
         world.apply(world.deletion(site, last + 3, ObjectType.SITE, PEC_PARTITION_ID))
