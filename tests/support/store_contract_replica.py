@@ -144,9 +144,10 @@ class ReplicaContract:
         world = World(harness)
         kind = ObjectType.ROUTING_LINK
         at = int(world.recover(NULL_GUID))
-        full = ((Propid.L_COST, 7), (Propid.L_NEIGHBOR1, guid()), (Propid.L_NEIGHBOR2, guid()))
+        full: Properties = ((Propid.L_COST, 7), (Propid.L_NEIGHBOR1, guid()), (Propid.L_NEIGHBOR2, guid()))
         links: dict[Guid, Properties] = {}
-        for given in (full[:1], full[1:2], full[1:], full[::2], ()):
+        some: tuple[Properties, ...] = (full[:1], full[1:2], full[1:], full[::2], ())
+        for given in some:
             link = guid()
             links[link] = given
             at += 1
