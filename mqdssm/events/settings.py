@@ -119,7 +119,7 @@ def reconcile(ctx: Context, served: Served, *, gone: Sequence[UUID] = ()) -> Non
     kept = frozenset(wanted.values())
     for dn in found:
         if dn not in kept:
-            _delete(ctx, dn)
+            delete_one(ctx, dn)
     for dn in wanted.values():
         _put(ctx, dn, served, found.get(dn))
 
@@ -133,7 +133,7 @@ def remove_all(ctx: Context, served: Served) -> None:
     failed: GenericDirectoryError | None = None
     for dn in _existing(ctx, served, list(_places(ctx, served.sites, served.computer).values())):
         try:
-            _delete(ctx, dn)
+            delete_one(ctx, dn)
         except GenericDirectoryError as error:
             failed = failed or error
     if failed is not None:
@@ -263,7 +263,12 @@ def _make_server(ctx: Context, server: DN) -> None:
             continue  # the attempt to add what belongs below shows what is missing
 
 
-def _delete(ctx: Context, dn: DN) -> None:
+def delete_one(ctx: Context, dn: DN) -> None:
+    """Delete a settings object, and what we made to hold it where that is empty then (M42).
+
+    Raises:
+        DirectoryError: it could not be deleted.
+    """
     try:
         ctx.session.delete(dn)
     except ObjectNotFound:

@@ -1,9 +1,10 @@
 """Which entry an element stands for: by GUID, DN, or the name that [MS-MQDSSM] 2.2.1 makes a DN of."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.filters import And, Equal, LdapFilter
+from mqdssm.directory.filters import And, Equal, LdapFilter, Not
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.attributes import KEYS
@@ -14,15 +15,25 @@ from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, Site, User
 from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import lower_each, name_of, rdn_candidates
-from mqdssm.tables import compute
+from mqdssm.tables import TABLES, compute
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.places import enterprise_dn, queue_manager_of, site_dn
+from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER, enterprise_dn, queue_manager_of, site_dn
 from mqdssm.wire.sid import Sid
 
 
 def class_filter(ctx: Context, table: ElementTable) -> LdapFilter:
-    """What only objects of the element's class match: no other object is ever read or changed."""
-    return ctx.session.profile.class_filter(table.ldap_class)
+    """What only objects of the element's class match: no other object is ever read or changed.
+
+    Entries that the replication store has for the sake of others below them are no objects (decision R68).
+    """
+    profile = ctx.session.profile
+    of_class = profile.class_filter(table.ldap_class)
+    if profile.no_replication or table.ldap_class not in _WITH_PLACEHOLDERS:
+        return of_class
+    return And((of_class, Not(Equal(DESCRIPTION, PLACEHOLDER.encode()))))
+
+
+_WITH_PLACEHOLDERS: Final = frozenset(TABLES[element].ldap_class for element in (QueueManager, Site))
 
 
 def entry_at(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequence[str]) -> Entry:

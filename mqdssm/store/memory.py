@@ -4,9 +4,8 @@ Several steps of an operation are several writes; `MemoryStore.on_write` is call
 may raise, as a machine that loses its power. Then the store is dead, `MemoryStore.reopened` starts anew.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, auto
-from types import MappingProxyType
 from typing import Any, Final, ParamSpec
 
 from mqdssm.engines.replication import operations as ops
@@ -19,6 +18,7 @@ from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.lookup import Restriction, View
+from mqdssm.store.performer import performers
 from mqdssm.store.shelves import Kept, Numbered, Shelf, StoredObject, view_of
 from mqdssm.tables.creation import DEFAULTS
 
@@ -52,27 +52,7 @@ class MemoryStore:
         self.on_write: Callable[[Moment], None] | None = None
         self._kept = Kept()
         self._open = True
-        self._performers: Mapping[type[ops.Operation], Callable[[Any], ops.Result]] = MappingProxyType(
-            {
-                ops.LoadState: self._load_state,
-                ops.SavePartition: self._save_partition,
-                ops.RemovePartition: self._remove_partition,
-                ops.SaveNeighbor: self._save_neighbor,
-                ops.RemoveNeighbor: self._remove_neighbor,
-                ops.Recover: self._recover,
-                ops.CreateObject: self._create,
-                ops.UpdateObject: self._update,
-                ops.DeleteObject: self._delete,
-                ops.ReadObject: self._read,
-                ops.ListObjects: self._list,
-                ops.HasObjects: self._has_objects,
-                ops.ApplyChanges: self._apply_changes,
-                ops.LookupChanges: self._lookup_changes,
-                ops.PurgeDeletedObjects: self._purge,
-                ops.MarkPartition: self._mark,
-                ops.SweepPartition: self._sweep,
-            }
-        )
+        self._performers = performers(self)
 
     def perform(self, operation: Any) -> Any:
         """Do one operation; see `mqdssm.store.performer.Store`.

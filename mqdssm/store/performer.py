@@ -4,7 +4,9 @@ The contract that all stores pass is in ``tests/support/store_contract.py``; it 
 `mqdssm.engines.replication.operations` and decisions R50 to R52 say.
 """
 
-from typing import Protocol, overload
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol, get_args, overload
 
 from mqdssm.engines.replication.operations import (
     Answer,
@@ -82,3 +84,39 @@ class Store(LookupSource, Protocol):
     def close(self) -> None:
         """Let go of the directory; nothing is lost."""
         ...
+
+
+METHODS: Final[Mapping[type[Operation], str]] = MappingProxyType(
+    {
+        LoadState: "_load_state",
+        SavePartition: "_save_partition",
+        RemovePartition: "_remove_partition",
+        SaveNeighbor: "_save_neighbor",
+        RemoveNeighbor: "_remove_neighbor",
+        Recover: "_recover",
+        CreateObject: "_create",
+        UpdateObject: "_update",
+        DeleteObject: "_delete",
+        ReadObject: "_read",
+        ListObjects: "_list",
+        HasObjects: "_has_objects",
+        ApplyChanges: "_apply_changes",
+        LookupChanges: "_lookup_changes",
+        PurgeDeletedObjects: "_purge",
+        MarkPartition: "_mark",
+        SweepPartition: "_sweep",
+    }
+)
+"""Which method of every store performs which operation."""
+
+if set(METHODS) != set(get_args(Operation)):
+    raise ValueError("an operation of the engine has no method, or a method no operation")
+
+
+def performers(store: object) -> Mapping[type[Operation], Callable[[Any], Result]]:
+    """The methods of a store that perform the operations.
+
+    Raises:
+        AttributeError: it lacks one.
+    """
+    return MappingProxyType({one: getattr(store, name) for one, name in METHODS.items()})

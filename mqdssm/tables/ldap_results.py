@@ -72,6 +72,35 @@ NAMES: Final[Mapping[int, str]] = MappingProxyType(
 )
 """Names of result codes (RFC 4511 4.1.9, RFC 3909, 4370, 4528, 4533)."""
 
+ADMIN_LIMIT_EXCEEDED: Final = 11
+OTHER: Final = 80
+_FULL_TEXTS: Final = frozenset(
+    {
+        "entry store failed",
+        "entry update failed",
+        "entry delete failed",
+        "entry index delete failed",
+        "index generation failed",
+        "DN index add failed",
+        "DN index delete failed",
+        "txn_commit failed",
+    }
+)
+"""What slapd's back-mdb says when `maxsize` of its database does not admit a write: which step found out."""
+_TOO_BIG: Final = "too big"  # of one entry: there is room for others
+
+
+def is_full(code: int | None, text: str) -> bool:
+    """Whether a server refuses a write because its database is full (`MQ_ERROR_DS_IS_FULL`).
+
+    Args:
+        code: the resultCode of a write.
+        text: its diagnosticMessage.
+    """
+    if code == ADMIN_LIMIT_EXCEEDED:
+        return _TOO_BIG not in text
+    return code == OTHER and (text in _FULL_TEXTS or "MDB_MAP_FULL" in text)
+
 
 def result_of(code: int) -> DirectoryOperationResult:
     """The DirectoryOperationResult of an LDAP result code ([MS-MQDSSM] 2.2.6).

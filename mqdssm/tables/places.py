@@ -12,6 +12,10 @@ from mqdssm.tables.settings import RDN_VALUE as SETTINGS_NAME
 QUEUE_MANAGER_NAME: Final = "msmq"
 ENTERPRISE_NAME: Final = "MsmqServices"
 
+DESCRIPTION: Final = "description"
+PLACEHOLDER: Final = "Made by mqdssm to hold objects of MSMQ whose own one is not here"
+"""Description of an entry that is there for the sake of others below it, and stands for no object itself."""
+
 _BASES: Final = {
     "mSMQConfiguration": (),  # the text says configuration naming context, where none of these is (M8)
     "mSMQQueue": (),

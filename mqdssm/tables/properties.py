@@ -21,9 +21,20 @@ from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import PROPIDS, ObjectType, Propid
 from mqdssm.tables import mqis, numbering, schema, schema_mqis
 from mqdssm.tables.numbering import Numbering, values_in
-from mqdssm.tables.property_facts import ALSO, CHANGED, CLASSES, IDENTITIES, NAMES, OWN, REFERENCES, RESERVED
+from mqdssm.tables.property_facts import (
+    ALSO,
+    CHANGED,
+    CLASSES,
+    IDENTITIES,
+    NAMES,
+    OWN,
+    REFERENCES,
+    RESERVED,
+    STAND_INS,
+)
 from mqdssm.tables.property_rows import (
     GUID,
+    NONE,
     TEXT,
     Carrier,
     Entry,
@@ -175,7 +186,13 @@ def _row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) -> Prop
         carrier = carrier_of(propid.variant, column.row, column.codes, first=column.first)
         ldap = column.row.ldap[0] if carrier else ""
     return PropertyRow(
-        propid=propid, adm=column.adm, ldap=ldap, carrier=carrier, role=role, also=ALSO.get(propid, ())
+        propid=propid,
+        adm=column.adm,
+        ldap=ldap,
+        carrier=carrier,
+        role=role,
+        also=ALSO.get(propid, ()),
+        stand_in=STAND_INS.get(propid, ()),
     )
 
 
@@ -215,7 +232,13 @@ def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | No
     Raises:
         MappingError: a value that is none of its property's variant.
     """
-    made, exact = _kept(PROPERTY_TABLES[object_type], properties)
+    table = PROPERTY_TABLES[object_type]
+    values = dict(properties)
+    made, exact = _kept(table, values.items())
+    for row in table.rows:
+        if row.stand_in and row.propid not in values:
+            made[row.ldap] = row.stand_in
+            exact[row.propid] = NONE
     if exact:
         made[EXACT] = _exact_values(exact)
     if numbers is not None:
@@ -248,7 +271,7 @@ def changes_of(
     if given is not None and given != identity_of(object_type, entry):
         raise MappingError(f"{table.identity.spec_name} cannot become {given!r}: an object keeps its GUID")
     made, exact = _kept(table, values.items())
-    before = _exact_of(entry)
+    before, _ = _exact_of(entry)
     after = {one: octets for one, octets in before.items() if one not in values} | exact
     if after != before:
         made[EXACT] = _exact_values(after)
@@ -288,17 +311,35 @@ def properties_of(
     Raises:
         MappingError: the entry holds something that is no value of a property.
     """
+    found, problems = readable_of(object_type, entry, wanted)
+    if problems:
+        raise MappingError(problems[0])
+    return found
+
+
+def readable_of(
+    object_type: ObjectType, entry: Entry, wanted: Iterable[Propid] | None = None
+) -> tuple[dict[Propid, PropertyValue], list[str]]:
+    """As `properties_of`, but what is no value of its property is left out, and told (decision R67).
+
+    Returns:
+        The properties, and what is wrong with the others.
+    """
     table = PROPERTY_TABLES[object_type]
-    exact = _exact_of(entry)
+    exact, problems = _exact_of(entry)
     found: dict[Propid, PropertyValue] = {}
     for propid in table.by_propid if wanted is None else wanted:
         row = table.by_propid.get(propid)
         if row is None:
             continue
-        value = row.value(values_in(entry, row.ldap), exact.get(propid))
-        if value is not None:
-            found[propid] = value
-    return found
+        try:
+            value = row.value(values_in(entry, row.ldap), exact.get(propid))
+        except MappingError as error:
+            problems.append(str(error))
+        else:
+            if value is not None:
+                found[propid] = value
+    return found, problems
 
 
 def attributes_of(object_type: ObjectType, wanted: Iterable[Propid]) -> tuple[str, ...]:
@@ -332,8 +373,9 @@ def identity_of(object_type: ObjectType, entry: Entry) -> Guid | None:
     Raises:
         MappingError: what is there is no GUID.
     """
-    propid = PROPERTY_TABLES[object_type].identity
-    value = properties_of(object_type, entry, (propid,)).get(propid)
+    table = PROPERTY_TABLES[object_type]
+    row = table.by_propid[table.identity]
+    value = row.value(values_in(entry, row.ldap), None)
     return value if isinstance(value, Guid) else None
 
 
@@ -341,11 +383,14 @@ def _exact_values(exact: Mapping[Propid, bytes]) -> Raws:
     return tuple(propid.to_bytes(_KEY_BYTES, "big") + octets for propid, octets in exact.items())
 
 
-def _exact_of(entry: Entry) -> dict[Propid, bytes]:
+def _exact_of(entry: Entry) -> tuple[dict[Propid, bytes], list[str]]:
+    """The octets that an entry keeps of properties, and what is wrong with others."""
     found: dict[Propid, bytes] = {}
+    problems: list[str] = []
     for raw in values_in(entry, EXACT):
         propid = PROPIDS.get(int.from_bytes(raw[:_KEY_BYTES], "big"))
         if propid is None:
-            raise MappingError(f"{EXACT} holds a value of no property: {raw[:_KEY_BYTES]!r}")
-        found[propid] = raw[_KEY_BYTES:]
-    return found
+            problems.append(f"{EXACT} holds a value of no property: {raw[:_KEY_BYTES]!r}")
+        else:
+            found[propid] = raw[_KEY_BYTES:]
+    return found, problems

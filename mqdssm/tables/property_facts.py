@@ -139,6 +139,11 @@ REFERENCES: Final = (
     Reference(propid=Propid.QM_INFRS, ldap="mSMQInRoutingServers", ldap_class=_MACHINE),
 )
 """Properties that the adapter wants as DNs; the GUIDs themselves are kept as well."""
+STAND_INS: Final[Mapping[Propid, Raws]] = MappingProxyType({Propid.L_COST: (b"0",)})
+"""What stands in an attribute that the class demands, of an object without the property (decision R65).
+
+A replica must not stop at a link whose authority did not give its cost ([MS-MQDSSM] 2.2.2 demands it).
+"""
 
 
 def queue_rdn(path_name: str) -> QueueRdn | None:

@@ -29,6 +29,8 @@ Entry: TypeAlias = Mapping[str, Sequence[bytes]]
 DESCRIPTORS_REMEMBERED: Final = 4096
 """Thousands of objects share a few descriptors."""
 SHOWN_CHARS_MAX: Final = 60  # of a wrong value in a message
+NONE: Final = b""
+"""Octets in ``mqisExact`` of a property that the object does not have: those of a value are never empty."""
 _DECIMAL: Final = re.compile(rb"0|-?[1-9][0-9]{0,19}")
 
 
@@ -249,6 +251,8 @@ class PropertyRow:
         carrier: how; None where `ldap` is empty.
         role: what it is to the store.
         also: what else is written.
+        stand_in: what the attribute holds of an object without the property, where the class of the entry
+            demands it; `NONE` in ``mqisExact`` says that it is none (decision R65).
     """
 
     propid: Propid
@@ -257,6 +261,7 @@ class PropertyRow:
     carrier: Carrier | None = None
     role: Role = Role.VALUE
     also: tuple[Also, ...] = ()
+    stand_in: Raws = ()
 
     @property
     def is_numbering(self) -> bool:
@@ -289,7 +294,9 @@ class PropertyRow:
         Raises:
             MappingError: the entry holds no value of the property's variant.
         """
-        if octets is not None:
+        if octets == NONE and self.stand_in and tuple(raws) == self.stand_in:
+            return None
+        if octets is not None and not (octets == NONE and self.stand_in):
             exact = unpacked(self.propid, octets)
             if self.carrier is None or frozenset(self.carrier.dump(exact)) == frozenset(raws):
                 return exact

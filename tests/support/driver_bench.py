@@ -100,7 +100,7 @@ class MemoryOnly:
 
     def views(self, *_given, **_more):
         """Nothing to look up."""
-        raise NotImplementedError
+        return iter(())
 
 
 class Bench:

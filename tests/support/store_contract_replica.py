@@ -9,6 +9,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import MIN
+from mqdssm.store.rules import IDENTITY
 from mqdssm.tables.creation import DEFAULTS
 
 
@@ -136,6 +137,49 @@ class ReplicaContract:
         for propid, value in ((Propid.D_SCOPE, 1), (Propid.SET_NAME, "x")):
             applied = world.apply(world.sync(guid(), 1, ((propid, value),)))
             assert applied == ops.Applied(count=0, status=Hresult.MQDS_WRONG_OBJ_TYPE)
+
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+    def test_links_that_lack_what_a_directory_demands(self, harness: Harness) -> None:
+        """Decision R65: a replica has what its authority has, and stops at nothing."""
+        world = World(harness)
+        kind = ObjectType.ROUTING_LINK
+        at = int(world.recover(NULL_GUID))
+        full: Properties = ((Propid.L_COST, 7), (Propid.L_NEIGHBOR1, guid()), (Propid.L_NEIGHBOR2, guid()))
+        links: dict[Guid, Properties] = {}
+        some: tuple[Properties, ...] = (full[:1], full[1:2], full[1:], full[::2], ())
+        for given in some:
+            link = guid()
+            links[link] = given
+            at += 1
+            change = world.sync(link, at, given or ((IDENTITY[kind], link),), NULL_GUID)
+            assert world.apply(change) == ops.Applied(count=1, status=OK)
+        for link, given in links.items():
+            assert world.values(link, kind) == (dict(given) or {IDENTITY[kind]: link})
+        for link, given in links.items():
+            for cost in (0, 3):
+                at += 1
+                change = world.change(Command.UPDATE, link, at, ((Propid.L_COST, cost),), NULL_GUID)
+                assert world.apply(change).status == OK
+                assert world.values(link, kind) == {**dict(given), Propid.L_COST: cost}
+        at += 1
+        assert world.apply(world.sync(link, at, full[1:], NULL_GUID)).status == OK
+        assert world.values(link, kind) == dict(full[1:]), "a whole object has nothing of the one before"
+
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+    def test_an_identifier_that_has_another_type_now(self, harness: Harness) -> None:
+        world = World(harness)
+        one, below = guid(), guid()
+        world.apply(world.sync(one, 1, world.machine(one)), world.sync(below, 2, world.queue(below)))
+        assert world.apply(world.sync(one, 3, world.queue(one, r"web\two"))) == ops.Applied(
+            count=1, status=OK
+        )
+        assert world.read(one, ObjectType.MACHINE).status == NOT_FOUND
+        assert world.values(one)[Propid.Q_PATHNAME] == world.name(r"web\two")
+        update = world.change(Command.UPDATE, one, 4, ((Propid.QM_OS, 5), (Propid.QM_PATHNAME, "x")))
+        before = world.values(one)
+        assert world.apply(update) == ops.Applied(count=1, status=OK)
+        assert world.values(one) == before, "it has none of these properties"
+        assert brief(world.changes()) == [(Command.SYNC, 2, below), (Command.SYNC, 4, one)]
 
     def test_nothing_to_apply(self, harness: Harness) -> None:
         assert World(harness).apply() == ops.Applied(count=0, status=OK)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hypothesis import strategies as st
-from property_strategies import GUIDS, SID, some_of
+from property_strategies import SID, some_of
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.model.guid import Guid
@@ -89,9 +89,6 @@ def drafts(draw: st.DrawFn) -> tuple[Command, ObjectType, int, str, dict[Propid,
     values = draw(some_of([one for one in CHANGED[kind] if one not in NAMES]))
     if kind is ObjectType.USER:
         values[Propid.U_SID] = draw(st.sampled_from([SID, b"", b"sid", SID[:-1] + b"\1"]))
-    if kind is ObjectType.ROUTING_LINK:
-        ends = {Propid.L_NEIGHBOR1: draw(GUIDS), Propid.L_NEIGHBOR2: draw(GUIDS)}
-        values = {**ends, Propid.L_COST: 1, **values}  # the directory insists ([MS-MQDS] 3.1.6.3)
     name = draw(NAME_TEXTS)
     if kind is ObjectType.QUEUE:
         name += "\\" + draw(NAME_TEXTS)

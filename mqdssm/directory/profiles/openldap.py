@@ -18,6 +18,7 @@ from mqdssm.errors import (
     ObjectNotFound,
 )
 from mqdssm.model.dn import DN
+from mqdssm.tables.ldap_results import OTHER, is_full
 from mqdssm.wire.dtyp import Sid
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class OpenLdap(Profile):
                 ldap_code=code,
                 server_text=text,
             )
-        if code == 80 and text == "txn_commit failed":
+        if code == OTHER and is_full(code, text):
             return GenericDirectoryError(
                 f"{operation} failed: the server's database is full",
                 dn=dn,

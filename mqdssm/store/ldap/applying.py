@@ -5,46 +5,46 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mqdssm.directory.filters import Equal, LdapFilter
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
-from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists
 from mqdssm.events.making import Maker, Target
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.held import TWIN, Held, held_of
+from mqdssm.store.ldap.companions import Companions
+from mqdssm.store.ldap.held import Held, held_of
+from mqdssm.store.ldap.homes import Homes
 from mqdssm.store.ldap.planning import (
+    REFERENCES_MAX,
     Plan,
     Planner,
-    Renaming,
     Wanted,
     domain_of,
-    is_aside,
     path_of,
     placeholder,
     reduced,
 )
-from mqdssm.store.ldap.references import complete, follow
-from mqdssm.store.ldap.view import Concern, Reader, View, Viewing, batches
-from mqdssm.tables.properties import NAME as PATH_NAME
-from mqdssm.tables.properties import OBJECT_GUID, properties_of, references_of
+from mqdssm.store.ldap.references import complete
+from mqdssm.store.ldap.view import Reader, View, Viewing, batches
+from mqdssm.tables.ldap_results import is_full
+from mqdssm.tables.properties import references_of
 
 log = logging.getLogger(__name__)
 
 CHANGES_AT_ONCE: Final = 256
 """Changes that are looked up and sent together."""
+DELETED_TYPE: Final = "mqisObjectType"
 ATTEMPTS_MAX: Final = 4
 """How often a change is planned again because the directory was not as it was read."""
 
 SUCCESS, NO_SUCH_OBJECT, NOT_LEAF, EXISTS, FAILED_ASSERTION = 0, 32, 66, 68, 122
 _BUSY: Final = frozenset({51, 52})
 _STALE: Final = frozenset({NO_SUCH_OBJECT, EXISTS, FAILED_ASSERTION})
-_FULL: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _Run:
         """Whether a plan may be carried out at the same time: nothing it touches is being deleted."""
         if not self.plans:
             return True
-        if self.alone or plan.before or plan.behind:
+        if self.alone or plan.ahead or plan.before or plan.behind:
             return False
         dns = [DN.parse(one.item.dn) for one in (*plan.first, *plan.last)]
         touched = {name for dn in dns for name in (dn.normalized, dn.parent.normalized)}
@@ -82,7 +82,7 @@ class _Run:
         """Take it in."""
         self.plans.append((wanted, plan))
         self.deleted |= {normalize(one.item.dn) for one in plan.last}
-        self.alone = bool(plan.before or plan.behind)
+        self.alone = bool(plan.ahead or plan.before or plan.behind)
 
 
 class Applier:
@@ -92,6 +92,8 @@ class Applier:
         self._session = session
         self._reader = reader
         self._viewing = Viewing(reader)
+        self.homes = Homes(session, reader)
+        self.companions = Companions(session, reader)
         self._maker = Maker(Target.of(session), lambda _guids, _class: {})
         self._domain = domain_of(reader.places.root)
 
@@ -123,7 +125,7 @@ class Applier:
             for one in changes
             if one.command is not Command.DELETE
             for _, guids in references_of(one.concern.type, one.concern.properties.items())
-            for guid in guids
+            for guid in guids[:REFERENCES_MAX]
         ]
         return self._viewing.view(changes[0].numbers.partition, [one.concern for one in changes], refers)
 
@@ -146,46 +148,39 @@ class Applier:
                     break
             run.add(wanted, plan)
         self._carry_out(run, failures)
-        self._complete(changes)
+        self._complete(changes, identifiers)
         if not failures:
             return identifiers, None
         row = min(failures)
         return identifiers[: row - first_row], failures[row]
 
-    def _complete(self, changes: Sequence[Wanted]) -> None:
-        """Let those that refer to new objects know where these are."""
-        kinds = {ObjectType.SITE, ObjectType.MACHINE}
-        whole = [one for one in changes if one.concern.type in kinds and one.command is not Command.DELETE]
-        complete(self._session, self._reader, [one.concern.identifier for one in whole])
+    def _complete(self, changes: Sequence[Wanted], identifiers: Sequence[Guid | None]) -> None:
+        """See to what follows from changes of sites and machines, also if they were known already.
 
-    def settle(self, gone: Iterable[Held]) -> None:
-        """Give objects that had to stand aside the GUIDs and names of those that are gone (decision R53)."""
-        terms: list[LdapFilter] = []
-        for held in gone:
-            if held.identifier is not None:
-                terms.append(Equal(TWIN, bytes(held.identifier)))
-            terms += (Equal(PATH_NAME, raw) for raw in held.entry.get(PATH_NAME, ()))
-        for entry in list(self._reader.any_of(terms)):
-            held = held_of(entry)
-            self.settle_one(held)
+        Those that refer to new objects get to know where these are; queues go to the machine that has their
+        computer's name now; settings objects follow their machines and sites.
+        """
+        written = [
+            (one.concern, guid)
+            for one, guid in zip(changes, identifiers, strict=False)
+            if one.command is not Command.DELETE and one.concern.type in _REFERRED
+        ]
+        if not written:
+            return
+        complete(self._session, self._reader, [guid for _, guid in written])
+        names = (path_of(one) for one, _ in written if one.type is ObjectType.MACHINE)
+        aside = list(self.homes.asides(encoded for name in names if (encoded := _encoded(name))))
+        for held in aside:
+            self.homes.send_home(DN.parse(held.dn))
+        machines = [guid for one, guid in written if one.type is ObjectType.MACHINE]
+        self.companions.follow([*machines, *(held.identifier for held in aside)])
+        self.companions.follow_sites(guid for one, guid in written if one.type is ObjectType.SITE)
 
-    def settle_one(self, held: Held) -> None:
-        """Let an object that stands aside have its GUID and name, if nobody else has them."""
-        if not held.is_object or not (is_aside(held.dn) or TWIN in held.entry):
-            return
-        if held.type is None or held.identifier is None or held.numbers is None:
-            return
-        concern = Concern(held.type, held.identifier, None, properties_of(held.type, held.entry))
-        view = self._viewing.view(held.numbers.partition, [concern])
-        there = view.elsewhere.get(held.identifier)
-        if TWIN in held.entry and (there is None or TWIN in there.entry):
-            changes = {OBJECT_GUID: (bytes(held.identifier),), TWIN: ()}
-            item = Item(row=0, action=Action.MODIFY, dn=held.dn, attributes=changes)
-            # no condition: slapd's overlay unique applies it to its own search, too, and fails
-            self._send([Request(item=item)], {})
-        place = view.place(concern, held.identifier, path_of(concern))
-        if is_aside(held.dn) and place is not None and view.at.get(place.dn.normalized) is None:
-            self._rename([Renaming(DN.parse(held.dn), place.dn)])
+    def _settle(self, gone: Sequence[Held]) -> None:
+        """See to what follows from deletions."""
+        settled = self.homes.settle(gone)
+        machines = [held.identifier for held in gone if _of_machine(held)]
+        self.companions.follow([*machines, *settled], machines)
 
     def remove(self, entries: Iterable[Held]) -> None:
         """Remove objects and tombstones that have no other ones below them any more.
@@ -210,7 +205,7 @@ class Applier:
             ]
             kept = self._send(requests, failures)
             self._leave_placeholders(kept, failures)
-            self.settle(some)
+            self._settle(some)
             refused = next((one for one in failures.values() if not one.stale), None)
             if refused is not None:
                 raise GenericDirectoryError(f"objects could not be removed: {name_of(refused.status)}")
@@ -219,16 +214,19 @@ class Applier:
 
     def _carry_out(self, run: _Run, failures: dict[int, Failure]) -> None:
         plans = run.plans
-        self._rename(one for _, plan in plans for one in plan.before)
-        self._send([one for _, plan in plans for one in plan.first], failures)
+        ahead = self._send([one for _, plan in plans for one in plan.ahead], failures)
+        self._leave_placeholders(ahead, failures)
+        self.homes.rename(one for _, plan in plans for one in plan.before)
+        first = [one for wanted, plan in plans if wanted.row not in failures for one in plan.first]
+        self._send(first, failures)
         last = [one for wanted, plan in plans if wanted.row not in failures for one in plan.last]
         left = self._send(last, failures)
         if left:
             self._leave_placeholders(left, failures)
-        self._rename(one for wanted, plan in plans if wanted.row not in failures for one in plan.behind)
+        self.homes.rename(one for wanted, plan in plans if wanted.row not in failures for one in plan.behind)
         gone = [one for wanted, plan in plans if wanted.row not in failures for one in plan.gone]
         if gone:
-            self.settle(gone)
+            self._settle(gone)
 
     def _send(self, requests: list[Request], failures: dict[int, Failure]) -> list[Request]:
         """Send requests; those that could not be made because there are others below are given back."""
@@ -263,7 +261,7 @@ class Applier:
         log.error(
             "%s of %s: LDAP result %d %s", request.item.action, request.item.dn, result.code, result.text
         )
-        full = result.code == _FULL and result.text == "txn_commit failed"
+        full = is_full(result.code, result.text)
         return Failure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
 
     def _leave_placeholders(self, requests: Iterable[Request], failures: dict[int, Failure]) -> None:
@@ -275,23 +273,26 @@ class Applier:
             if entry is None:
                 continue
             held = held_of(entry)
+            if held.type is ObjectType.SITE:
+                self.companions.clear(DN.parse(dn))
+                if not self._send([request], failures):
+                    continue
             item = Item(row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(held))
             replaced.append(Request(item=item, condition=request.condition))
         self._send(replaced, failures)
 
-    def _rename(self, renamings: Iterable[Renaming]) -> None:
-        """Give entries other names; one that cannot have it keeps the old one, which no property shows.
 
-        What refers to an entry is told before, so that a crash in between is found by the next attempt.
-        """
-        for one in renamings:
-            follow(self._session, self._reader, str(one.old), str(one.new))
-            try:
-                self._session.rename(one.old, _rdn(one.new), one.new.parent)
-            except (ObjectAlreadyExists, ObjectNotFound) as error:
-                log.warning("%s keeps its name: %s", one.old, error)
-                follow(self._session, self._reader, str(one.new), str(one.old))
+_REFERRED: Final = frozenset({ObjectType.SITE, ObjectType.MACHINE})
+"""Types that others refer to by their names."""
 
 
-def _rdn(dn: DN) -> str:
-    return str(DN((dn.rdns[0],)))
+def _of_machine(held: Held) -> bool:
+    """Whether it is a machine, or the tombstone of one."""
+    return held.type is ObjectType.MACHINE or held.entry.get(DELETED_TYPE) == (b"%d" % ObjectType.MACHINE,)
+
+
+def _encoded(name: str | None) -> bytes:
+    try:
+        return (name or "").encode()
+    except UnicodeEncodeError:  # half of a surrogate pair: no directory holds it
+        return b""

@@ -11,14 +11,14 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Or
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN, SEQUENCE_NUMBER_BYTES
-from mqdssm.store.ldap.held import IDENTITY_ATTRIBUTES, Held, held_of
+from mqdssm.store.ldap.held import IDENTITY_ATTRIBUTES, Held, held_of, values_of
 from mqdssm.store.ldap.ranges import Ranges
 from mqdssm.store.ldap.view import Reader
 from mqdssm.store.lookup import Relation, Restriction, View
 from mqdssm.store.rules import IDENTITY, NAME, NUMBERING, view_of
 from mqdssm.tables.numbering import PARTITION
 from mqdssm.tables.properties import NAME as PATH_NAME
-from mqdssm.tables.properties import PROPERTY_TABLES, properties_of
+from mqdssm.tables.properties import PROPERTY_TABLES
 
 _LOWER: Final = {Relation.PREQ: 0, Relation.PRGE: 0, Relation.PRGT: 1}
 _UPPER: Final = {Relation.PREQ: 0, Relation.PRLE: 0, Relation.PRLT: -1}
@@ -40,7 +40,7 @@ class Finder:
         for held in self._held(object_type, restrictions):
             if held.type is object_type and held.numbers is not None and held.identifier is not None:
                 numbers = held.numbers
-                values = properties_of(object_type, held.entry)
+                values = values_of(held, object_type)
                 yield view_of(object_type, held.identifier, (numbers.partition, numbers.number), values)
 
     def _held(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[Held]:

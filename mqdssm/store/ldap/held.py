@@ -1,5 +1,6 @@
 """Entries as the store sees them: which object one holds, with which number."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -9,13 +10,17 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Not, Present
 from mqdssm.errors import MappingError
 from mqdssm.model.dn import normalize
 from mqdssm.model.guid import GUID_BYTES, Guid
-from mqdssm.model.propids import ObjectType
+from mqdssm.model.messages import PropertyValue
+from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.rules import name_key
 from mqdssm.tables import numbering
 from mqdssm.tables.numbering import Numbering, numbering_of
-from mqdssm.tables.properties import NAME, OBJECT_GUID, PROPERTY_TABLES, identity_of
+from mqdssm.tables.places import DESCRIPTION
+from mqdssm.tables.properties import NAME, OBJECT_GUID, PROPERTY_TABLES, identity_of, readable_of
 from mqdssm.tables.property_facts import IDENTITIES
+
+log = logging.getLogger(__name__)
 
 OBJECT_CLASS: Final = "objectClass"
 TYPES: Final = tuple(one for one in PROPERTY_TABLES if one is not ObjectType.DELETED_OBJECT)
@@ -28,7 +33,7 @@ IDENTITY_ATTRIBUTES: Final = (OBJECT_GUID, TWIN, *IDENTITIES.values())
 _SPELT: Final = {
     name.lower(): name
     for table in PROPERTY_TABLES.values()
-    for name in (*table.attributes, *IDENTITY_ATTRIBUTES, OBJECT_CLASS)
+    for name in (*table.attributes, *IDENTITY_ATTRIBUTES, OBJECT_CLASS, DESCRIPTION)
 }
 _TYPES_BY_CLASS: Final[Mapping[bytes, ObjectType]] = {
     table.classes[1 if kind is not ObjectType.CN and kind is not ObjectType.DELETED_OBJECT else 0]
@@ -119,6 +124,16 @@ class Held:
 
 def _type_of(classes: Iterable[bytes]) -> ObjectType | None:
     return next((kind for raw in classes if (kind := _TYPES_BY_CLASS.get(raw.lower())) is not None), None)
+
+
+def values_of(
+    held: Held, object_type: ObjectType, wanted: Iterable[Propid] | None = None
+) -> dict[Propid, PropertyValue]:
+    """The properties of an object; one that cannot be read counts as none, and is told (decision R67)."""
+    found, problems = readable_of(object_type, held.entry, wanted)
+    for problem in problems:
+        log.error("a value of %s cannot be read and counts as none: %s", held.dn, problem)
+    return found
 
 
 def held_of(entry: Entry) -> Held:

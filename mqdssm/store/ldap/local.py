@@ -10,12 +10,12 @@ from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
 from mqdssm.store import rules
 from mqdssm.store.ldap.applying import Applier
-from mqdssm.store.ldap.held import Held
+from mqdssm.store.ldap.held import Held, values_of
 from mqdssm.store.ldap.planning import Wanted, is_known, located, path_of
 from mqdssm.store.ldap.ranges import Ranges
 from mqdssm.store.ldap.view import Concern, Reader, View
 from mqdssm.tables.numbering import PARTITION, Numbering
-from mqdssm.tables.properties import PROPERTY_TABLES, properties_of
+from mqdssm.tables.properties import PROPERTY_TABLES
 
 _NOT_FOUND: Final = Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _QUEUE_CLASS: Final = PROPERTY_TABLES[ObjectType.QUEUE].classes[0]
@@ -57,8 +57,12 @@ class Authority:
             return None
         place = view.place(concern, concern.identifier, path)
         there = None if place is None else view.at.get(place.dn.normalized)
+        if there is None:
+            return None
         # of another program, which did not number it
-        return None if there is None or there.identifier is None else rules.EXISTS[concern.type]
+        of_class = there.has_class(PROPERTY_TABLES[concern.type].classes[0])
+        foreign = there.identifier is not None or not of_class
+        return rules.EXISTS[concern.type] if foreign else None
 
     def _homeless(self, concern: Concern, partition: Guid) -> Hresult | None:
         """Whether a queue has no machine in its partition."""
@@ -82,7 +86,7 @@ class Authority:
         guid = held.identifier
         if is_known(held, wanted.numbers):
             return Outcome(status=Hresult.MQ_OK, identifier=guid)
-        before = properties_of(kind, held.entry)
+        before = values_of(held, kind)
         problem = rules.update_problem(kind, guid, before, operation.properties)
         path = path_of(concern)
         if problem is None and path is not None:

@@ -85,6 +85,11 @@ class Places:
         kind = "bsc" if is_bsc else "psc"
         return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, name_key(machine_name))}")
 
+    @property
+    def nowhere(self) -> DN:
+        """What stands where a name is demanded and the object has none (decision R65)."""
+        return self.missing.child("CN", "None")
+
     def stand_in(self, identifier: Guid) -> DN:
         """What names an object that is not there yet (M40)."""
         return self.missing.child("CN", str(identifier))

@@ -21,8 +21,9 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held
 from mqdssm.store.ldap.places import Place
 from mqdssm.store.ldap.view import Concern, View
-from mqdssm.store.rules import EXISTS, NAME
+from mqdssm.store.rules import NAME, kept
 from mqdssm.tables.numbering import Numbering
+from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER
 from mqdssm.tables.properties import (
     EXACT,
     OBJECT_GUID,
@@ -38,6 +39,9 @@ log = logging.getLogger(__name__)
 _OK: Final = int(Hresult.MQ_OK)
 Values = dict[str, tuple[bytes, ...]]
 Properties = Mapping[Propid, PropertyValue]
+REFERENCES_MAX: Final = 1000
+"""Objects that one attribute of an entry names; the property keeps the GUIDs of all. The protocol allows
+65,535, whose names would be more than a server takes in a request (4 MiB)."""
 MANAGER_CLASS: Final = PROPERTY_TABLES[ObjectType.MACHINE].classes[0]
 
 
@@ -78,6 +82,7 @@ class Plan:
     """What is to be done for a change.
 
     Attributes:
+        ahead: an object of another type that has the GUID goes before all else.
         before: what gets out of the way.
         first: the numbered entry, and what it needs; tombstones.
         last: what is sent when all of these are done: deletions.
@@ -87,6 +92,7 @@ class Plan:
         identifier: GUID of the object.
     """
 
+    ahead: list[Request] = field(default_factory=list)
     before: list[Renaming] = field(default_factory=list)
     first: list[Request] = field(default_factory=list)
     last: list[Request] = field(default_factory=list)
@@ -151,10 +157,14 @@ class Planner:
             if held is not None and grave is None:  # a crash may have come between number and name
                 self._move(held, self._place(concern, guid, held).dn, plan)
             return
+        if held is not None and held.is_object and held.type is not concern.type:
+            self._replace(wanted, held, plan)
+            held = None
+        elif held is not None and not held.has_class(PROPERTY_TABLES[concern.type].classes[0]):
+            self._view.elsewhere[guid] = held  # another program's: it keeps the GUID (decision R53)
+            held = None
         place = self._place(concern, guid, held)
         target = self._target(concern, guid, numbers)
-        if held is not None and held.type is not concern.type and held.is_object:
-            raise Refused(Hresult.MQDS_WRONG_OBJ_TYPE, f"{held.dn} is an object of another type")
         if held is not None:
             self._overwrite(wanted, held, target, plan)
             self._move(held, place.dn, plan)
@@ -163,6 +173,17 @@ class Planner:
         if grave is not None:  # the object is back
             plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
             self._view.remove(grave)
+
+    def _replace(self, wanted: Wanted, held: Held, plan: Plan) -> None:
+        """Take an object away whose GUID one of another type has now (decision R65)."""
+        log.warning("%s is replaced by an object of another type: %s", held.dn, wanted.concern.name)
+        left = reduced(held)
+        action = Action.DELETE if left is None else Action.MODIFY
+        plan.ahead.append(request(wanted, action, held.dn, left or {}, held))
+        plan.gone.append(held)
+        self._view.remove(held)
+        if left is not None:
+            self._view.put(held.after(left))
 
     def _finish(self, wanted: Wanted, held: Held | None, grave: Held | None, plan: Plan) -> None:
         """Both an object and its tombstone are there: a crash came between, and the newer counts (R15)."""
@@ -186,6 +207,10 @@ class Planner:
             self._add(wanted, place.dn, target, plan)
             return
         accommodating = concern.type in {ObjectType.ENTERPRISE, ObjectType.USER}
+        if not occupant.has_class(PROPERTY_TABLES[concern.type].classes[0]):
+            # something that is none of ours: a replica stops at nothing that has a name (decision R53)
+            self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
+            return
         if occupant.identifier is None or (accommodating and not occupant.is_object):
             self._overwrite(wanted, occupant, target, plan, takes=True)
             return
@@ -207,10 +232,7 @@ class Planner:
             account = self._view.accounts.get(sid) if isinstance(sid, bytes) else None
             if account is not None:
                 return account
-        found = self._view.at.get(place.dn.normalized)
-        if found is not None and not found.has_class(PROPERTY_TABLES[concern.type].classes[0]):
-            raise Refused(EXISTS[concern.type], f"something else is at {found.dn}")
-        return found
+        return self._view.at.get(place.dn.normalized)
 
     def _place(self, concern: Concern, guid: Guid, held: Held | None) -> Place:
         place = self._view.place(concern, guid, path_of(concern))
@@ -224,13 +246,17 @@ class Planner:
         """All attributes that an object shall have."""
         table = PROPERTY_TABLES[concern.type]
         made = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
-        return {**made, **self._references(concern.type, concern.properties)}
+        none = (str(self._places.nowhere).encode(),)
+        demanded: Values = {one.ldap: none for one in table.references if one.required}
+        return {**made, **demanded, **self._references(concern.type, concern.properties)}
 
     def _references(self, object_type: ObjectType, properties: Properties) -> Values:
         """DNs of other objects; of those that are not there stand-ins (decision R54)."""
         values: Values = {}
         for reference, guids in references_of(object_type, properties.items()):
-            dns = dict.fromkeys(self._dn_of(guid) for guid in guids)
+            if len(guids) > REFERENCES_MAX:
+                log.warning("%s: %d of %d have names", reference.ldap, REFERENCES_MAX, len(guids))
+            dns = dict.fromkeys(self._dn_of(guid) for guid in guids[:REFERENCES_MAX])
             values[reference.ldap] = tuple(dn.encode() for dn in dns)
         return values
 
@@ -252,7 +278,7 @@ class Planner:
             return
         above = place.dn.parent
         if self._view.at.get(above.normalized) is None:
-            values: Values = {OBJECT_CLASS: (MANAGER_CLASS.encode(),)}
+            values: Values = {OBJECT_CLASS: (MANAGER_CLASS.encode(),), DESCRIPTION: (PLACEHOLDER.encode(),)}
             plan.first.append(request(wanted, Action.ADD, str(above), values))
             self._view.put(Held(str(above), values))
 
@@ -276,6 +302,8 @@ class Planner:
         names = [*table.attributes, *target]
         if not takes:
             names = [name for name in names if name != OBJECT_GUID]
+        elif PLACEHOLDER.encode() in held.entry.get(DESCRIPTION, ()):
+            names.append(DESCRIPTION)
         changes: Values = {
             name: target.get(name, ())
             for name in names
@@ -309,11 +337,14 @@ class Planner:
                 raise Refused(Hresult.MQDS_OBJECT_NOT_FOUND, "there is no such object")
             self._finish(wanted, held, grave, plan)
             return
+        kind, properties = concern.type, concern.properties
+        if held.type is not None and held.type is not kind:  # it has none of these
+            kind, properties = held.type, kept(held.type, properties.items())
         changes: Values = {
-            **changes_of(concern.type, held.entry, concern.properties.items(), numbers),
-            **self._references(concern.type, concern.properties),
+            **changes_of(kind, held.entry, properties.items(), numbers),
+            **self._references(kind, properties),
         }
-        if path_of(concern) is not None and concern.type not in _STAY and guid is not None:
+        if kind is concern.type and path_of(concern) is not None and kind not in _STAY and guid is not None:
             self._move(held, self._place(concern, guid, held).dn, plan)
         self._modify(wanted, held, changes, plan)
 
@@ -441,14 +472,18 @@ def reduced(held: Held) -> Values | None:
     The enterprise's entry belongs to the base tree, an account to its user (decision R28).
     """
     if held.type is ObjectType.ENTERPRISE:
-        return placeholder(held, keep={OBJECT_GUID})
+        return _emptied(held, keep={OBJECT_GUID})
     if held.type is ObjectType.USER and held.entry.get(OBJECT_GUID) != held.entry.get("mqisUserID"):
-        return placeholder(held, keep={OBJECT_GUID, "objectSid"})
+        return _emptied(held, keep={OBJECT_GUID, "objectSid"})
     return None
 
 
-def placeholder(held: Held, keep: Iterable[str] = ()) -> Values:
-    """What makes an entry one of no object: for those that have others below them."""
+def placeholder(held: Held) -> Values:
+    """What makes an entry one that stands for no object, since it has others below it."""
+    return {**_emptied(held), DESCRIPTION: (PLACEHOLDER.encode(),)}
+
+
+def _emptied(held: Held, keep: Iterable[str] = ()) -> Values:
     table = PROPERTY_TABLES[held.type or ObjectType.MACHINE]
     gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID, TWIN} - set(keep)
     return {name: () for name in sorted(gone) if name in held.entry}

@@ -15,7 +15,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.ldap.held import Held, held_of
+from mqdssm.store.ldap.held import Held, held_of, values_of
 from mqdssm.store.ldap.view import Reader
 from mqdssm.tables.numbering import (
     BUCKET,
@@ -28,11 +28,11 @@ from mqdssm.tables.numbering import (
     number_value,
     slices,
 )
-from mqdssm.tables.properties import properties_of
 from mqdssm.tables.property_facts import CHANGED
 
 TOMBSTONE: Final = Equal("objectClass", b"mqisTombstone")
 SLICE_NUMBERS: Final = SLICE_BUCKETS << BUCKET_BITS
+_TYPES: Final = frozenset(map(int, ObjectType))
 _TOMBSTONE_BYTES: Final = 64  # in a message, about
 
 
@@ -160,16 +160,13 @@ def _number(held: Held) -> tuple[int, bytes]:
 
 
 def properties_in(held: Held) -> Properties:
-    """What a change carries of an object.
+    """What a change carries of an object: what cannot be read of it is none of it (decision R67).
 
     Raises:
-        MappingError: somebody has written a value that no property can have.
+        MappingError: the entry has lost its class or its GUID.
     """
     kind, identifier = _named(held)
-    try:
-        return rules.replicated(kind, identifier, properties_of(kind, held.entry, CHANGED[kind]))
-    except MappingError as error:
-        raise MappingError(f"{held.dn}: {error}") from None
+    return rules.replicated(kind, identifier, values_of(held, kind, CHANGED[kind]))
 
 
 def _named(held: Held) -> tuple[ObjectType, Guid]:
@@ -201,13 +198,13 @@ def change_of(held: Held, purged: SequenceNumber) -> tuple[DirectoryChange, int]
         properties = properties_in(held)
         size = rules.bytes_at_most(properties)
         return rules.object_change(partition, identifier, number, purged, properties), size
-    known = properties_of(kind, held.entry, (Propid.D_SCOPE, Propid.D_OBJTYPE))
+    known = values_of(held, kind, (Propid.D_SCOPE, Propid.D_OBJTYPE))
     said = known.get(Propid.D_OBJTYPE)
     grave = DeletedObject(
         identifier=identifier,
         partition_id=partition,
         seq_number=number,
-        object_type=ObjectType(said) if isinstance(said, int) else ObjectType.DELETED_OBJECT,
+        object_type=ObjectType(said) if said in _TYPES else ObjectType.DELETED_OBJECT,
         scope=ChangeScope.SITE if known.get(Propid.D_SCOPE) == ChangeScope.SITE else ChangeScope.ENTERPRISE,
     )
     return rules.deletion_change(grave, purged), _TOMBSTONE_BYTES

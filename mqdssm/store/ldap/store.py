@@ -5,7 +5,8 @@ with a few searches for all changes that come together, and written with their r
 time; a result is given when the server has answered all of them. Every operation may be repeated.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
@@ -16,7 +17,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.schema_check import subschema_dn
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
-from mqdssm.errors import ConfigError, DirectoryNotConnected
+from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Scope
@@ -25,7 +26,7 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.ldap.applying import Applier
 from mqdssm.store.ldap.finding import Finder
-from mqdssm.store.ldap.held import Held, held_of
+from mqdssm.store.ldap.held import Held, held_of, values_of
 from mqdssm.store.ldap.local import Authority
 from mqdssm.store.ldap.owner import Owner, claim
 from mqdssm.store.ldap.places import Places
@@ -34,8 +35,10 @@ from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
 from mqdssm.store.ldap.view import Concern, Reader, batches
 from mqdssm.store.lookup import Restriction, View
+from mqdssm.store.performer import performers
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
+from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.numbering import (
     BUCKET,
     CEILING_STEP,
@@ -45,9 +48,21 @@ from mqdssm.tables.numbering import (
     bucket_of,
     number_value,
 )
-from mqdssm.tables.properties import PROPERTY_TABLES, properties_of
+from mqdssm.tables.properties import PROPERTY_TABLES
+
+log = logging.getLogger(__name__)
 
 _DONE: Final = ops.Done()
+_FULL: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
+            ops.Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL),
+        ),
+        ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
+    }
+)
+"""What becomes of changes that the server has no room for (decision R66); all else waits for room."""
 _TOMBSTONES_AT_ONCE: Final = 256
 _NO_SUCH_OBJECT: Final = 32
 _HINT: Final = (
@@ -79,6 +94,7 @@ class LdapStore:
         self._session = session
         self._closes_session = closes_session
         self._is_closed = False
+        self._is_mended = False
         _check(session)
         places = Places(session)
         self._reader = Reader(session, places)
@@ -90,27 +106,7 @@ class LdapStore:
         self._applier = Applier(session, self._reader)
         self._authority = Authority(self._reader, self._applier, self._ranges)
         self._finder = Finder(self._reader, self._ranges)
-        self._performers: Mapping[type[ops.Operation], Callable[[Any], ops.Result]] = MappingProxyType(
-            {
-                ops.LoadState: lambda _: self._state.load(),
-                ops.SavePartition: self._save_partition,
-                ops.RemovePartition: self._remove_partition,
-                ops.SaveNeighbor: self._save_neighbor,
-                ops.RemoveNeighbor: self._remove_neighbor,
-                ops.Recover: self._recover,
-                ops.CreateObject: self._create,
-                ops.UpdateObject: self._update,
-                ops.DeleteObject: self._delete,
-                ops.ReadObject: self._read,
-                ops.ListObjects: self._list,
-                ops.HasObjects: self._has_objects,
-                ops.ApplyChanges: self._apply_changes,
-                ops.LookupChanges: self._lookup_changes,
-                ops.PurgeDeletedObjects: self._purge,
-                ops.MarkPartition: self._mark,
-                ops.SweepPartition: self._sweep,
-            }
-        )
+        self._performers = performers(self)
 
     @classmethod
     def open(cls, options: ConnectionOptions, *, owner: Owner | None = None) -> Self:
@@ -153,8 +149,15 @@ class LdapStore:
             MappingError: the directory holds something that is none of ours where only ours belongs.
         """
         self._check_open()
-        with self._session.one_server():
-            return self._performers[type(operation)](operation)
+        try:
+            with self._session.one_server():
+                return self._performers[type(operation)](operation)
+        except DirectoryError as error:
+            full = _FULL.get(type(operation))
+            if full is None or not is_full(error.ldap_code, error.server_text):
+                raise
+            log.warning("%s: %s", type(operation).__name__, error)
+            return full
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
         """The objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
@@ -170,6 +173,9 @@ class LdapStore:
             raise DirectoryNotConnected("this store is closed", hint="open it again")
 
     # -- state of the protocol
+
+    def _load_state(self, _operation: ops.LoadState) -> ops.State:
+        return self._state.load()
 
     def _save_partition(self, operation: ops.SavePartition) -> ops.Done:
         self._state.save_partition(operation.partition)
@@ -189,6 +195,7 @@ class LdapStore:
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
         partition = operation.partition_id
+        self._mend()
         highest = self._highest(partition)
         saved = self._state.partition(partition)
         lowest = MIN if saved is None else saved.last
@@ -196,6 +203,17 @@ class LdapStore:
             lowest = max(lowest, highest.minus(CEILING_STEP))
         self._finish(partition, lowest)
         return ops.Recovered(highest=highest)
+
+    def _mend(self) -> None:
+        """Finish what a crash cut short beside the objects: once, since it is of the time before."""
+        if self._is_mended:
+            return
+        for mend in (self._applier.homes.mend, self._applier.companions.mend):
+            try:
+                mend()
+            except MappingError as error:  # nothing of replication depends on it
+                log.error("the places of machines and their settings could not all be looked at: %s", error)  # noqa: TRY400
+        self._is_mended = True
 
     def _highest(self, partition: Guid) -> SequenceNumber:
         return self._ranges.highest(partition, self._state.ceiling(partition))
@@ -329,7 +347,7 @@ class LdapStore:
             self._applier.remove(map(held_of, self._reader.find(wanted)))
         aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
         for entry in list(self._reader.find(aside)):
-            self._applier.settle_one(held_of(entry))
+            self._applier.homes.settle_one(held_of(entry))
         return _DONE
 
 
@@ -362,7 +380,7 @@ def _age(held: Held) -> tuple[int, bytes]:
 
 
 def _serves(held: Held, service: int) -> bool:
-    value = properties_of(ObjectType.MACHINE, held.entry, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
+    value = values_of(held, ObjectType.MACHINE, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
     return isinstance(value, int) and bool(value & service)
 
 

@@ -1,0 +1,149 @@
+"""mSMQSettings of replicated machines: one below each site that a server serves ([MS-MQDSSM] 3.1.6.1.1.3).
+
+They repeat what a machine's own entry says, for readers of the directory; replication does not know of them.
+So they follow the numbered entry, in operations of their own (decision R69): an object and its number stay
+one operation, and what a crash keeps from being written is written when the store is opened the next time.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import And, Equal, any_of
+from mqdssm.directory.session import Session
+from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
+from mqdssm.events.context import Context
+from mqdssm.events.settings import CONFIGURATION_ATTRIBUTES, Served, delete_one, reconcile, remove_all
+from mqdssm.model.dn import DN
+from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.propids import ObjectType
+from mqdssm.store.ldap.held import Held
+from mqdssm.store.ldap.planning import MANAGER_CLASS, is_aside
+from mqdssm.store.ldap.view import Reader
+from mqdssm.tables.places import sites_dn
+from mqdssm.tables.properties import OBJECT_GUID
+from mqdssm.tables.settings import LDAP_CLASS
+from mqdssm.tables.syntax import BOOLEAN
+
+log = logging.getLogger(__name__)
+
+OWNER: Final = "mSMQQMID"
+SITES: Final = "mSMQSites"
+_OF_CLASS: Final = Equal("objectClass", LDAP_CLASS.encode())
+_SERVES: Final = any_of(
+    *(Equal(name, BOOLEAN.dump(True)) for name in CONFIGURATION_ATTRIBUTES if name.endswith("Services"))
+)
+_SERVERS: Final = And((Equal("objectClass", MANAGER_CLASS.encode()), _SERVES))
+
+
+class Companions:
+    """The settings objects of one directory."""
+
+    def __init__(self, session: Session, reader: Reader) -> None:
+        self._session = session
+        self._reader = reader
+        self._context = Context(session)
+
+    def follow(self, identifiers: Iterable[Guid | None], gone: Iterable[Guid | None] = ()) -> None:
+        """Make the settings objects of some machines what their entries say.
+
+        Args:
+            identifiers: the machines that were written or deleted.
+            gone: those of them that are known to be no more.
+
+        Raises:
+            DirectoryNotConnected: the directory cannot be reached.
+        """
+        wanted = dict.fromkeys(one for one in identifiers if one is not None)
+        if not wanted:
+            return
+        dead = {one for one in gone if one is not None}
+        machines: dict[Guid, Held] = {}
+        for held in self._reader.holding(wanted):
+            guid = held.identifier
+            if guid is None or (held.type is not ObjectType.MACHINE and not held.is_tombstone):
+                continue
+            if held.is_tombstone or is_aside(held.dn):
+                dead.add(guid)
+            elif held.is_object and (guid not in machines or _age(held) > _age(machines[guid])):
+                machines[guid] = held
+        having = self._owners(wanted)
+        servers = {
+            guid: served for guid, held in machines.items() if (served := _served(held, guid)).is_server
+        }
+        for guid in having - servers.keys():
+            if guid in dead or guid in machines:
+                nobody = Served(identifier=guid.uuid, computer="", sites=(), values={})
+                self._try(f"settings of {guid}", partial(remove_all, self._context, nobody))
+        for guid, one in servers.items():
+            self._try(machines[guid].dn, partial(reconcile, self._context, one))
+
+    def _owners(self, machines: Iterable[Guid]) -> set[Guid]:
+        """Those of some machines that have settings objects."""
+        terms = (Equal(OWNER, bytes(one)) for one in machines)
+        found = self._reader.any_of(terms, _OF_CLASS, (OWNER,))
+        return {guid for entry in found if (guid := _owner(entry)) is not None}
+
+    def follow_sites(self, sites: Iterable[Guid | None]) -> None:
+        """Some sites are there now, or have another name: whoever serves them has settings there.
+
+        Raises:
+            DirectoryNotConnected: the directory cannot be reached.
+        """
+        terms = (Equal(SITES, bytes(one)) for one in sites if one is not None)
+        found = self._reader.any_of(terms, _SERVERS, (OBJECT_GUID,))
+        self.follow([_guid(entry, OBJECT_GUID) for entry in found])
+
+    def clear(self, site: DN) -> None:
+        """Remove the settings objects below a site that goes, and what we have made to hold them.
+
+        Raises:
+            DirectoryNotConnected: the directory cannot be reached.
+        """
+        for entry in list(self._session.find(site, _OF_CLASS, ["1.1"])):
+            self._try(entry.dn, partial(delete_one, self._context, DN.parse(entry.dn)))
+
+    def mend(self) -> None:
+        """Finish what a crash cut short: of all machines that serve, and all that have settings objects.
+
+        Raises:
+            DirectoryNotConnected: the directory cannot be reached.
+        """
+        servers = [_guid(entry, OBJECT_GUID) for entry in self._reader.find(_SERVERS, (OBJECT_GUID,))]
+        settings = self._session.find(sites_dn(self._reader.places.forest_root), _OF_CLASS, [OWNER])
+        self.follow([*servers, *(_owner(entry) for entry in list(settings))])
+
+    @staticmethod
+    def _try(name: str, do: Callable[[], None]) -> None:
+        """Do something that nothing of replication depends on."""
+        try:
+            do()
+        except DirectoryNotConnected:
+            raise
+        except (DirectoryError, MappingError) as error:
+            log.warning("%s: its settings objects are not what they should be: %s", name, error)
+
+
+def _served(held: Held, identifier: Guid) -> Served:
+    values = {name: raws for name in CONFIGURATION_ATTRIBUTES if (raws := held.entry.get(name, ()))}
+    values[OBJECT_GUID] = (bytes(identifier),)
+    sites = tuple(Guid(raw).uuid for raw in held.entry.get(SITES, ()) if len(raw) == GUID_BYTES)
+    return Served(
+        identifier=identifier.uuid, computer=DN.parse(held.dn).parent.name, sites=sites, values=values
+    )
+
+
+def _age(held: Held) -> tuple[int, bytes]:
+    numbers = held.numbers
+    return (0, b"") if numbers is None else (numbers.number, bytes(numbers.partition))
+
+
+def _guid(entry: Entry, name: str) -> Guid | None:
+    raw = entry.first(name)
+    return Guid(raw) if raw is not None and len(raw) == GUID_BYTES else None
+
+
+def _owner(entry: Entry) -> Guid | None:
+    return _guid(entry, OWNER)

@@ -1,0 +1,347 @@
+"""What the replication store does beside its objects: placeholders, places, settings; and a full database."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+from sessions import options_for
+from store_ldap import Cutter, LdapHarness
+from store_world import NOT_FOUND, OK, World, brief, guid
+
+import mqdssm
+from mqdssm.directory.filters import Equal
+from mqdssm.engines.replication import operations as ops
+from mqdssm.errors import DirectoryError, ObjectNotFound
+from mqdssm.model.dn import DN
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command, DirectoryChange, Properties
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.store.ldap import LdapStore
+from mqdssm.testing.openldap import OpenLdapServer
+
+PRIVATE: Final = {"user": None, "password": None, "ca_file": None}
+MACHINE: Final = ObjectType.MACHINE
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenLdapServer]:
+    with OpenLdapServer(durable=False, replication=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cutter() -> Iterator[Cutter]:
+    with Cutter().installed() as cutter:
+        yield cutter
+
+
+@pytest.fixture(scope="module")
+def harness(server: OpenLdapServer, cutter: Cutter) -> Iterator[LdapHarness]:
+    harness = LdapHarness(options_for(server, server.ldapi_url, **PRIVATE), cutter)
+    yield harness
+    harness.store.close()
+
+
+@pytest.fixture(scope="module")
+def directory(server: OpenLdapServer) -> Iterator[mqdssm.Directory]:
+    with mqdssm.connect(server.ldapi_url) as directory:
+        yield directory
+
+
+@pytest.fixture
+def world(harness: LdapHarness) -> World:
+    return World(harness)
+
+
+def found_in(harness: LdapHarness, wanted: Any) -> list[Any]:
+    session = harness.session
+    return [one for base in session.naming.guid_bases for one in session.find(base, wanted, ["*"])]
+
+
+def dn_of(harness: LdapHarness, identifier: Guid) -> str:
+    (found,) = found_in(harness, Equal("objectGUID", bytes(identifier)))
+    return found.dn.lower()
+
+
+def managers_of(directory: mqdssm.Directory, world: World) -> list[Any]:
+    found = directory.search(mqdssm.QueueManager)
+    return [one.identifier for one in found if (one.computer_name or "").startswith(world.prefix)]
+
+
+class TestPlaceholders:
+    """Decision R68."""
+
+    def test_the_adapter_does_not_show_them(self, world: World, directory: mqdssm.Directory) -> None:
+        machine, queue = guid(), guid()
+        web = mqdssm.Filter("ComputerName", "==", world.name("web"))
+        world.apply(world.sync(queue, 1, world.queue(queue)))
+        assert managers_of(directory, world) == []
+        with pytest.raises(ObjectNotFound):
+            directory.read(mqdssm.QueueManager, web)
+        world.apply(world.sync(machine, 2, world.machine(machine)))
+        assert managers_of(directory, world) == [machine.uuid]
+        assert directory.read(mqdssm.QueueManager, web).identifier == machine.uuid
+        world.apply(world.deletion(machine, 3, MACHINE))
+        assert managers_of(directory, world) == []
+        assert world.values(queue)[Propid.Q_PATHNAME] == world.name(r"web\q")
+
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+    def test_where_something_else_is_a_replica_stands_aside(self, world: World, harness: LdapHarness) -> None:
+        machine, queue = guid(), guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        place = DN.parse(dn_of(harness, machine)).child("CN", "q")
+        harness.session.add(place, {"objectClass": (b"container",)})
+        assert world.create(world.queue(queue), at=2).status == Hresult.MQ_ERROR_QUEUE_EXISTS
+        assert world.apply(world.sync(queue, 2, world.queue(queue))) == ops.Applied(count=1, status=OK)
+        assert world.values(queue)[Propid.Q_PATHNAME] == world.name(r"web\q")
+        assert brief(world.changes()) == [(Command.SYNC, 1, machine), (Command.SYNC, 2, queue)]
+
+
+class TestQueuesOfMachinesThatStandAside:
+    def play(self, world: World, harness: LdapHarness, cutter: Cutter | None, point: int) -> bool:
+        """A name that is given on, and comes back; with a crash at one point. Whether it came to that."""
+        old, new, first, second = (guid() for _ in range(4))
+        steps = [
+            world.sync(new, 3, world.machine(new)),
+            world.sync(second, 4, world.queue(second, r"web\r")),
+            world.deletion(new, 5, MACHINE),
+        ]
+        world.apply(world.sync(old, 1, world.machine(old)), world.sync(first, 2, world.queue(first)))
+        manager = dn_of(harness, old)
+        crashed = False
+        if cutter is not None:
+            harness.arm(point)
+        for step in steps:
+            try:
+                assert world.apply(step) == ops.Applied(count=1, status=OK)
+            except DirectoryError:
+                crashed = True
+                harness.disarm()
+                harness.reopen()
+                world.recover()
+                assert world.apply(step) == ops.Applied(count=1, status=OK)
+            if step is steps[0] and not crashed:
+                assert dn_of(harness, new) == manager
+                assert "@" in dn_of(harness, old)
+            if step is not steps[2]:
+                assert dn_of(harness, first) == f"cn=q,{manager}", "the queue is found by its path name"
+        harness.disarm()
+        assert dn_of(harness, old) == manager, "it has its name back"
+        assert dn_of(harness, first) == f"cn=q,{manager}"
+        assert dn_of(harness, second) == f"cn=r,{manager}"
+        expected = [(Command.SYNC, 1, old), (Command.SYNC, 2, first), (Command.SYNC, 4, second)]
+        assert brief(world.changes()) == [*expected, (Command.DELETE, 5, new)]
+        return crashed
+
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+    def test_they_are_where_their_path_names_say(
+        self, world: World, harness: LdapHarness, directory: mqdssm.Directory
+    ) -> None:
+        self.play(world, harness, None, 0)
+        paths = {one.pathname for one in directory.search(mqdssm.Queue)}
+        assert {world.name(r"web\q"), world.name(r"web\r")} <= paths
+        assert len(managers_of(directory, world)) == 1
+
+    def test_a_crash_at_any_write(self, harness: LdapHarness, cutter: Cutter) -> None:
+        point = 0
+        while self.play(World(harness), harness, cutter, point):
+            point += 1
+        assert point >= 16
+
+    def test_a_queue_whose_name_the_new_machine_has_too(self, world: World, harness: LdapHarness) -> None:
+        old, new, first, second = (guid() for _ in range(4))
+        other = guid()
+        world.apply(world.sync(new, 1, world.machine(new), other))
+        world.apply(world.sync(second, 2, world.queue(second), other))
+        world.apply(world.sync(old, 1, world.machine(old)), world.sync(first, 2, world.queue(first)))
+        assert world.values(second)[Propid.Q_PATHNAME] == world.values(first)[Propid.Q_PATHNAME]
+        world.apply(world.deletion(second, 3, site=other), world.deletion(new, 4, MACHINE, other))
+        assert "@" not in dn_of(harness, old) + dn_of(harness, first)
+
+
+class TestSettings:
+    """[MS-MQDSSM] 3.1.6.1.1.3 for replicated machines, decision R69."""
+
+    def sites(self, world: World, harness: LdapHarness, *names: str) -> list[Guid]:
+        """New sites of the enterprise."""
+        last = int(world.recover(PEC_PARTITION_ID))
+        made = [guid() for _ in names]
+        for n, (one, name) in enumerate(zip(made, names, strict=True), 1):
+            site: Properties = ((Propid.S_PATHNAME, world.name(name)), (Propid.S_PSC, "A"))
+            world.apply(world.sync(one, last + n, site, PEC_PARTITION_ID))
+        return made
+
+    def settings(self, harness: LdapHarness, machine: Guid) -> list[Any]:
+        return found_in(harness, Equal("mSMQQMID", bytes(machine)))
+
+    def machine(
+        self, world: World, identifier: Guid, site: Guid, service: int, name: str = "web"
+    ) -> Properties:
+        world.site, before = site, world.site
+        made = world.machine(identifier, name, SERVICE=service)
+        world.site = before
+        return made
+
+    @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.3")
+    def test_they_come_and_go_with_the_server(self, world: World, harness: LdapHarness) -> None:
+        (site,) = self.sites(world, harness, "rome")
+        machine = guid()
+        world.apply(world.sync(machine, 1, self.machine(world, machine, site, 4)))
+        (one,) = self.settings(harness, machine)
+        assert one.dn.lower().startswith(f"cn=msmq settings,cn={world.name('web')},cn=servers,cn=".lower())
+        assert (one.first("mSMQServices"), one.first("mSMQDsService")) == (b"4", b"TRUE")
+        world.apply(world.change(Command.UPDATE, machine, 2, ((Propid.QM_SERVICE, 1),)))
+        (one,) = self.settings(harness, machine)
+        assert (one.first("mSMQServices"), one.first("mSMQRoutingService")) == (b"1", b"TRUE")
+        world.apply(world.change(Command.UPDATE, world.name("web"), 3, ((Propid.QM_SERVICE, 0),)))
+        assert self.settings(harness, machine) == []
+        world.apply(world.sync(machine, 4, self.machine(world, machine, site, 4)))
+        assert len(self.settings(harness, machine)) == 1
+        world.apply(world.deletion(machine, 5, MACHINE))
+        assert self.settings(harness, machine) == []
+
+    def test_a_site_that_comes_later_is_renamed_and_goes(self, world: World, harness: LdapHarness) -> None:
+        (first,) = self.sites(world, harness, "oslo")
+        machine, site = guid(), guid()
+        world.apply(world.sync(machine, 1, self.machine(world, machine, site, 8)))
+        assert self.settings(harness, machine) == []
+        last = int(world.recover(PEC_PARTITION_ID))
+        named: Properties = ((Propid.S_PATHNAME, world.name("bonn")), (Propid.S_PSC, "A"))
+        renamed: Properties = ((Propid.S_PATHNAME, world.name("kiel")),)
+        world.apply(world.sync(site, last + 1, named, PEC_PARTITION_ID))
+        (one,) = self.settings(harness, machine)
+        assert f"cn={world.name('bonn')}," in one.dn.lower()
+        world.apply(world.change(Command.UPDATE, site, last + 2, renamed, PEC_PARTITION_ID))
+        (one,) = self.settings(harness, machine)
+        assert f"cn={world.name('kiel')}," in one.dn.lower()
+        world.apply(world.deletion(site, last + 3, ObjectType.SITE, PEC_PARTITION_ID))
+        assert self.settings(harness, machine) == []
+        assert found_in(harness, Equal("cn", world.name("kiel").encode())) == []
+        assert world.read(first, ObjectType.SITE).status == OK
+        world.apply(world.deletion(machine, 2, MACHINE))
+
+    def test_swept_machines_have_none(self, world: World, harness: LdapHarness) -> None:
+        (site,) = self.sites(world, harness, "bari")
+        machine = guid()
+        world.apply(world.sync(machine, 1, self.machine(world, machine, site, 4)))
+        world.perform(ops.MarkPartition(partition_id=world.site))
+        assert len(self.settings(harness, machine)) == 1
+        world.perform(ops.SweepPartition(partition_id=world.site))
+        assert self.settings(harness, machine) == []
+
+    @pytest.mark.parametrize("crashing", [Command.SYNC, Command.DELETE])
+    def test_a_crash_at_any_write(self, world: World, harness: LdapHarness, crashing: Command) -> None:
+        (site,) = self.sites(world, harness, "lyon")
+        for point in range(100):
+            machine, at = guid(), 3 * point
+            created = world.sync(machine, at + 1, self.machine(world, machine, site, 4))
+            deleted = world.deletion(machine, at + 2, MACHINE)
+            crashes = [
+                self.crash(world, harness, change, point if change.command is crashing else None)
+                for change in (created, deleted)
+            ]
+            if not any(crashes):
+                assert point >= 4
+                return
+        raise AssertionError
+
+    def crash(self, world: World, harness: LdapHarness, change: DirectoryChange, point: int | None) -> bool:
+        """Make a change with a crash at a point; whether it came to that."""
+        machine = change.guid_identifier
+        assert machine is not None
+        crashed = False
+        if point is not None:
+            harness.arm(point)
+        try:
+            world.apply(change)
+        except DirectoryError:
+            crashed = True
+            harness.disarm()
+            harness.reopen()
+            world.recover()  # the change may have been made, and nobody repeats it
+            alive = world.read(machine, MACHINE).status == OK
+            assert len(self.settings(harness, machine)) == int(alive)
+            world.apply(change)
+        harness.disarm()
+        assert len(self.settings(harness, machine)) == int(change.command is Command.SYNC)
+        return crashed
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.8")
+class TestDamage:
+    """Decision R67."""
+
+    def test_what_cannot_be_read_is_none_and_the_others_go_on(
+        self, world: World, harness: LdapHarness, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        machine, queue = guid(), guid()
+        world.apply(
+            world.sync(machine, 1, world.machine(machine, QUOTA=7, OS=3)),
+            world.sync(queue, 2, world.queue(queue)),
+        )
+        dn = dn_of(harness, machine)
+        (entry,) = found_in(harness, Equal("objectGUID", bytes(machine)))
+        exact = (*entry.all("mqisExact"), b"\xff\xff\xff\xffx")
+        harness.session.modify(dn, {"mSMQQuota": (b"99999999999",), "mqisExact": exact})
+        assert brief(world.changes()) == [(Command.SYNC, 1, machine), (Command.SYNC, 2, queue)]
+        said = [one.message.lower() for one in caplog.records if one.levelname == "ERROR"]
+        assert any(dn in one and "qm_quota" in one for one in said)
+        assert any(dn in one and "mqisexact" in one for one in said)
+        values = world.values(machine, MACHINE)
+        assert Propid.QM_QUOTA not in values
+        assert values[Propid.QM_OS] == 3
+        assert world.update(machine, ((Propid.QM_QUOTA, 8),), at=3).status == OK, "a client mends it"
+        assert world.values(machine, MACHINE)[Propid.QM_QUOTA] == 8
+
+    def test_a_tombstone_of_a_type_that_there_is_not(self, world: World, harness: LdapHarness) -> None:
+        gone = guid()
+        world.apply(world.deletion(gone, 1))
+        (one,) = found_in(harness, Equal("mqisDeletedID", bytes(gone)))
+        harness.session.modify(one.dn, {"mqisObjectType": (b"77",)})
+        assert brief(world.changes()) == [(Command.DELETE, 1, gone)]
+
+
+def test_a_full_database_is_said_to_be_full() -> None:
+    """Decision R66: nothing that was acknowledged is lost, and the status says what to do."""
+    with OpenLdapServer(durable=False, replication=True, database_bytes_max=3 * 2**20) as server:
+        store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+        world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
+        machine = guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        at, status, done = 1, int(OK), 1
+        while status == OK and at < 2000:
+            queues = [guid() for _ in range(20)]
+            changes = [
+                world.sync(one, at + n, world.queue(one, rf"web\q{at + n}", SECURITY=b"x" * 3000))
+                for n, one in enumerate(queues, 1)
+            ]
+            applied = world.apply(*changes)
+            at, status, done = at + 20, applied.status, done + applied.count
+        assert status == Hresult.MQ_ERROR_DS_IS_FULL
+        assert len(world.changes(bytes_max=10**9)) >= done
+        outcome = world.create(world.queue(guid(), r"web\more", SECURITY=b"x" * 100_000), at=at + 1)
+        assert outcome.status == Hresult.MQ_ERROR_DS_IS_FULL
+        assert world.read(world.name(r"web\more")).status == NOT_FOUND
+        store.close()
+
+
+def test_the_longest_lists_and_largest_values(world: World, harness: LdapHarness) -> None:
+    """What a message can carry does not stop a replica."""
+    machine, user, site = guid(), guid(), guid()
+    many = tuple(Guid(n.to_bytes(16, "little")) for n in range(1, 65_536))
+    last = int(world.recover(PEC_PARTITION_ID))
+    digest: Properties = ((Propid.U_DIGEST, many[:20_000]), (Propid.U_SIGN_CERT, b"x" * 2**20))
+    gates: Properties = ((Propid.S_PATHNAME, world.name("site")), (Propid.S_PSC, "A"), (Propid.S_GATES, many))
+    given = world.machine(machine, OUTFRS=many, INFRS=(), SECURITY=b"s" * 2**21)
+    assert world.apply(world.sync(machine, 1, given)) == ops.Applied(count=1, status=OK)
+    assert world.values(machine, MACHINE)[Propid.QM_OUTFRS] == many
+    enterprise = [
+        world.sync(user, last + 1, digest, PEC_PARTITION_ID),
+        world.sync(site, last + 2, gates, PEC_PARTITION_ID),
+    ]
+    assert world.apply(*enterprise) == ops.Applied(count=2, status=OK)
+    assert world.values(user, ObjectType.USER)[Propid.U_DIGEST] == many[:20_000]
+    assert world.values(site, ObjectType.SITE)[Propid.S_GATES] == many
