@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Final, Protocol
@@ -70,6 +70,7 @@ class ReplicationDriver:
         self.counts: Final = Counts()
         self._engine, self._store, self._transport = engine, store, transport
         self._policy, self._make_guid, self._clock = policy, make_guid, clock or steady_clock()
+        self._under_way = 0  # operations of the store
         self._stopping: Final = Event()
         self._events: Final[SimpleQueue[do.Event | Exception | None]] = SimpleQueue()
         self._timers: Final = Timers()
@@ -90,20 +91,20 @@ class ReplicationDriver:
         """Work until `stop` is called from another thread; once.
 
         Raises:
+            TransportError: the queue manager is closed, or stopped by itself.
             Exception: a defect of engine or store; everything has been stopped.
         """
-        inbox = self._transport.open(REPLICATION)
-        self._store.start()
-        self._receiver.start(inbox)
-        try:
+        with ExitStack() as stopping:  # the last first
+            stopping.callback(self._clients.close)
+            inbox = self._transport.open(REPLICATION)
+            stopping.callback(self._store.stop)
+            stopping.callback(self._receiver.stop)
+            stopping.callback(inbox.close)
+            self._store.start()
+            self._receiver.start(inbox)
             self._take(do.Started())
             while not self._stopping.is_set():
                 self._turn()
-        finally:
-            inbox.close()
-            self._receiver.stop()
-            self._store.stop()
-            self._clients.close()
 
     def stop(self) -> None:
         """Let `run` end after what it does now."""
@@ -153,10 +154,14 @@ class ReplicationDriver:
             self._take(do.TimerFired(name=name))
 
     def _take(self, event: do.Event) -> None:
+        self._under_way -= isinstance(event, do.Performed)
         for action in self._engine.step(event, self._clock()):
             self._performers[type(action)](action)
+        if not self._under_way:  # else messages would pile up in the engine while the directory is away
+            self._receiver.settled()
 
     def _perform(self, action: do.Perform) -> None:
+        self._under_way += 1
         self._store.submit(
             action.operation,
             lambda result: self._events.put(do.Performed(token=action.token, result=result)),
@@ -179,14 +184,16 @@ class ReplicationDriver:
                 authentication_level=self._policy.level,
                 hash_algorithm=self._policy.hash_algorithm,
             )
-            identifier = self._transport.send(message, replication_queue(action.destination))
+            to = replication_queue(action.destination)
+            if own is None:
+                self._transport.send(message, to)
+                return
+            sent = Sent(message=action.message, destination=action.destination)
+            until = self._clock() + action.timeout_s
+            self._outstanding.send(lambda: self._transport.send(message, to), body, sent, until)
         except (ValueError, TransportError) as error:
             self.counts.add("not sent")
             log.warning("a message to %s is not sent: %s", action.destination, error)
-            return
-        if own:
-            sent = Sent(message=action.message, destination=action.destination)
-            self._outstanding.add(identifier, body, sent, self._clock() + action.timeout_s)
 
     def _reply(self, action: do.Reply) -> None:
         outcome = Outcome(status=action.status, identifier=action.identifier)

@@ -8,6 +8,7 @@ from queue_managers import World, guid_of, key_of, nack, received, signed, wait_
 from mqdssm.drivers import inprocess
 from mqdssm.drivers.authentication import Distrust
 from mqdssm.drivers.inprocess import ARRIVING_MAX, HostSettings
+from mqdssm.drivers.outgoing import OutgoingLimits
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION, LocalQueue
 from mqdssm.errors import TransportError
@@ -44,9 +45,9 @@ def test_reach_queue_timeout_where_nobody_is(world):
     left = world.add("LEFT")
     own = left.open(REPLICATION)
     left.send(signed("LEFT", time_to_reach_queue_s=10), replication_queue("NOBODY"))
-    world.advance(9)
-    assert own.receive(0.05) is None
-    world.advance(1)
+    world.advance(10.9)
+    assert own.receive(0.05) is None, "whole seconds: a message of 12:00:00.9 has its ten seconds, too"
+    world.advance(0.1)
     back = received(own)
     assert back.message_class == MessageClass.NACK_REACH_QUEUE_TIMEOUT
     assert back.response_queue == replication_queue("NOBODY")
@@ -189,7 +190,7 @@ def test_receive_timeout(world, hosts):
     )
     left.send(message, RIGHT)
     assert nack(own) is MessageClass.ACK_REACH_QUEUE
-    world.advance(30)
+    world.advance(31)
     assert nack(own) is MessageClass.NACK_RECEIVE_TIMEOUT
     assert inbox.receive(0) is None
 
@@ -235,7 +236,7 @@ def test_a_cut_link_and_a_healed_one(world, hosts):
     left.send(signed("LEFT", b"elsewhere"), replication_queue("THIRD"))
     assert received(there).body == b"elsewhere"
     assert inbox.receive(0.05) is None
-    world.advance(10)
+    world.advance(11)
     assert nack(own) is MessageClass.NACK_REACH_QUEUE_TIMEOUT
     left.send(signed("LEFT", b"second"), RIGHT)
     world.network.heal()
@@ -265,7 +266,7 @@ def test_messages_of_a_machine_that_starts_again_are_no_repetitions(world, hosts
 
 
 def test_too_many_wait(world):
-    left = world.add("LEFT", settings=HostSettings(waiting_max=3, waiting_bytes_max=100))
+    left = world.add("LEFT", settings=HostSettings(outgoing=OutgoingLimits(messages_max=3, bytes_max=100)))
     for _ in range(3):
         left.send(signed("LEFT"), RIGHT)
     with pytest.raises(TransportError, match="too many"):
