@@ -286,6 +286,75 @@ def test_acknowledgements_that_lead_nowhere_are_dropped(hosts):
     assert received(inbox).body == b"body"
 
 
+def test_a_flood_of_messages_that_are_refused_fills_nothing(world):
+    """Whoever is refused says where the acknowledgement goes; nobody is there, and it waits for ever."""
+    small = OutgoingLimits(acknowledgements_max=5)
+    right, left = world.add("RIGHT", settings=HostSettings(outgoing=small)), world.add("LEFT")
+    own = left.open(REPLICATION)
+    for number in range(50):
+        nowhere = replication_queue(f"NOWHERE{number}")
+        left.send(replace(signed("LEFT"), administration_queue=nowhere), RIGHT)
+    wait_until(lambda: right.counts.seen().get("given up: acknowledgement") == 45)
+    assert len(right._outgoing.addresses) == 5
+    left.send(signed("LEFT"), RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_DEST_QUEUE, "the newest is not given up"
+
+
+@pytest.mark.parametrize("message_class", [MessageClass.REPORT, MessageClass.ORDER_ACK, 0x0100, 0xE1FF])
+def test_only_acknowledgements_need_no_signature(hosts, message_class):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    unsigned = signed("LEFT", authentication_level=AuthenticationLevel.NONE, message_class=message_class)
+    left.send(unsigned, RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_SIGNATURE
+    assert inbox.receive(0) is None
+
+
+def test_insecure_nacks_of_signatures_can_be_forbidden_too(world):
+    right = world.add("RIGHT", settings=HostSettings(insecure_nacks=False))
+    left, inbox = world.add("LEFT"), right.open(REPLICATION)
+    own = left.open(REPLICATION)
+    left.send(signed("LEFT", authentication_level=AuthenticationLevel.NONE), RIGHT)
+    wait_until(lambda: "refused: NACK_BAD_SIGNATURE" in right.counts.seen())
+    assert own.receive(0.05) is None
+    assert inbox.receive(0) is None
+
+
+def test_a_defect_stops_a_queue_manager_and_is_told(world, hosts, caplog):
+    left, right = hosts
+    inbox = right.open(REPLICATION)
+    defect = RuntimeError("defect")
+
+    def fail(*_):
+        raise defect
+
+    right._verifier.verify = fail
+    left.send(signed("LEFT"), RIGHT)
+    assert inbox.receive(10) is None
+    assert inbox.is_closed
+    assert "RIGHT stops" in caplog.text
+    with pytest.raises(TransportError, match="closed"):
+        right.send(signed("RIGHT"), replication_queue("LEFT"))
+    third = world.add("THIRD").open(REPLICATION)
+    with pytest.raises(RuntimeError, match="defect"):
+        right.close()
+    right.close()
+    left.send(signed("LEFT"), replication_queue("THIRD"))
+    assert received(third).body == b"body"
+
+
+def test_a_network_closes_all_hosts_whatever_one_of_them_raises(world, hosts):
+    left, right = hosts
+    queues = [one.open(REPLICATION) for one in hosts]
+    for host in hosts:
+        host._failure = RuntimeError(host.machine_name)
+    with pytest.raises(RuntimeError):
+        world.network.close()
+    assert all(one.is_closed for one in queues)
+    assert not left._thread.is_alive()
+    assert not right._thread.is_alive()
+
+
 def test_names_and_identifiers_are_taken_once(world, hosts):
     with pytest.raises(ValueError, match="already"):
         world.network.add("left", guid_of("new"))

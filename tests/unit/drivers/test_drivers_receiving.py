@@ -1,6 +1,7 @@
 """What of the messages in the replication queue reaches the engine ([MC-MQDSRP] 3.1.5.1)."""
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -8,13 +9,16 @@ from driver_bench import ACK, SEND
 from queue_managers import guid_of, wait_until
 
 from mqdssm.drivers import outstanding as outstanding_module
+from mqdssm.drivers import receiving
 from mqdssm.drivers.outstanding import GRACE_S, Outstanding, Sent
 from mqdssm.drivers.receiving import ARRIVED_MAX
 from mqdssm.engines.replication.actions import (
     Nacked,
+    Perform,
     Received,
     Started,
 )
+from mqdssm.engines.replication.operations import LoadState, State
 from mqdssm.model.replication import Service
 from mqdssm.model.transport import (
     Message,
@@ -129,12 +133,62 @@ class TestArrivals:
         wait_until(lambda: len(bench.engine.of(Received)) == ARRIVED_MAX + 50)
 
 
+    def test_an_acknowledgement_that_is_here_before_send_has_returned(self, bench):
+        """The network works while the driver learns how its message is called."""
+        send = bench.transport.send
+
+        def slow(message, destination):
+            identifier = send(message, destination)
+            bench.arrive(self.nack(bench), None)
+            wait_until(lambda: bench.transport.inbox.arrivals.empty())
+            time.sleep(0.1)
+            return identifier
+
+        bench.transport.send = slow
+        bench.engine.answers[Started] = lambda _: [SEND]
+        bench.start()
+        wait_until(lambda: bench.engine.of(Nacked))
+        assert not bench.driver.counts.seen()
+
+    def test_messages_wait_in_their_queue_while_the_store_works(self, bench, monkeypatch):
+        """Its limits are those of a queue; the engine has none for octets."""
+        monkeypatch.setattr(receiving, "ARRIVED_MAX", 5)
+        done = threading.Event()
+        bench.store.perform = lambda _: done.wait(10) and State()
+        bench.engine.answers[Started] = lambda _: [Perform(token=1, operation=LoadState())]
+        bench.start()
+        for _ in range(20):
+            bench.arrive(Message(body=encode(ACK)))
+        left = bench.transport.inbox.arrivals
+        wait_until(lambda: left.qsize() == 14)  # five in the engine, one in hand
+        time.sleep(0.05)
+        assert (left.qsize(), len(bench.engine.of(Received))) == (14, 5)
+        done.set()
+        wait_until(lambda: len(bench.engine.of(Received)) == 20)
+
+    def test_octets_are_limited_too_but_for_one_message(self, bench, monkeypatch):
+        monkeypatch.setattr(receiving, "ARRIVED_BYTES_MAX", 2 * len(encode(ACK)))
+        done = threading.Event()
+        bench.store.perform = lambda _: done.wait(10) and State()
+        bench.engine.answers[Started] = lambda _: [Perform(token=1, operation=LoadState())]
+        bench.start()
+        for _ in range(6):
+            bench.arrive(Message(body=encode(ACK)))
+        left = bench.transport.inbox.arrivals
+        wait_until(lambda: left.qsize() == 3)  # two in the engine, one in hand
+        time.sleep(0.05)
+        assert (left.qsize(), len(bench.engine.of(Received))) == (3, 2)
+        monkeypatch.setattr(receiving, "ARRIVED_BYTES_MAX", 1)
+        done.set()
+        wait_until(lambda: len(bench.engine.of(Received)) == 6)
+
+
 def test_outstanding_messages_are_forgotten_in_time(monkeypatch):
     monkeypatch.setattr(outstanding_module, "OUTSTANDING_MAX", 2)
     outstanding = Outstanding()
     sent = [Sent(message=ACK, destination=f"PSC{number}") for number in range(3)]
     for number, one in enumerate(sent):
-        outstanding.add(MessageId(number=number), b"body", one, 100.0)
+        outstanding.send(lambda number=number: MessageId(number=number), b"body", one, 100.0)
 
     def take(number: int, now: float) -> Sent | None:
         return outstanding.take(Message(correlation=MessageId(number=number), body=b"body"), now)
