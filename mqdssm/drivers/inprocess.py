@@ -10,7 +10,6 @@ import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 from threading import Condition, Lock, Thread
@@ -142,7 +141,7 @@ class Network:
         Raises:
             Exception: as `Host.close`; all are closed.
         """
-        with ExitStack() as closing, self._lock:
+        with contextlib.ExitStack() as closing, self._lock:
             for host in set(self._hosts.values()):
                 closing.callback(host.close)
 
