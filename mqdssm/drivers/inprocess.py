@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
 from mqdssm.drivers.counts import Counts
 from mqdssm.drivers.inbox import HostInbox
-from mqdssm.drivers.outgoing import Address, Outgoing, OutgoingLimits
+from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import Guid
@@ -55,7 +55,7 @@ class HostSettings:
             (SendInsecureNacks, [MS-MQQB] 3.1.7.15).
     """
 
-    outgoing: OutgoingLimits = OutgoingLimits()
+    outgoing: OutgoingLimits = LIMITS
     insecure_nacks: bool = True
 
 
@@ -332,7 +332,7 @@ class Host:
     def _run(self) -> None:
         try:
             self._work()
-        except Exception as error:  # noqa: BLE001  a defect: who receives sees the end, who closes the reason
+        except Exception as error:  # a defect: who receives sees the end, who closes the reason
             log.critical("queue manager %s stops: a defect", self._machine_name, exc_info=True)
             self._failure = error
             self._stop()

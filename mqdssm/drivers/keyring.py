@@ -188,7 +188,8 @@ class _Answers(Generic[_K, _V]):
         except DirectoryError:
             if kept is None or not kept.value or now >= kept.at + OUTAGE_S:
                 raise
-            kept.ask_at = now + UNKNOWN_S  # each attempt may take seconds, and messages wait for it
+            # each attempt may take seconds, and messages wait for it
+            kept.ask_at = min(now + UNKNOWN_S, kept.at + OUTAGE_S)
             return kept.value
         with self._lock:
             self._kept[key] = _Answer(now, now + (BELIEVED_S if answer else UNKNOWN_S), answer)

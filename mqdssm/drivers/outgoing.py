@@ -35,6 +35,9 @@ class OutgoingLimits:
     acknowledgement_bytes_max: int = ACKNOWLEDGEMENT_BYTES_MAX
 
 
+LIMITS: Final = OutgoingLimits()
+
+
 def _size(message: Message) -> int:
     return len(message.body)
 

@@ -67,7 +67,7 @@ def is_nack(message_class: int) -> bool:
 
 
 def is_acknowledgement(message_class: int) -> bool:
-    """Tell the classes of acknowledgements, which queue managers send and nobody signs ([MS-MQQB] 3.1.7.15)."""
+    """Tell the classes of acknowledgements; queue managers make them, unsigned ([MS-MQQB] 3.1.7.15)."""
     negative = MessageClass.NACK_BAD_DEST_QUEUE <= message_class <= MessageClass.NACK_RECEIVE_REJECTED
     return negative or message_class in _ASKED_FOR
 

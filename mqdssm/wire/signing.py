@@ -72,7 +72,10 @@ _MSMQ_20: Final[tuple[tuple[str, _Image], ...]] = (
         "UserHeader.Flags.JP << 1 | JN",
         lambda message: struct.pack("<B", message.positive_journaling << 1 | message.negative_journaling),
     ),
-    ("MessagePropertiesHeader.Flags & 0x0F", lambda message: struct.pack("<B", message.acknowledgements & 0x0F)),
+    (
+        "MessagePropertiesHeader.Flags & 0x0F",
+        lambda message: struct.pack("<B", message.acknowledgements & 0x0F),
+    ),
     ("MessagePropertiesHeader.MessageClass", lambda message: struct.pack("<H", message.message_class)),
     ("MessagePropertiesHeader.BodyType", lambda message: struct.pack("<I", message.body_type)),
     ("UserHeader.ConnectorType", lambda message: _connector(message.connector_type)),

@@ -281,7 +281,7 @@ def test_acknowledgements_that_lead_nowhere_are_dropped(hosts):
     left, right = hosts
     inbox = right.open(REPLICATION)
     message = signed("LEFT")
-    nowhere = replace(own_replication_queue(guid_of("LEFT")), journal=True)
+    nowhere = parse_format_name("PUBLIC=11111111-2222-4333-8444-555555555555")
     left.send(replace(message, administration_queue=nowhere, acknowledgements=ARRIVAL), RIGHT)
     assert received(inbox).body == b"body"
 

@@ -132,7 +132,6 @@ class TestArrivals:
         gate.set()
         wait_until(lambda: len(bench.engine.of(Received)) == ARRIVED_MAX + 50)
 
-
     def test_an_acknowledgement_that_is_here_before_send_has_returned(self, bench):
         """The network works while the driver learns how its message is called."""
         send = bench.transport.send
@@ -140,7 +139,7 @@ class TestArrivals:
         def slow(message, destination):
             identifier = send(message, destination)
             bench.arrive(self.nack(bench), None)
-            wait_until(lambda: bench.transport.inbox.arrivals.empty())
+            wait_until(bench.transport.inbox.arrivals.empty)
             time.sleep(0.1)
             return identifier
 
