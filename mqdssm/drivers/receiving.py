@@ -33,7 +33,7 @@ class Receiver:
         counts: where dropped messages are counted.
         clock: seconds since 1970.
         put: takes an event for the engine, or why there will be none any more. `taken` is to be called when
-            the engine was given it, `settled` whenever the engine has no work under way.
+            the engine was given it, `settled` with the number of those that still wait in the engine.
     """
 
     def __init__(
@@ -61,13 +61,14 @@ class Receiver:
         if isinstance(event, Received | Nacked):
             self._taken += 1
 
-    def settled(self) -> None:
-        """The engine has nothing under way, and nothing waits in it: there is room for other messages."""
-        if not self._taken:
+    def settled(self, waiting: int) -> None:
+        """The engine has begun with all that it was given but the last so many: there is room for others."""
+        if self._taken <= waiting:
             return
         with self._room:
-            self._octets -= sum(self._sizes.popleft() for _ in range(self._taken))
-            self._taken = 0
+            while self._taken > waiting:
+                self._octets -= self._sizes.popleft()
+                self._taken -= 1
             self._room.notify()
 
     def stop(self) -> None:

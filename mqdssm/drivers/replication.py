@@ -40,6 +40,10 @@ class Engine(Protocol):
     def step(self, event: do.Event, now: float) -> list[do.Action]:
         """Take one event, at a time in seconds since 1970; what is to be done, in order."""
 
+    @property
+    def messages_waiting(self) -> int:
+        """How many of the messages that it was given wait behind the work that is under way."""
+
 
 class ReplicationDriver:
     """One directory server at work.
@@ -70,7 +74,6 @@ class ReplicationDriver:
         self.counts: Final = Counts()
         self._engine, self._store, self._transport = engine, store, transport
         self._policy, self._make_guid, self._clock = policy, make_guid, clock or steady_clock()
-        self._under_way = 0  # operations of the store
         self._stopping: Final = Event()
         self._events: Final[SimpleQueue[do.Event | Exception | None]] = SimpleQueue()
         self._timers: Final = Timers()
@@ -154,14 +157,11 @@ class ReplicationDriver:
             self._take(do.TimerFired(name=name))
 
     def _take(self, event: do.Event) -> None:
-        self._under_way -= isinstance(event, do.Performed)
         for action in self._engine.step(event, self._clock()):
             self._performers[type(action)](action)
-        if not self._under_way:  # else messages would pile up in the engine while the directory is away
-            self._receiver.settled()
+        self._receiver.settled(self._engine.messages_waiting)
 
     def _perform(self, action: do.Perform) -> None:
-        self._under_way += 1
         self._store.submit(
             action.operation,
             lambda result: self._events.put(do.Performed(token=action.token, result=result)),

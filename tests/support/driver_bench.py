@@ -10,7 +10,7 @@ from queue_managers import guid_of, sender_of, wait_until
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.transport import REPLICATION, Arrival
-from mqdssm.engines.replication.actions import Action, Event, Send
+from mqdssm.engines.replication.actions import Action, Event, Received, Send
 from mqdssm.engines.replication.operations import Outcome, State
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.messages import BSCAckMessage, Command
@@ -30,6 +30,11 @@ class ScriptedEngine:
         self.times: list[float] = []
         self.threads: set[int] = set()
         self.answers: dict[type, Callable[[Any], list[Action]]] = {}
+        self.is_busy = False
+
+    @property
+    def messages_waiting(self) -> int:
+        return len(self.of(Received)) if self.is_busy else 0
 
     def step(self, event: Event, now: float) -> list[Action]:
         self.threads.add(threading.get_ident())

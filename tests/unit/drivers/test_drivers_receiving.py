@@ -14,11 +14,11 @@ from mqdssm.drivers.outstanding import GRACE_S, Outstanding, Sent
 from mqdssm.drivers.receiving import ARRIVED_MAX
 from mqdssm.engines.replication.actions import (
     Nacked,
-    Perform,
     Received,
     Started,
+    StartTimer,
+    TimerFired,
 )
-from mqdssm.engines.replication.operations import LoadState, State
 from mqdssm.model.replication import Service
 from mqdssm.model.transport import (
     Message,
@@ -152,34 +152,32 @@ class TestArrivals:
     def test_messages_wait_in_their_queue_while_the_store_works(self, bench, monkeypatch):
         """Its limits are those of a queue; the engine has none for octets."""
         monkeypatch.setattr(receiving, "ARRIVED_MAX", 5)
-        done = threading.Event()
-        bench.store.perform = lambda _: done.wait(10) and State()
-        bench.engine.answers[Started] = lambda _: [Perform(token=1, operation=LoadState())]
-        bench.start()
-        for _ in range(20):
-            bench.arrive(Message(body=encode(ACK)))
-        left = bench.transport.inbox.arrivals
+        left = self.busy(bench, 20)
         wait_until(lambda: left.qsize() == 14)  # five in the engine, one in hand
         time.sleep(0.05)
         assert (left.qsize(), len(bench.engine.of(Received))) == (14, 5)
-        done.set()
+        bench.engine.is_busy = False
         wait_until(lambda: len(bench.engine.of(Received)) == 20)
 
     def test_octets_are_limited_too_but_for_one_message(self, bench, monkeypatch):
         monkeypatch.setattr(receiving, "ARRIVED_BYTES_MAX", 2 * len(encode(ACK)))
-        done = threading.Event()
-        bench.store.perform = lambda _: done.wait(10) and State()
-        bench.engine.answers[Started] = lambda _: [Perform(token=1, operation=LoadState())]
-        bench.start()
-        for _ in range(6):
-            bench.arrive(Message(body=encode(ACK)))
-        left = bench.transport.inbox.arrivals
+        left = self.busy(bench, 6)
         wait_until(lambda: left.qsize() == 3)  # two in the engine, one in hand
         time.sleep(0.05)
         assert (left.qsize(), len(bench.engine.of(Received))) == (3, 2)
         monkeypatch.setattr(receiving, "ARRIVED_BYTES_MAX", 1)
-        done.set()
+        bench.engine.is_busy = False
         wait_until(lambda: len(bench.engine.of(Received)) == 6)
+
+    def busy(self, bench, arrivals: int):
+        """What is left in the queue of an engine that begins with no message, and has a timer."""
+        again = [StartTimer(name="again", after_s=0.01)]
+        bench.engine.answers |= {Started: lambda _: again, TimerFired: lambda _: again}
+        bench.engine.is_busy = True
+        bench.start()
+        for _ in range(arrivals):
+            bench.arrive(Message(body=encode(ACK)))
+        return bench.transport.inbox.arrivals
 
 
 def test_outstanding_messages_are_forgotten_in_time(monkeypatch):
