@@ -42,6 +42,11 @@ def _size(message: Message) -> int:
     return len(message.body)
 
 
+def _waits_for_ever(message: Message) -> bool:
+    """Tell acknowledgements as queue managers make them; those of a program have their time."""
+    return is_acknowledgement(message.message_class) and message.reach_deadline is None
+
+
 class Outgoing:
     """A queue for each machine. Not thread-safe.
 
@@ -67,9 +72,10 @@ class Outgoing:
 
     def put(self, address: Address, message: Message) -> bool:
         """Add a message; False: there is no room for it."""
-        if not is_acknowledgement(message.message_class):
+        if not _waits_for_ever(message):
             return self._put(address, message) is not None
-        while self._acknowledgements and self._is_full(message):
+        fits = _size(message) <= self._limits.acknowledgement_bytes_max
+        while fits and self._acknowledgements and self._is_full(message):
             (where, number), octets = self._acknowledgements.popitem(last=False)
             self._octets -= octets
             self._queues[where].remove(number)
@@ -92,7 +98,7 @@ class Outgoing:
     def put_back(self, address: Address, number: int, message: Message) -> None:
         """Put one back that `take` gave: it could not be sent."""
         self._queues[address].put_back(number, message, message.priority, message.reach_deadline)
-        if is_acknowledgement(message.message_class):
+        if _waits_for_ever(message):
             self._remember(address, number, message)
             self._acknowledgements.move_to_end((address, number), last=False)
 

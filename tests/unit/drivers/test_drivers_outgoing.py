@@ -1,5 +1,7 @@
 """What waits for other machines: bounded for each of them, and acknowledgements for all of them together."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,9 +60,9 @@ def test_the_oldest_acknowledgements_make_room(outgoing, counts):
 def test_octets_of_acknowledgements(outgoing, counts):
     for body in (b"a" * 20, b"b" * 10, b"c"):
         assert outgoing.put("one", ack(body))
-    assert everything(outgoing) == [b"b" * 10, b"c"]
-    assert not outgoing.put("one", ack(bytes(31)))
+    assert not outgoing.put("one", ack(bytes(31))), "and nothing is given up for it"
     assert counts.seen() == {"given up: acknowledgement": 2}
+    assert everything(outgoing) == [b"b" * 10, b"c"]
     assert outgoing.addresses == []
 
 
@@ -104,6 +106,17 @@ def test_late_ones_come_out_before_the_next(outgoing):
     outgoing.put_back("one", *taken)
     assert outgoing.settle("one") == 61.0
     assert outgoing.addresses == ["one"]
+
+
+def test_acknowledgements_of_programs_have_their_time(outgoing, counts):
+    """They are messages like others, with the limits of others."""
+    for _ in range(5):
+        assert outgoing.put("one", replace(ack(), time_to_reach_queue_s=3))
+    late, taken = outgoing.take("one", 5.0)
+    assert (len(late), taken) == (5, None)
+    outgoing.settle("one")
+    assert all(outgoing.put("one", ack()) for _ in range(3))
+    assert counts.seen() == {}
 
 
 @given(
