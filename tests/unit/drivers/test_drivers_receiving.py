@@ -169,6 +169,13 @@ class TestArrivals:
         bench.engine.is_busy = False
         wait_until(lambda: len(bench.engine.of(Received)) == 6)
 
+    def test_stop_does_not_wait_for_room(self, bench, monkeypatch):
+        monkeypatch.setattr(receiving, "ARRIVED_MAX", 1)
+        left = self.busy(bench, 5)
+        wait_until(lambda: left.qsize() == 3)
+        bench.stop()
+        assert len(bench.engine.of(Received)) == 1
+
     def busy(self, bench, arrivals: int):
         """What is left in the queue of an engine that begins with no message, and has a timer."""
         again = [StartTimer(name="again", after_s=0.01)]

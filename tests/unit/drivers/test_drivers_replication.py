@@ -9,6 +9,7 @@ from driver_bench import ACK, SEND, Bench, change
 from queue_managers import guid_of, wait_until
 
 from mqdssm.drivers.authentication import SignaturePolicy
+from mqdssm.drivers.outstanding import Outstanding, Sent
 from mqdssm.engines.replication.actions import (
     ChangeObject,
     Note,
@@ -101,6 +102,18 @@ def test_how_messages_are_signed_is_a_setting():
     assert message.hash_algorithm is HashAlgorithm.SHA512
     assert message.authentication_level is AuthenticationLevel.SIG10
     bench.stop()
+
+
+def test_an_acknowledgement_counts_as_long_as_its_message_may_be_under_way(bench, monkeypatch):
+    """A message has its time to reach the queue, and what comes back of it has a minute more."""
+    kept = []
+    monkeypatch.setattr(Outstanding, "send", lambda _, send, *remembered: kept.append((send(), *remembered)))
+    bench.engine.answers[Started] = lambda _: [replace(SEND, timeout_s=1200)]
+    bench.start()
+    wait_until(lambda: kept)
+    ((_, body, sent, until),) = kept
+    assert (body, sent) == (encode(ACK), Sent(message=ACK, destination="PSC1"))
+    assert abs(until - (time.time() + 1200)) < 30
 
 
 def test_priority_8_of_the_specification_is_7(bench):
