@@ -30,11 +30,12 @@ class ScriptedEngine:
         self.times: list[float] = []
         self.threads: set[int] = set()
         self.answers: dict[type, Callable[[Any], list[Action]]] = {}
-        self.is_busy = False
+        self.begun: int | None = None
+        """With how many of its messages it has begun; None: with all."""
 
     @property
     def messages_waiting(self) -> int:
-        return len(self.of(Received)) if self.is_busy else 0
+        return 0 if self.begun is None else len(self.of(Received)) - self.begun
 
     def step(self, event: Event, now: float) -> list[Action]:
         self.threads.add(threading.get_ident())

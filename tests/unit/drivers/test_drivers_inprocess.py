@@ -50,6 +50,7 @@ def test_reach_queue_timeout_where_nobody_is(world):
     world.advance(0.1)
     back = received(own)
     assert back.message_class == MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    assert back.sent_at == int(world.clock.now)
     assert back.response_queue == replication_queue("NOBODY")
 
 
@@ -370,10 +371,22 @@ def test_a_fast_sender_waits_for_a_slow_host_without_loss(world, hosts, monkeypa
     left, right = hosts
     inbox = right.open(REPLICATION)
     count = 5 * ARRIVING_MAX
+    world.network.cut("LEFT", "RIGHT")
     for number in range(count):
         left.send(signed("LEFT", b"%d" % number), RIGHT)
+    world.network.heal()  # all at once
     assert [int(received(inbox).body) for _ in range(count)] == list(range(count))
     assert right.counts.seen() == {}
+
+
+def test_few_identifiers_are_remembered(hosts, monkeypatch):
+    monkeypatch.setattr(inprocess, "REMEMBERED_MAX", 10)
+    left, right = hosts
+    inbox = right.open(REPLICATION)
+    for _ in range(30):
+        left.send(signed("LEFT"), RIGHT)
+        received(inbox)
+    assert len(right._known) <= 11  # the last one is still being put there
 
 
 def test_fifty_hosts():

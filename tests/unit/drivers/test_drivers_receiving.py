@@ -156,7 +156,11 @@ class TestArrivals:
         wait_until(lambda: left.qsize() == 14)  # five in the engine, one in hand
         time.sleep(0.05)
         assert (left.qsize(), len(bench.engine.of(Received))) == (14, 5)
-        bench.engine.is_busy = False
+        bench.engine.begun = 3
+        wait_until(lambda: left.qsize() == 11)
+        time.sleep(0.05)
+        assert (left.qsize(), len(bench.engine.of(Received))) == (11, 8), "room for three more"
+        bench.engine.begun = None
         wait_until(lambda: len(bench.engine.of(Received)) == 20)
 
     def test_octets_are_limited_too_but_for_one_message(self, bench, monkeypatch):
@@ -166,7 +170,7 @@ class TestArrivals:
         time.sleep(0.05)
         assert (left.qsize(), len(bench.engine.of(Received))) == (3, 2)
         monkeypatch.setattr(receiving, "ARRIVED_BYTES_MAX", 1)
-        bench.engine.is_busy = False
+        bench.engine.begun = None
         wait_until(lambda: len(bench.engine.of(Received)) == 6)
 
     def test_stop_does_not_wait_for_room(self, bench, monkeypatch):
@@ -180,7 +184,7 @@ class TestArrivals:
         """What is left in the queue of an engine that begins with no message, and has a timer."""
         again = [StartTimer(name="again", after_s=0.01)]
         bench.engine.answers |= {Started: lambda _: again, TimerFired: lambda _: again}
-        bench.engine.is_busy = True
+        bench.engine.begun = 0
         bench.start()
         for _ in range(arrivals):
             bench.arrive(Message(body=encode(ACK)))
