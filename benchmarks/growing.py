@@ -2,13 +2,17 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
 from benchmarks.harness import Goal, Outcome, Work, interleaved
 
+Measured = tuple[Sequence[float], Sequence[float]]
+"""Seconds, and megabytes at most, of a smaller and a larger number of things."""
 GROWN: Final = (10_000, 100_000)
 GROWN_QUICK: Final = (1_000, 4_000)
 GOAL: Final = 1.25
@@ -58,6 +62,38 @@ def grown(goal: Goal, work: Mapping[int, Work], runs: int) -> Outcome:
         f"{outcome.theirs} in all, {memory[0]:,.0f} MB",
         remark=f"time {time_ratio:.2f}, memory {memory_ratio:.2f}",
     )
+
+
+def grown_apart(
+    goal: Goal, work: Callable[[int, int], Measured], sizes: tuple[int, int], things: str
+) -> Outcome:
+    """Compare as `grown`, what runs in a process of its own: its memory is nobody else's.
+
+    Args:
+        goal: what is measured.
+        work: a function of a module that does the smaller number, then the larger one: seconds and megabytes
+            of each.
+        sizes: the two numbers.
+        things: what they count.
+    """
+    small, large = sizes
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
+        times, memory = apart.submit(work, small, large).result()
+    time_ratio, memory_ratio = times[1] / large / (times[0] / small), memory[1] / memory[0]
+    return Outcome(
+        goal,
+        max(time_ratio, memory_ratio),
+        1,
+        f"{large / times[1]:,.0f} {things}/s, {memory[1]:,.0f} MB",
+        f"{small / times[0]:,.0f} {things}/s, {memory[0]:,.0f} MB",
+        remark=f"time {time_ratio:.2f}, memory {memory_ratio:.2f}",
+    )
+
+
+def most_memory() -> float:
+    """Megabytes of this process in its life; not ru_maxrss, which it has from the one that started it."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def largest_worker() -> float:

@@ -1,6 +1,5 @@
 """Loading many queues: [load], [load-single], [load-nosync], [load-growth], [samba-load]."""
 
-import resource
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import Final
 from uuid import UUID, uuid5
 
 import mqdssm
-from benchmarks.growing import memory_folder
+from benchmarks.growing import Measured, grown_apart, memory_folder, most_memory
 from benchmarks.harness import Goal, Outcome, Timing, timed
 from benchmarks.samba import controller
 from benchmarks.world import World, queue_values
@@ -214,22 +213,16 @@ def load_nosync(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as ab
 
 def load_growth(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as above
     """The smaller number comes first: what it has needed at most can then only rise."""
-    small, large = GROWN_QUICK if quick else GROWN
+    return grown_apart(LOAD_GROWTH, _grown, GROWN_QUICK if quick else GROWN, "queues")
+
+
+def _grown(small: int, large: int) -> Measured:
     with slapd(durable=False, in_memory=True) as place:
         times, memory = [], []
         for number in (small, small, large):  # the first one warms up
             times.append(timed(_streamed(place, number)))
-            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    time_ratio = times[2] / large / (times[1] / small)
-    memory_ratio = memory[2] / memory[1]
-    return Outcome(
-        LOAD_GROWTH,
-        max(time_ratio, memory_ratio),
-        1,
-        f"{large / times[2]:,.0f} queues/s, {memory[2]:,.0f} MB",
-        f"{small / times[1]:,.0f} queues/s, {memory[1]:,.0f} MB",
-        remark=f"time {time_ratio:.2f}, memory {memory_ratio:.2f}",
-    )
+            memory.append(most_memory())
+    return times[1:], memory[1:]
 
 
 def _streamed(place: Place, number: int) -> Callable[[], None]:

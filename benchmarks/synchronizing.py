@@ -1,6 +1,5 @@
 """Synchronizing a new primary controller with a large site: [replica-sync]."""
 
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from threading import Thread
 from typing import Final
 from uuid import UUID, uuid5
 
-from benchmarks.growing import memory_folder
+from benchmarks.growing import grown_apart, memory_folder, most_memory
 from benchmarks.harness import Goal, Outcome
 from benchmarks.world import World
 from mqdssm.directory.options import ConnectionOptions
@@ -223,9 +222,8 @@ def _change(site: Guid, number: int) -> DirectoryChange:
     )
 
 
-def replica_sync(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has servers of its own
-    """The smaller number comes first: what it has needed at most can then only rise."""
-    small, large = GROWN_QUICK if quick else GROWN
+def _measured(small: int, large: int) -> tuple[list[float], list[float]]:
+    """Seconds of both synchronizations, and the most memory until the end of each, in MB."""
     with _directory() as directory, _store(directory) as store:
         enterprise = Enterprise(store)
         enterprise.found()
@@ -233,17 +231,14 @@ def replica_sync(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it h
         for number, (name, site) in ((small, ("PSC1", "Site1")), (large, ("PSC2", "Site2"))):
             enterprise.grow(number)
             times.append(enterprise.synchronize(name, site))
-            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    time_ratio = times[1] / large / (times[0] / small)
-    memory_ratio = memory[1] / memory[0]
-    return Outcome(
-        REPLICA_SYNC,
-        max(time_ratio, memory_ratio),
-        1,
-        f"{large / times[1]:,.0f} objects/s, {memory[1]:,.0f} MB",
-        f"{small / times[0]:,.0f} objects/s, {memory[0]:,.0f} MB",
-        remark=f"time {time_ratio:.2f}, memory {memory_ratio:.2f}",
-    )
+            memory.append(most_memory())
+    return times, memory
+
+
+def replica_sync(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has servers of its own
+    """In a process of its own, whose memory is its own; the smaller number comes first."""
+    small, large = GROWN_QUICK if quick else GROWN
+    return grown_apart(REPLICA_SYNC, _measured, (small, large), "objects")
 
 
 ROWS: Final = {REPLICA_SYNC: replica_sync}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, Sender
 from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
 from mqdssm.drivers.replays import AGE_MAX_S, Replays
-from mqdssm.errors import DecodeError, DirectoryError
+from mqdssm.errors import DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.transport import (
     NO_MESSAGE,
@@ -145,7 +145,7 @@ class Verifier:
             return problem
         try:
             verified = self._signed_by(message)
-        except DirectoryError as error:
+        except (DirectoryError, MappingError) as error:  # an object that cannot be read is not ours to judge
             log.warning("a message is dropped, its sender cannot be looked up: %s", error)
             return Distrust.UNAVAILABLE
         if isinstance(verified, Verified) and message.application_tag:

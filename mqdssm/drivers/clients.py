@@ -48,8 +48,8 @@ class Clients:
             self._last += 1
             request = self._last
             self._waiting[request] = future
-        self._put(make(request))
         try:
+            self._put(make(request))
             return future.result(timeout_s)
         except TimeoutError:
             return Outcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)

@@ -76,9 +76,9 @@ class HostInbox:
         """Add a message; False: the queue is full."""
         message = arrival.message
         with self._changed:
-            added = self._waiting.put(arrival, message.priority, message.receive_deadline)
+            number = self._waiting.put(arrival, message.priority, message.receive_deadline)
             self._changed.notify()
-        return added
+        return number is not None
 
     def expire(self, now: float) -> float | None:
         """Remove what was not received in time; when to look again, in seconds since 1970."""

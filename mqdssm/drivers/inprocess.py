@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
 from mqdssm.drivers.counts import Counts
 from mqdssm.drivers.inbox import HostInbox
-from mqdssm.drivers.message_queue import MessageQueue
-from mqdssm.drivers.transport import QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, Arrival, LocalQueue
+from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits
+from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
@@ -29,6 +29,7 @@ from mqdssm.model.transport import (
     MessageClass,
     MessageId,
     acknowledgement,
+    is_acknowledgement,
 )
 
 log: Final = logging.getLogger(__name__)
@@ -42,7 +43,6 @@ REMEMBERED_MAX: Final = 10_000
 
 Fault: TypeAlias = Callable[[str, str, Message], Iterable[Message]]
 """Says what arrives of a message that is under way between two machines: nothing, it, it twice, others."""
-Address: TypeAlias = str | Guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,12 @@ class HostSettings:
     """Limits of a host.
 
     Attributes:
-        waiting_max: messages for other machines that wait, for each of them.
-        waiting_bytes_max: octets of their bodies, for each of them.
+        outgoing: how much may wait for other machines.
         insecure_nacks: whether NackBadDestQueue and NackBadSignature are sent, which [MC-MQDSRP] needs
             (SendInsecureNacks, [MS-MQQB] 3.1.7.15).
     """
 
-    waiting_max: int = QUEUE_MESSAGES_MAX
-    waiting_bytes_max: int = QUEUE_BYTES_MAX
+    outgoing: OutgoingLimits = LIMITS
     insecure_nacks: bool = True
 
 
@@ -138,11 +136,14 @@ class Network:
             host.wake()
 
     def close(self) -> None:
-        """Close all hosts."""
-        with self._lock:
-            hosts = set(self._hosts.values())
-        for host in hosts:
-            host.close()
+        """Close all hosts.
+
+        Raises:
+            Exception: as `Host.close`; all are closed.
+        """
+        with contextlib.ExitStack() as closing, self._lock:
+            for host in set(self._hosts.values()):
+                closing.callback(host.close)
 
     def numbers(self, identifier: Guid) -> Iterator[int]:
         """The numbers of a host's messages: those of its next life go on, or nobody would take them in."""
@@ -169,10 +170,6 @@ class Network:
 
 def _link(one: "Host", other: "Host") -> frozenset[str]:
     return frozenset({one.machine_name.casefold(), other.machine_name.casefold()})
-
-
-def _size(message: Message) -> int:
-    return len(message.body)
 
 
 class Host:
@@ -209,7 +206,8 @@ class Host:
         self._inboxes: Final[dict[int, HostInbox]] = {}
         self._arriving: Final[deque[Message]] = deque()
         self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
-        self._waiting: Final[dict[Address, MessageQueue[Message]]] = {}
+        self._outgoing: Final = Outgoing(settings.outgoing, self.counts)
+        self._failure: Exception | None = None
         self._thread: Final = Thread(target=self._run, name=f"queue manager {machine_name}", daemon=True)
 
     @property
@@ -238,7 +236,7 @@ class Host:
                 if same_name is not (inbox.queue.number == queue.number):
                     raise ValueError(f"queue {queue.name}, {queue.number}: name or number is another queue's")
             found = self._inboxes.setdefault(queue.number, HostInbox(queue, self._clock, self.acknowledge))
-        found.reopen()
+            found.reopen()
         return found
 
     def delete(self, queue: LocalQueue) -> None:
@@ -268,21 +266,21 @@ class Host:
     def purge_waiting(self, destination: FormatName) -> None:
         """Remove the messages that wait for a machine: NackPurged to who asked for it."""
         with self._lock:
-            queue = self._waiting.get(_address(destination))
-            gone = queue.clear() if queue is not None else []
+            gone = self._outgoing.purge(_address(destination))
         for message in gone:
             self.acknowledge(message, MessageClass.NACK_PURGED)
 
     def close(self) -> None:
-        """Stop; messages that wait are gone."""
-        self._network.forget(self)
-        with self._lock:
-            self._closed = True
-            self._lock.notify_all()
-            inboxes = list(self._inboxes.values())
-        for inbox in inboxes:
-            inbox.close()
+        """Stop; messages that wait are gone.
+
+        Raises:
+            Exception: the defect that had stopped it already; once.
+        """
+        self._stop()
         self._thread.join()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def wake(self) -> None:
         """Look at the messages again."""
@@ -324,11 +322,7 @@ class Host:
         with self._lock:
             if self._closed:
                 return False
-            queue = self._waiting.get(address)
-            if queue is None:
-                limits = self._settings.waiting_max, self._settings.waiting_bytes_max
-                queue = self._waiting[address] = MessageQueue(*limits, _size)
-            taken = queue.put(message, message.priority, message.reach_deadline)
+            taken = self._outgoing.put(address, message)
             self._awake = True
             self._lock.notify_all()
         return taken
@@ -336,6 +330,23 @@ class Host:
     # --- its thread
 
     def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # a defect: who receives sees the end, who closes the reason
+            log.critical("queue manager %s stops: a defect", self._machine_name, exc_info=True)
+            self._failure = error
+            self._stop()
+
+    def _stop(self) -> None:
+        self._network.forget(self)
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+            inboxes = list(self._inboxes.values())
+        for inbox in inboxes:
+            inbox.close()
+
+    def _work(self) -> None:
         wait: float | None = None
         while True:
             with self._lock:
@@ -356,7 +367,7 @@ class Host:
     def _send_waiting(self) -> float | None:
         """Send what can be sent, drop what is late; seconds until there may be something to do."""
         with self._lock:
-            addresses = list(self._waiting)
+            addresses = self._outgoing.addresses
             inboxes = list(self._inboxes.values())
         now = self._clock()
         deadlines = [inbox.expire(now) for inbox in inboxes]
@@ -364,10 +375,7 @@ class Host:
         for address in addresses:
             blocked |= self._send_to(address)
             with self._lock:
-                queue = self._waiting[address]
-                deadlines.append(queue.deadline)
-                if not queue:
-                    del self._waiting[address]
+                deadlines.append(self._outgoing.settle(address))
         waits = [max(0.0, due - now) for due in deadlines if due is not None]
         return min([*waits, RETRY_S] if blocked else waits, default=None)
 
@@ -375,9 +383,7 @@ class Host:
         """Send to one machine; whether some messages have to wait."""
         while True:
             with self._lock:
-                queue = self._waiting[address]
-                late = queue.expired(self._clock())
-                taken = queue.take()
+                late, taken = self._outgoing.take(address, self._clock())
             for message in late:
                 self.acknowledge(message, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
             if taken is None:
@@ -385,7 +391,7 @@ class Host:
             number, message = taken
             if not self._network.pass_on(self, address, message):
                 with self._lock:
-                    queue.put_back(number, message, message.priority, message.reach_deadline)
+                    self._outgoing.put_back(address, number, message)
                 return True
 
     def _is_here(self, name: FormatName) -> bool:
@@ -430,7 +436,7 @@ class Host:
 
     def _verify(self, message: Message, queue: LocalQueue) -> Verified | Distrust | None:
         """Whom a message is from; None: it need not be signed, and is not."""
-        needed = queue.authenticated and message.message_class == MessageClass.NORMAL
+        needed = queue.authenticated and not is_acknowledgement(message.message_class)
         if self._verifier is None or not (needed or message.signature):
             return None
         return self._verifier.verify(message, self._clock())

@@ -159,29 +159,40 @@ _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 
 
+@dataclass(slots=True)
+class _Answer(Generic[_V]):
+    """What the directory said; at which time, and when to ask it again."""
+
+    at: float
+    ask_at: float
+    value: _V
+
+
 class _Answers(Generic[_K, _V]):
     """Answers of the directory, kept for a while: at most `ANSWERS_MAX`, the longest unused go first."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._kept: Final[OrderedDict[_K, tuple[float, _V]]] = OrderedDict()
+        self._kept: Final[OrderedDict[_K, _Answer[_V]]] = OrderedDict()
         self._lock: Final = Lock()
 
     def get(self, key: _K, ask: Callable[[], _V]) -> _V:
         now = self._clock()
         with self._lock:
             kept = self._kept.get(key)
-            if kept is not None and now < kept[0] + (BELIEVED_S if kept[1] else UNKNOWN_S):
+            if kept is not None and now < kept.ask_at:
                 self._kept.move_to_end(key)
-                return kept[1]
+                return kept.value
         try:
             answer = ask()  # two may ask at once: no harm
         except DirectoryError:
-            if kept is not None and kept[1] and now < kept[0] + OUTAGE_S:
-                return kept[1]
-            raise
+            if kept is None or not kept.value or now >= kept.at + OUTAGE_S:
+                raise
+            # each attempt may take seconds, and messages wait for it
+            kept.ask_at = min(now + UNKNOWN_S, kept.at + OUTAGE_S)
+            return kept.value
         with self._lock:
-            self._kept[key] = now, answer
+            self._kept[key] = _Answer(now, now + (BELIEVED_S if answer else UNKNOWN_S), answer)
             self._kept.move_to_end(key)
             while len(self._kept) > ANSWERS_MAX:
                 self._kept.popitem(last=False)

@@ -35,14 +35,14 @@ class MessageQueue(Generic[T]):
     def __len__(self) -> int:
         return len(self._held)
 
-    def put(self, message: T, priority: int, deadline: float | None) -> bool:
-        """Add one; `deadline` is in seconds since 1970. False: there is no room for it."""
+    def put(self, message: T, priority: int, deadline: float | None) -> int | None:
+        """Add one; `deadline` is in seconds since 1970. Its number; None: there is no room for it."""
         too_many = len(self._held) >= self._messages_max
         if too_many or self._bytes + self._size(message) > self._bytes_max:
-            return False
+            return None
         self._next += 1
         self._hold(self._next, priority, math.inf if deadline is None else deadline, message)
-        return True
+        return self._next
 
     def take(self) -> tuple[int, T] | None:
         """Remove the first one, with the number by which `put_back` puts it where it was."""
@@ -55,6 +55,10 @@ class MessageQueue(Generic[T]):
     def put_back(self, number: int, message: T, priority: int, deadline: float | None) -> None:
         """Put one back that `take` gave; there is room for it."""
         self._hold(number, priority, math.inf if deadline is None else deadline, message)
+
+    def remove(self, number: int) -> None:
+        """Remove the one of a number, which is there."""
+        self._remove(number)
 
     def expired(self, now: float) -> list[T]:
         """Remove those whose time is over, and give them."""

@@ -7,6 +7,7 @@ anybody could have us sign what he likes, by 3.3.7.9 (decision R58).
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
@@ -40,10 +41,16 @@ class Outstanding:
         self._sent: Final[OrderedDict[MessageId, tuple[float, bytes, Sent]]] = OrderedDict()
         self._lock: Final = Lock()
 
-    def add(self, identifier: MessageId, body: bytes, sent: Sent, until: float) -> None:
-        """Remember a message until a time; with too many, the oldest are forgotten."""
+    def send(self, send: Callable[[], MessageId], body: bytes, sent: Sent, until: float) -> None:
+        """Send a message and remember it until a time; with too many, the oldest are forgotten.
+
+        Its acknowledgement may be here before `send` has told the identifier: `take` waits for that.
+
+        Raises:
+            Exception: what `send` raises; nothing is remembered then.
+        """
         with self._lock:
-            self._sent[identifier] = until + GRACE_S, _digest(body), sent
+            self._sent[send()] = until + GRACE_S, _digest(body), sent
             while len(self._sent) > OUTSTANDING_MAX:
                 self._sent.popitem(last=False)
 

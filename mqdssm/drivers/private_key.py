@@ -52,6 +52,7 @@ class PrivateKey:
         Raises:
             ConfigError: the file cannot be read, others may read it, or it holds no RSA key without password.
         """
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  heavy, seldom needed
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey  # noqa: PLC0415
         from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
@@ -65,7 +66,7 @@ class PrivateKey:
             raise ConfigError(f"the key file {file} can be read by others: chmod 600 {file}")
         try:
             key = load_pem_private_key(data, password=None)
-        except (ValueError, TypeError):  # its words may quote the key
+        except (ValueError, TypeError, UnsupportedAlgorithm):  # its words may quote the key
             raise ConfigError(f"the key file {file} holds no PEM key without password") from None
         if not isinstance(key, RSAPrivateKey) or key.key_size < KEY_BITS_MIN:
             raise ConfigError(f"the key file {file} holds no RSA key of at least {KEY_BITS_MIN} bits")
@@ -108,6 +109,7 @@ class PrivateKey:
         except OSError as error:
             file.unlink(missing_ok=True)  # half a key would stand in the way of a new one
             raise ConfigError(f"the key file {file} cannot be written: {error.strerror}") from None
+        _sync(file.parent)
 
     def public_keys(self) -> PublicKeys:
         """The public half, as PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK hold it ([MS-MQMQ] 2.2.2)."""
@@ -125,6 +127,17 @@ class PrivateKey:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a private key is not copied into a pickle")
+
+
+def _sync(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk: a lost key is a server that nobody believes."""
+    if os.name != "posix":
+        return  # Windows opens no folders, and keeps names safe itself
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: HashAlgorithm) -> bool:

@@ -1,8 +1,9 @@
 """What a message in the replication queue means to the engine ([MC-MQDSRP] 3.1.5.1)."""
 
 import logging
+from collections import deque
 from collections.abc import Callable
-from threading import BoundedSemaphore, Event, Thread
+from threading import Condition, Event, Thread
 from typing import Final
 
 from mqdssm.drivers.counts import Counts
@@ -10,7 +11,7 @@ from mqdssm.drivers.outstanding import Outstanding
 from mqdssm.drivers.transport import Arrival, Inbox
 from mqdssm.engines.replication.actions import Event as EngineEvent
 from mqdssm.engines.replication.actions import Nacked, Received
-from mqdssm.errors import DecodeError
+from mqdssm.errors import DecodeError, TransportError
 from mqdssm.model.transport import MessageClass, is_nack
 from mqdssm.wire.mqdsrp import decode
 
@@ -18,6 +19,8 @@ log: Final = logging.getLogger(__name__)
 
 ARRIVED_MAX: Final = 256
 """Messages that are decoded ahead of the engine; the others wait in their queue, which has its own limits."""
+ARRIVED_BYTES_MAX: Final = 16 << 20
+"""Octets of their bodies; one message goes, however long."""
 RECEIVE_S: Final = 1.0
 """How long one look into the queue takes, at most."""
 
@@ -29,7 +32,8 @@ class Receiver:
         outstanding: the messages of ours that may be acknowledged.
         counts: where dropped messages are counted.
         clock: seconds since 1970.
-        put: takes an event for the engine, or a defect; `taken` is to be called when the engine has had it.
+        put: takes an event for the engine, or why there will be none any more. `taken` is to be called when
+            the engine was given it, `settled` with the number of those that still wait in the engine.
     """
 
     def __init__(
@@ -40,7 +44,10 @@ class Receiver:
         put: Callable[[EngineEvent | Exception], None],
     ) -> None:
         self._outstanding, self._counts, self._clock, self._put = outstanding, counts, clock, put
-        self._room: Final = BoundedSemaphore(ARRIVED_MAX)
+        self._room: Final = Condition()
+        self._sizes: Final[deque[int]] = deque()  # of messages that are decoded and not dealt with
+        self._octets = 0
+        self._taken = 0
         self._stopping: Final = Event()
         self._thread: Thread | None = None
 
@@ -50,13 +57,25 @@ class Receiver:
         self._thread.start()
 
     def taken(self, event: object) -> None:
-        """The engine has had an event: there is room for another one if it was one of these."""
+        """The engine was given an event; it may have put it behind its work."""
         if isinstance(event, Received | Nacked):
-            self._room.release()
+            self._taken += 1
+
+    def settled(self, waiting: int) -> None:
+        """The engine has begun with all that it was given but the last so many: there is room for others."""
+        if self._taken <= waiting:
+            return
+        with self._room:
+            while self._taken > waiting:
+                self._octets -= self._sizes.popleft()
+                self._taken -= 1
+            self._room.notify()
 
     def stop(self) -> None:
         """Stop; the queue has to be closed already."""
         self._stopping.set()
+        with self._room:
+            self._room.notify()
         if self._thread is not None:
             self._thread.join()
 
@@ -101,13 +120,24 @@ class Receiver:
             while not self._stopping.is_set() and not inbox.is_closed:
                 arrival = inbox.receive(RECEIVE_S)
                 event = None if arrival is None else self.event_of(arrival)
-                if event is not None and self._wait_for_room():
+                if arrival is not None and event is not None and self._wait_for_room(arrival):
                     self._put(event)
+            if not self._stopping.is_set():  # nobody would notice a server that hears nothing
+                self._put(TransportError("the replication queue was closed: its queue manager has stopped"))
         except Exception as error:  # noqa: BLE001  a defect: the driver stops, and says so
             self._put(error)
 
-    def _wait_for_room(self) -> bool:
-        while not self._stopping.is_set():
-            if self._room.acquire(timeout=RECEIVE_S):
-                return True
-        return False
+    def _wait_for_room(self, arrival: Arrival) -> bool:
+        """Wait until the engine can be given a message; False: it never will."""
+        size = len(arrival.message.body)
+        with self._room:
+            self._room.wait_for(lambda: self._stopping.is_set() or self._has_room(size))
+            if self._stopping.is_set():
+                return False
+            self._sizes.append(size)
+            self._octets += size
+        return True
+
+    def _has_room(self, size: int) -> bool:
+        fits = len(self._sizes) < ARRIVED_MAX and self._octets + size <= ARRIVED_BYTES_MAX
+        return fits or not self._sizes

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Final, Protocol
@@ -39,6 +39,10 @@ class Engine(Protocol):
 
     def step(self, event: do.Event, now: float) -> list[do.Action]:
         """Take one event, at a time in seconds since 1970; what is to be done, in order."""
+
+    @property
+    def messages_waiting(self) -> int:
+        """How many of the messages that it was given wait behind the work that is under way."""
 
 
 class ReplicationDriver:
@@ -90,20 +94,20 @@ class ReplicationDriver:
         """Work until `stop` is called from another thread; once.
 
         Raises:
+            TransportError: the queue manager is closed, or stopped by itself.
             Exception: a defect of engine or store; everything has been stopped.
         """
-        inbox = self._transport.open(REPLICATION)
-        self._store.start()
-        self._receiver.start(inbox)
-        try:
+        with ExitStack() as stopping:  # the last first
+            stopping.callback(self._clients.close)
+            inbox = self._transport.open(REPLICATION)
+            stopping.callback(self._store.stop)
+            stopping.callback(self._receiver.stop)
+            stopping.callback(inbox.close)
+            self._store.start()
+            self._receiver.start(inbox)
             self._take(do.Started())
             while not self._stopping.is_set():
                 self._turn()
-        finally:
-            inbox.close()
-            self._receiver.stop()
-            self._store.stop()
-            self._clients.close()
 
     def stop(self) -> None:
         """Let `run` end after what it does now."""
@@ -155,6 +159,7 @@ class ReplicationDriver:
     def _take(self, event: do.Event) -> None:
         for action in self._engine.step(event, self._clock()):
             self._performers[type(action)](action)
+        self._receiver.settled(self._engine.messages_waiting)
 
     def _perform(self, action: do.Perform) -> None:
         self._store.submit(
@@ -179,14 +184,16 @@ class ReplicationDriver:
                 authentication_level=self._policy.level,
                 hash_algorithm=self._policy.hash_algorithm,
             )
-            identifier = self._transport.send(message, replication_queue(action.destination))
+            to = replication_queue(action.destination)
+            if own is None:
+                self._transport.send(message, to)
+                return
+            sent = Sent(message=action.message, destination=action.destination)
+            until = self._clock() + action.timeout_s
+            self._outstanding.send(lambda: self._transport.send(message, to), body, sent, until)
         except (ValueError, TransportError) as error:
             self.counts.add("not sent")
             log.warning("a message to %s is not sent: %s", action.destination, error)
-            return
-        if own:
-            sent = Sent(message=action.message, destination=action.destination)
-            self._outstanding.add(identifier, body, sent, self._clock() + action.timeout_s)
 
     def _reply(self, action: do.Reply) -> None:
         outcome = Outcome(status=action.status, identifier=action.identifier)

@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final
 
@@ -27,7 +28,7 @@ class _Job:
     operation: Operation
     done: Callable[[Result], None]
     failed: Callable[[Exception], None]
-    again: bool
+    begin: Callable[[], bool] | None = None  # of a lookup: whether anybody still waits for it
 
 
 class StoreThread:
@@ -70,7 +71,7 @@ class StoreThread:
             done: takes the result.
             failed: takes an error that is no DirectoryError: a defect, nothing that waiting mends.
         """
-        self._jobs.put(_Job(operation=operation, done=done, failed=failed, again=True))
+        self._jobs.put(_Job(operation=operation, done=done, failed=failed))
 
     def lookup(self, operation: Operation) -> Result:
         """Perform a reading operation once and wait for it, at most `LOOKUP_S`; for any other thread.
@@ -81,24 +82,32 @@ class StoreThread:
         if self._down or self._stopping.is_set():
             raise DirectoryNotConnected("the store cannot reach its directory now")
         future: Future[Result] = Future()
-        job = _Job(operation=operation, done=future.set_result, failed=future.set_exception, again=False)
-        self._jobs.put(job)
+        begin = future.set_running_or_notify_cancel
+        self._jobs.put(
+            _Job(operation=operation, done=future.set_result, failed=future.set_exception, begin=begin)
+        )
         try:
             return future.result(LOOKUP_S)
         except TimeoutError:
+            future.cancel()
             raise DirectoryNotConnected("the store is too busy to look something up") from None
 
     def stop(self) -> None:
-        """Stop after the operation under way; what waits is not performed."""
+        """Stop after the operation under way; what waits is not performed, and who waits for it is told."""
         self._stopping.set()
         self._jobs.put(None)
         if self._thread.is_alive():
             self._thread.join()
+        with suppress(Empty):
+            while True:
+                job = self._jobs.get_nowait()
+                if job is not None and job.begin is not None and job.begin():
+                    job.failed(DirectoryNotConnected("the store is stopped"))
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             job = self._jobs.get()
-            if job is not None:
+            if job is not None and (job.begin is None or job.begin()):
                 self._do(job)
 
     def _do(self, job: _Job) -> None:
@@ -107,7 +116,7 @@ class StoreThread:
             try:
                 result = self._store.perform(job.operation)
             except DirectoryError as error:
-                if not job.again:
+                if job.begin is not None:
                     job.failed(error)
                     return
                 self._down = True

@@ -114,4 +114,8 @@ class Transport(Protocol):
         """
 
     def close(self) -> None:
-        """Stop; messages that wait for other machines are gone (Express)."""
+        """Stop; messages that wait for other machines are gone (Express).
+
+        Raises:
+            Exception: the defect that had stopped it already; once.
+        """

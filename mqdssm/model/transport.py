@@ -18,7 +18,7 @@ TIME_TO_REACH_QUEUE_S: Final = 345_600
 PRIORITY_MAX: Final = 7
 DEFAULT_PRIORITY: Final = 3
 LABEL_CHARS_MAX: Final = 249
-"""Longest label; a NUL follows it on the wire ([MS-MQMQ] 2.2.19.3)."""
+"""Longest label, in UTF-16 code units; a NUL follows it on the wire ([MS-MQMQ] 2.2.19.3)."""
 BODY_BYTES_MAX: Final = 4 << 20
 """No packet is longer than 4 MiB ([MS-MQMQ] 2.2.19.1, PacketSize)."""
 
@@ -64,6 +64,12 @@ def is_nack(message_class: int) -> bool:
     """Tell a Nack class: NackBadDestQueue to NackReceiveTimeoutAtSender ([MC-MQDSRP] 3.1.5.1)."""
     first, last = MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
     return first <= message_class <= last
+
+
+def is_acknowledgement(message_class: int) -> bool:
+    """Tell the classes of acknowledgements; queue managers make them, unsigned ([MS-MQQB] 3.1.7.15)."""
+    negative = MessageClass.NACK_BAD_DEST_QUEUE <= message_class <= MessageClass.NACK_RECEIVE_REJECTED
+    return negative or message_class in _ASKED_FOR
 
 
 class Acknowledgements(IntFlag):
@@ -130,12 +136,12 @@ class Message:
         message_class: a `MessageClass`, or the number of an application's own.
         body: what it carries.
         body_type: variant type (``VT_…``) of the body.
-        label: a text for people, up to 249 characters.
+        label: a text for people, up to 249 UTF-16 code units.
         application_tag: a number of the application's, 32 bits.
         delivery: whether it survives a restart.
         priority: 0 to 7, 7 goes first.
-        time_to_reach_queue_s: seconds from `sent_at`, or `INFINITE`.
-        time_to_be_received_s: seconds from `sent_at`, or `INFINITE`.
+        time_to_reach_queue_s: whole seconds from `sent_at`, or `INFINITE`.
+        time_to_be_received_s: whole seconds from `sent_at`, or `INFINITE`.
         acknowledgements: which are asked for, at `administration_queue`.
         administration_queue: where acknowledgements go.
         response_queue: where answers go; of an acknowledgement the queue that the message was for.
@@ -187,7 +193,7 @@ class Message:
         for name, bits in _NUMBERS:
             if not 0 <= getattr(self, name) < 1 << bits:
                 raise ValueError(f"{name} {getattr(self, name)} does not fit in {bits} bits")
-        if len(self.label) > LABEL_CHARS_MAX or "\0" in self.label:
+        if _units(self.label) > LABEL_CHARS_MAX or "\0" in self.label:
             raise ValueError(f"label {self.label[:50]!r}: up to {LABEL_CHARS_MAX} characters, no NUL")
         if len(self.body) > BODY_BYTES_MAX:
             raise ValueError(f"body has {len(self.body)} bytes, at most {BODY_BYTES_MAX}")
@@ -218,7 +224,12 @@ _ASKED_FOR: Final = {
 
 
 def _deadline(sent_at: int, seconds: int) -> float | None:
-    return None if seconds == INFINITE else float(sent_at + seconds)
+    """When more than so many whole seconds have passed ([MS-MQQB] 3.1.7.1): `sent_at` is no full second."""
+    return None if seconds == INFINITE else float(sent_at + seconds + 1)
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def acknowledgement(message: Message, message_class: MessageClass) -> Message | None:

@@ -44,7 +44,7 @@ def _queue(name: FormatName | None) -> bytes:
                 text = text.replace(f"\\{kind.value.upper()}", f"\\{kind.value}", 1)
             data = (text + "\0").encode(_UTF16)
             return struct.pack("<H", len(data)) + data
-        case PrivateFormatName(guid=guid, number=number):
+        case PrivateFormatName(guid=guid, number=number, journal=False):
             return bytes(Guid.of(guid)) + struct.pack("<I", number)
         case PublicFormatName(guid=guid):
             return bytes(Guid.of(guid))
@@ -72,7 +72,10 @@ _MSMQ_20: Final[tuple[tuple[str, _Image], ...]] = (
         "UserHeader.Flags.JP << 1 | JN",
         lambda message: struct.pack("<B", message.positive_journaling << 1 | message.negative_journaling),
     ),
-    ("MessagePropertiesHeader.Flags & 0x0F", lambda message: struct.pack("<B", message.acknowledgements)),
+    (
+        "MessagePropertiesHeader.Flags & 0x0F",
+        lambda message: struct.pack("<B", message.acknowledgements & 0x0F),
+    ),
     ("MessagePropertiesHeader.MessageClass", lambda message: struct.pack("<H", message.message_class)),
     ("MessagePropertiesHeader.BodyType", lambda message: struct.pack("<I", message.body_type)),
     ("UserHeader.ConnectorType", lambda message: _connector(message.connector_type)),

@@ -5,7 +5,15 @@ from lone_authority import OK, acked, authority, make_queue, numbers, queue_requ
 from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, replies, sends, site
 from replication_net import guid_of
 
-from mqdssm.engines.replication.actions import Perform, Performed, PropagateChange, Received
+from mqdssm.engines.replication.actions import (
+    Perform,
+    Performed,
+    PropagateChange,
+    Received,
+    Started,
+    TimerFired,
+)
+from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import RemovePartition, UpdateObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.hresults import Hresult
@@ -228,6 +236,29 @@ def test_settings_that_would_stop_the_engine_are_refused(name) -> None:
             pec_name="Me",
             **{name: 0},
         )
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.5.1")
+def test_how_many_messages_wait_behind_the_work_is_told() -> None:
+    """Others stay in their queue meanwhile (decision R78); timers and what is dropped do not count."""
+    server = Lone(backlog_max=4)
+    engine, store = ReplicationEngine(server.settings, first_request=9), server.store.reopened()
+    waiting = engine.step(Started(), 1.0)
+    message = Received(
+        message=AlreadyPurgedMessage(site_id=HOME, partition_id=HOME, purged_seq_number=MIN), sender="PEC"
+    )
+    told = []
+    for event in (message, TimerFired(name="claim"), message, message, message, message):
+        engine.step(event, 1.0)
+        told.append(engine.messages_waiting)
+    assert told == [1, 1, 2, 3, 3, 3]
+    while (work := [one for one in waiting if isinstance(one, Perform)]) and engine.messages_waiting:
+        (under_way,) = work
+        result = store.perform(under_way.operation)
+        waiting = engine.step(Performed(token=under_way.token, result=result), 1.0)
+        told.append(engine.messages_waiting)
+    assert told[-1] == 0
+    assert sorted(told[5:], reverse=True) == told[5:]
 
 
 def ahead_in_purging() -> Lone:

@@ -10,7 +10,7 @@ from queue_managers import guid_of, sender_of, wait_until
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.transport import REPLICATION, Arrival
-from mqdssm.engines.replication.actions import Action, Event, Send
+from mqdssm.engines.replication.actions import Action, Event, Received, Send
 from mqdssm.engines.replication.operations import Outcome, State
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.messages import BSCAckMessage, Command
@@ -30,6 +30,12 @@ class ScriptedEngine:
         self.times: list[float] = []
         self.threads: set[int] = set()
         self.answers: dict[type, Callable[[Any], list[Action]]] = {}
+        self.begun: int | None = None
+        """With how many of its messages it has begun; None: with all."""
+
+    @property
+    def messages_waiting(self) -> int:
+        return 0 if self.begun is None else len(self.of(Received)) - self.begun
 
     def step(self, event: Event, now: float) -> list[Action]:
         self.threads.add(threading.get_ident())

@@ -99,6 +99,7 @@ class ReplicationEngine:
     def __init__(self, settings: Settings, *, first_request: int) -> None:
         self._server = Server(settings=settings, next_request=first_request)
         self._backlog: deque[Event] = deque()
+        self._messages_waiting = 0  # of those in it
         self._job: Job[None] | None = None
         self._token = 0
 
@@ -126,8 +127,15 @@ class ReplicationEngine:
         else:
             self._wait(event)
         while self._job is None and self._backlog:
-            self._begin(self._backlog.popleft())
+            waited = self._backlog.popleft()
+            self._messages_waiting -= isinstance(waited, Received | Nacked)
+            self._begin(waited)
         return self._server.actions
+
+    @property
+    def messages_waiting(self) -> int:
+        """How many of the messages that it was given wait behind the work that is under way."""
+        return self._messages_waiting
 
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
         """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3), for a service beside us that writes itself.
@@ -142,6 +150,7 @@ class ReplicationEngine:
         """Put an event behind the work that is under way; a full queue takes no more messages."""
         if len(self._backlog) < self._server.settings.backlog_max or isinstance(event, TimerFired):
             self._backlog.append(event)
+            self._messages_waiting += isinstance(event, Received | Nacked)
         elif isinstance(event, ChangeObject | PropagateChange | TakeOver):
             self._server.reply(event.request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         else:

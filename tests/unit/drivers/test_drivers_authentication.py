@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 from queue_managers import START, guid_of, key_of, sender_of
 
+from mqdssm.drivers import authentication
 from mqdssm.drivers.authentication import Distrust, SignaturePolicy, Signer, Verified, Verifier
 from mqdssm.drivers.keyring import KEYS_TRIED_MAX, PinnedKeys, Sender
 from mqdssm.drivers.private_key import PrivateKey, is_signed
-from mqdssm.errors import DecodeError, DirectoryNotConnected
+from mqdssm.errors import DecodeError, DirectoryNotConnected, MappingError
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     BSCAckMessage,
@@ -31,6 +32,7 @@ from mqdssm.model.transport import (
     Message,
     MessageId,
     SenderIdentifierType,
+    own_replication_queue,
     replication_queue,
 )
 from mqdssm.wire.keys import RSA_BLOB, KeyAlgorithm, PublicKey, RsaBlob
@@ -176,7 +178,69 @@ def test_a_level_2_signature_passed_off_as_level_1_makes_a_body_that_nobody_deco
     assert verifier(narrow).verify(longer, START) is Distrust.WRONG
 
 
+@pytest.mark.parametrize("body", BODIES, ids=lambda one: type(one).__name__)
+def test_octets_moved_between_body_and_queues_make_a_body_that_nobody_decodes(body):
+    """Fields have no bounds in the hash (decision R57): what one loses, another may get."""
+    own, data = own_replication_queue(guid_of("PSC1")), encode(body)
+    good = message(body=data, response_queue=own, administration_queue=own)
+    image = signed_bytes(good, SIG20)
+    begin, queue = image.index(data), 20
+    for taken in (1, 2):  # one queue or both become body
+        longer = data + image[begin + len(data) :][: taken * queue]
+        names = {"response_queue": None, "administration_queue": own if taken == 1 else None}
+        forged = replace(good, body=longer, **names)
+        assert isinstance(verifier().verify(forged, START), Verified)
+        with pytest.raises(DecodeError):
+            decode(longer)
+    for taken in (1, 2):  # the end of the body becomes queues
+        tail = data[-taken * queue :]
+        if len(tail) < taken * queue:
+            continue
+        with pytest.raises(DecodeError):
+            decode(data[: -taken * queue])
+
+
+def test_a_sender_whose_object_cannot_be_read_is_not_judged():
+    """Its object is not what ours are: this is no defect of the queue manager, which has to live on."""
+
+    class Odd:
+        def senders(self, queue_manager):
+            raise MappingError("PROPID_QM_SERVICE is 'x'")
+
+    assert Verifier(Odd(), START).verify(message(), START) is Distrust.UNAVAILABLE
+
+
+def test_no_more_senders_are_tried_than_an_enterprise_has(monkeypatch):
+    monkeypatch.setattr(authentication, "SENDERS_TRIED_MAX", 3)
+
+    class Many:
+        def senders(self, queue_manager):
+            yield from [sender_of("PSC2")] * self.before
+            yield sender_of("PSC1")
+
+    ring = Many()
+    ring.before = 2
+    assert isinstance(verifier(keys=ring).verify(message(), START), Verified)
+    ring.before = 3
+    assert verifier(keys=ring).verify(message(), START) is Distrust.WRONG
+
+
+@pytest.mark.parametrize("bits", [16_384, 16_416, 65_536])
+def test_a_huge_key_of_the_directory_verifies_nothing_and_breaks_nothing(bits):
+    blob = RsaBlob(
+        algorithm=KeyAlgorithm.CALG_RSA_SIGN,
+        bits=bits,
+        exponent=0xFFFF_FFFF,
+        modulus=b"\xff" * (bits // 8),
+    )
+    huge = PublicKey(blob=RSA_BLOB.encode(blob))
+    ring = PinnedKeys({guid_of("PSC1"): Sender(machine_name="PSC1", service=Service.PSC, keys=(huge,))})
+    long = replace(message(), signature=b"\x01" * min(bits // 8, 2048))
+    assert verifier(keys=ring).verify(long, START) is Distrust.WRONG
+
+
 def test_nothing_from_before_the_start():
+    assert not Distrust.STALE.is_bad_signature
     assert verifier(started_at=START + 10).verify(message(), START + 10) is Distrust.STALE
 
 

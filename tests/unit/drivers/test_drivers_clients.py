@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from driver_bench import Bench, change
 from queue_managers import guid_of, wait_until
 
@@ -96,6 +97,14 @@ class TestClients:
         bench.stop()
         waiting.join(10)
         assert not waiting.is_alive()
+
+    def test_a_request_that_cannot_be_made_takes_no_place(self, bench, monkeypatch):
+        monkeypatch.setattr(clients_module, "CLIENTS_MAX", 1)
+        bench.engine.answers[ChangeObject] = replying
+        bench.start()
+        with pytest.raises(ZeroDivisionError):
+            bench.driver.ask(lambda _request: 1 // 0)
+        assert change(bench).status == Hresult.MQ_OK
 
     def test_who_waits_at_the_end_hears_that_nobody_knows(self, bench):
         bench.start()

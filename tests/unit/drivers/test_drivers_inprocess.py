@@ -8,6 +8,7 @@ from queue_managers import World, guid_of, key_of, nack, received, signed, wait_
 from mqdssm.drivers import inprocess
 from mqdssm.drivers.authentication import Distrust
 from mqdssm.drivers.inprocess import ARRIVING_MAX, HostSettings
+from mqdssm.drivers.outgoing import OutgoingLimits
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION, LocalQueue
 from mqdssm.errors import TransportError
@@ -44,11 +45,12 @@ def test_reach_queue_timeout_where_nobody_is(world):
     left = world.add("LEFT")
     own = left.open(REPLICATION)
     left.send(signed("LEFT", time_to_reach_queue_s=10), replication_queue("NOBODY"))
-    world.advance(9)
-    assert own.receive(0.05) is None
-    world.advance(1)
+    world.advance(10.9)
+    assert own.receive(0.05) is None, "whole seconds: a message of 12:00:00.9 has its ten seconds, too"
+    world.advance(0.1)
     back = received(own)
     assert back.message_class == MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    assert back.sent_at == int(world.clock.now)
     assert back.response_queue == replication_queue("NOBODY")
 
 
@@ -189,7 +191,7 @@ def test_receive_timeout(world, hosts):
     )
     left.send(message, RIGHT)
     assert nack(own) is MessageClass.ACK_REACH_QUEUE
-    world.advance(30)
+    world.advance(31)
     assert nack(own) is MessageClass.NACK_RECEIVE_TIMEOUT
     assert inbox.receive(0) is None
 
@@ -235,7 +237,7 @@ def test_a_cut_link_and_a_healed_one(world, hosts):
     left.send(signed("LEFT", b"elsewhere"), replication_queue("THIRD"))
     assert received(there).body == b"elsewhere"
     assert inbox.receive(0.05) is None
-    world.advance(10)
+    world.advance(11)
     assert nack(own) is MessageClass.NACK_REACH_QUEUE_TIMEOUT
     left.send(signed("LEFT", b"second"), RIGHT)
     world.network.heal()
@@ -265,7 +267,7 @@ def test_messages_of_a_machine_that_starts_again_are_no_repetitions(world, hosts
 
 
 def test_too_many_wait(world):
-    left = world.add("LEFT", settings=HostSettings(waiting_max=3, waiting_bytes_max=100))
+    left = world.add("LEFT", settings=HostSettings(outgoing=OutgoingLimits(messages_max=3, bytes_max=100)))
     for _ in range(3):
         left.send(signed("LEFT"), RIGHT)
     with pytest.raises(TransportError, match="too many"):
@@ -280,9 +282,78 @@ def test_acknowledgements_that_lead_nowhere_are_dropped(hosts):
     left, right = hosts
     inbox = right.open(REPLICATION)
     message = signed("LEFT")
-    nowhere = replace(own_replication_queue(guid_of("LEFT")), journal=True)
+    nowhere = parse_format_name("PUBLIC=11111111-2222-4333-8444-555555555555")
     left.send(replace(message, administration_queue=nowhere, acknowledgements=ARRIVAL), RIGHT)
     assert received(inbox).body == b"body"
+
+
+def test_a_flood_of_messages_that_are_refused_fills_nothing(world):
+    """Whoever is refused says where the acknowledgement goes; nobody is there, and it waits for ever."""
+    small = OutgoingLimits(acknowledgements_max=5)
+    right, left = world.add("RIGHT", settings=HostSettings(outgoing=small)), world.add("LEFT")
+    own = left.open(REPLICATION)
+    for number in range(50):
+        nowhere = replication_queue(f"NOWHERE{number}")
+        left.send(replace(signed("LEFT"), administration_queue=nowhere), RIGHT)
+    wait_until(lambda: right.counts.seen().get("given up: acknowledgement") == 45)
+    assert len(right._outgoing.addresses) == 5
+    left.send(signed("LEFT"), RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_DEST_QUEUE, "the newest is not given up"
+
+
+@pytest.mark.parametrize("message_class", [MessageClass.REPORT, MessageClass.ORDER_ACK, 0x0100, 0xE1FF])
+def test_only_acknowledgements_need_no_signature(hosts, message_class):
+    left, right = hosts
+    own, inbox = left.open(REPLICATION), right.open(REPLICATION)
+    unsigned = signed("LEFT", authentication_level=AuthenticationLevel.NONE, message_class=message_class)
+    left.send(unsigned, RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_SIGNATURE
+    assert inbox.receive(0) is None
+
+
+def test_insecure_nacks_of_signatures_can_be_forbidden_too(world):
+    right = world.add("RIGHT", settings=HostSettings(insecure_nacks=False))
+    left, inbox = world.add("LEFT"), right.open(REPLICATION)
+    own = left.open(REPLICATION)
+    left.send(signed("LEFT", authentication_level=AuthenticationLevel.NONE), RIGHT)
+    wait_until(lambda: "refused: NACK_BAD_SIGNATURE" in right.counts.seen())
+    assert own.receive(0.05) is None
+    assert inbox.receive(0) is None
+
+
+def test_a_defect_stops_a_queue_manager_and_is_told(world, hosts, caplog):
+    left, right = hosts
+    inbox = right.open(REPLICATION)
+    defect = RuntimeError("defect")
+
+    def fail(*_):
+        raise defect
+
+    right._verifier.verify = fail
+    left.send(signed("LEFT"), RIGHT)
+    assert inbox.receive(10) is None
+    assert inbox.is_closed
+    assert "RIGHT stops" in caplog.text
+    with pytest.raises(TransportError, match="closed"):
+        right.send(signed("RIGHT"), replication_queue("LEFT"))
+    third = world.add("THIRD").open(REPLICATION)
+    with pytest.raises(RuntimeError, match="defect"):
+        right.close()
+    right.close()
+    left.send(signed("LEFT"), replication_queue("THIRD"))
+    assert received(third).body == b"body"
+
+
+def test_a_network_closes_all_hosts_whatever_one_of_them_raises(world, hosts):
+    left, right = hosts
+    queues = [one.open(REPLICATION) for one in hosts]
+    for host in hosts:
+        host._failure = RuntimeError(host.machine_name)
+    with pytest.raises(RuntimeError):
+        world.network.close()
+    assert all(one.is_closed for one in queues)
+    assert not left._thread.is_alive()
+    assert not right._thread.is_alive()
 
 
 def test_names_and_identifiers_are_taken_once(world, hosts):
@@ -300,10 +371,22 @@ def test_a_fast_sender_waits_for_a_slow_host_without_loss(world, hosts, monkeypa
     left, right = hosts
     inbox = right.open(REPLICATION)
     count = 5 * ARRIVING_MAX
+    world.network.cut("LEFT", "RIGHT")
     for number in range(count):
         left.send(signed("LEFT", b"%d" % number), RIGHT)
+    world.network.heal()  # all at once
     assert [int(received(inbox).body) for _ in range(count)] == list(range(count))
     assert right.counts.seen() == {}
+
+
+def test_few_identifiers_are_remembered(hosts, monkeypatch):
+    monkeypatch.setattr(inprocess, "REMEMBERED_MAX", 10)
+    left, right = hosts
+    inbox = right.open(REPLICATION)
+    for _ in range(30):
+        left.send(signed("LEFT"), RIGHT)
+        received(inbox)
+    assert len(right._known) <= 11  # the last one is still being put there
 
 
 def test_fifty_hosts():

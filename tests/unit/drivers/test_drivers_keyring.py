@@ -155,6 +155,26 @@ def test_an_outage_does_not_make_known_servers_unknown(directory):
         list(ring.senders(guid_of("PSC1")))
 
 
+def test_a_directory_that_is_away_is_not_asked_for_each_message(directory):
+    """Each attempt may take seconds, in which no message comes through."""
+    now = 0.0
+    ring = DirectoryKeys(directory.perform, clock=lambda: now)
+    known = list(ring.senders(guid_of("PSC1")))
+    directory.is_down = True
+    now = BELIEVED_S
+    directory.asked.clear()
+    for _ in range(5):
+        assert list(ring.senders(guid_of("PSC1"))) == known
+    assert len(directory.asked) == 2, "the machine and the sites, once"
+    now += UNKNOWN_S
+    assert list(ring.senders(guid_of("PSC1"))) == known
+    assert len(directory.asked) == 4
+    directory.is_down = False
+    directory.machine("PSC1", Service.BSC, blob("new"))
+    now += UNKNOWN_S
+    assert next(iter(ring.senders(guid_of("PSC1")))).service is Service.BSC
+
+
 def test_a_machine_without_a_name_is_nobody(directory):
     directory.machine("", Service.PSC, blob("PSC1"))
     assert [one.machine_name for one in DirectoryKeys(directory.perform).senders(guid_of(""))] == [

@@ -165,6 +165,48 @@ def test_directories_that_are_away_now_and_then():
         enterprise.close()
 
 
+class Silent(MemoryStore):
+    """A store whose directory is away while a test says so."""
+
+    away = False
+
+    def perform(self, operation):
+        if self.away:
+            raise DirectoryNotConnected("away")
+        return super().perform(operation)
+
+
+def test_nothing_is_acknowledged_or_passed_on_before_the_directory_has_answered():
+    stores: dict[str, Silent] = {}
+    enterprise = Enterprise(make_store=lambda name: stores.setdefault(name, Silent()))
+    sent = []
+    try:
+        pec_with_site(enterprise)
+        with_controller(enterprise)
+        enterprise.network.fault = lambda _source, _target, message: sent.append(message) or (message,)
+        psc = enterprise.servers["PSC1"]
+        stores["PSC1"].away = True
+        values = ((Propid.Q_PATHNAME, "PSC1\\late"), (Propid.Q_LABEL, "kept back"))
+        asked = psc.driver.change(
+            command=Command.CREATE,
+            object_type=ObjectType.QUEUE,
+            path_name="PSC1\\late",
+            identifier=guid_of("PSC1\\late"),
+            partition_id=site_of("Site1"),
+            properties=values,
+            timeout_s=0.5,
+        )
+        assert asked.status == Hresult.MQDS_NO_RSP_FROM_OWNER
+        label = "kept back".encode("utf-16-le")
+        assert not any(label in message.body for message in sent)
+        stores["PSC1"].away = False
+        wait_until(lambda: any(label in message.body for message in sent))
+        assert psc.queue("PSC1\\late").status == Hresult.MQ_OK
+        enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))
+    finally:
+        enterprise.close()
+
+
 def _eventually_equal(enterprise: Enterprise) -> None:
     def equal() -> bool:
         try:

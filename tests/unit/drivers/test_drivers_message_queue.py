@@ -57,6 +57,15 @@ def test_expiry():
     assert drain(one) == [b"never"]
 
 
+def test_one_is_removed_by_its_number():
+    one = queue(bytes_max=3)
+    numbers = [one.put(body, 3, 5.0) for body in (b"a", b"b", b"c")]
+    one.remove(numbers[1])
+    assert one.put(b"d", 3, None) is not None, "its octets are free"
+    assert one.expired(4.0) == []
+    assert drain(one) == [b"a", b"c", b"d"]
+
+
 def test_taken_messages_leave_nothing_behind():
     one = queue()
     for _ in range(10_000):
@@ -87,7 +96,7 @@ def test_behaves_like_a_sorted_list(steps):
     for count, (what, number, deadline) in enumerate(steps):
         if what == "put":
             body = b"%d" % count
-            assert one.put(body, number, deadline) is (len(model) < 20)
+            assert (one.put(body, number, deadline) is not None) is (len(model) < 20)
             if len(model) < 20:
                 model.append((-number, count, body, deadline))
         elif what == "expire":

@@ -58,8 +58,10 @@ def test_a_key_that_others_can_read_is_refused(tmp_path, mode):
         b"no key",
         pem(ec.generate_private_key(ec.SECP256R1())),
         pem(rsa.generate_private_key(65537, 1024), BestAvailableEncryption(b"password")),
+        # an algorithm that nobody knows, 1.3.6.1.4.1.99999.1
+        b"-----BEGIN PRIVATE KEY-----\nMBUCAQAwCwYJKwYBBAGGjR8BBAMBAgM=\n-----END PRIVATE KEY-----\n",
     ],
-    ids=["empty", "text", "no RSA", "password"],
+    ids=["empty", "text", "no RSA", "password", "unknown"],
 )
 def test_a_file_that_holds_no_key(tmp_path, content):
     file = tmp_path / "key.pem"
@@ -81,6 +83,14 @@ def test_a_full_disk_leaves_no_half_key(tmp_path, monkeypatch):
     key_of("LEFT").save(tmp_path / "key.pem")
     with pytest.raises(ConfigError, match="cannot be written"):
         key_of("LEFT").save(tmp_path / "missing" / "key.pem")
+
+
+def test_a_new_key_is_on_the_disk_with_its_name(tmp_path, monkeypatch):
+    """A power failure must not leave a server whose public key is in the directory, and its key nowhere."""
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(stat.S_ISDIR(os.fstat(handle).st_mode)))
+    key_of("LEFT").save(tmp_path / "key.pem")
+    assert synced == [False, True]
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -1,6 +1,7 @@
 """What of the messages in the replication queue reaches the engine ([MC-MQDSRP] 3.1.5.1)."""
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -8,12 +9,15 @@ from driver_bench import ACK, SEND
 from queue_managers import guid_of, wait_until
 
 from mqdssm.drivers import outstanding as outstanding_module
+from mqdssm.drivers import receiving
 from mqdssm.drivers.outstanding import GRACE_S, Outstanding, Sent
 from mqdssm.drivers.receiving import ARRIVED_MAX
 from mqdssm.engines.replication.actions import (
     Nacked,
     Received,
     Started,
+    StartTimer,
+    TimerFired,
 )
 from mqdssm.model.replication import Service
 from mqdssm.model.transport import (
@@ -128,13 +132,71 @@ class TestArrivals:
         gate.set()
         wait_until(lambda: len(bench.engine.of(Received)) == ARRIVED_MAX + 50)
 
+    def test_an_acknowledgement_that_is_here_before_send_has_returned(self, bench):
+        """The network works while the driver learns how its message is called."""
+        send = bench.transport.send
+
+        def slow(message, destination):
+            identifier = send(message, destination)
+            bench.arrive(self.nack(bench), None)
+            wait_until(bench.transport.inbox.arrivals.empty)
+            time.sleep(0.1)
+            return identifier
+
+        bench.transport.send = slow
+        bench.engine.answers[Started] = lambda _: [SEND]
+        bench.start()
+        wait_until(lambda: bench.engine.of(Nacked))
+        assert not bench.driver.counts.seen()
+
+    def test_messages_wait_in_their_queue_while_the_store_works(self, bench, monkeypatch):
+        """Its limits are those of a queue; the engine has none for octets."""
+        monkeypatch.setattr(receiving, "ARRIVED_MAX", 5)
+        left = self.busy(bench, 20)
+        wait_until(lambda: left.qsize() == 14)  # five in the engine, one in hand
+        time.sleep(0.05)
+        assert (left.qsize(), len(bench.engine.of(Received))) == (14, 5)
+        bench.engine.begun = 3
+        wait_until(lambda: left.qsize() == 11)
+        time.sleep(0.05)
+        assert (left.qsize(), len(bench.engine.of(Received))) == (11, 8), "room for three more"
+        bench.engine.begun = None
+        wait_until(lambda: len(bench.engine.of(Received)) == 20)
+
+    def test_octets_are_limited_too_but_for_one_message(self, bench, monkeypatch):
+        monkeypatch.setattr(receiving, "ARRIVED_BYTES_MAX", 2 * len(encode(ACK)))
+        left = self.busy(bench, 6)
+        wait_until(lambda: left.qsize() == 3)  # two in the engine, one in hand
+        time.sleep(0.05)
+        assert (left.qsize(), len(bench.engine.of(Received))) == (3, 2)
+        monkeypatch.setattr(receiving, "ARRIVED_BYTES_MAX", 1)
+        bench.engine.begun = None
+        wait_until(lambda: len(bench.engine.of(Received)) == 6)
+
+    def test_stop_does_not_wait_for_room(self, bench, monkeypatch):
+        monkeypatch.setattr(receiving, "ARRIVED_MAX", 1)
+        left = self.busy(bench, 5)
+        wait_until(lambda: left.qsize() == 3)
+        bench.stop()
+        assert len(bench.engine.of(Received)) == 1
+
+    def busy(self, bench, arrivals: int):
+        """What is left in the queue of an engine that begins with no message, and has a timer."""
+        again = [StartTimer(name="again", after_s=0.01)]
+        bench.engine.answers |= {Started: lambda _: again, TimerFired: lambda _: again}
+        bench.engine.begun = 0
+        bench.start()
+        for _ in range(arrivals):
+            bench.arrive(Message(body=encode(ACK)))
+        return bench.transport.inbox.arrivals
+
 
 def test_outstanding_messages_are_forgotten_in_time(monkeypatch):
     monkeypatch.setattr(outstanding_module, "OUTSTANDING_MAX", 2)
     outstanding = Outstanding()
     sent = [Sent(message=ACK, destination=f"PSC{number}") for number in range(3)]
     for number, one in enumerate(sent):
-        outstanding.add(MessageId(number=number), b"body", one, 100.0)
+        outstanding.send(lambda number=number: MessageId(number=number), b"body", one, 100.0)
 
     def take(number: int, now: float) -> Sent | None:
         return outstanding.take(Message(correlation=MessageId(number=number), body=b"body"), now)

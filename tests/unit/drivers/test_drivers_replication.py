@@ -9,7 +9,9 @@ from driver_bench import ACK, SEND, Bench, change
 from queue_managers import guid_of, wait_until
 
 from mqdssm.drivers.authentication import SignaturePolicy
+from mqdssm.drivers.outstanding import Outstanding, Sent
 from mqdssm.engines.replication.actions import (
+    ChangeObject,
     Note,
     Perform,
     Performed,
@@ -102,6 +104,18 @@ def test_how_messages_are_signed_is_a_setting():
     bench.stop()
 
 
+def test_an_acknowledgement_counts_as_long_as_its_message_may_be_under_way(bench, monkeypatch):
+    """A message has its time to reach the queue, and what comes back of it has a minute more."""
+    kept = []
+    monkeypatch.setattr(Outstanding, "send", lambda _, send, *remembered: kept.append((send(), *remembered)))
+    bench.engine.answers[Started] = lambda _: [replace(SEND, timeout_s=1200)]
+    bench.start()
+    wait_until(lambda: kept)
+    ((_, body, sent, until),) = kept
+    assert (body, sent) == (encode(ACK), Sent(message=ACK, destination="PSC1"))
+    assert abs(until - (time.time() + 1200)) < 30
+
+
 def test_priority_8_of_the_specification_is_7(bench):
     bench.engine.answers[Started] = lambda _: [replace(SEND, priority=8)]
     bench.start()
@@ -186,6 +200,44 @@ def test_a_defect_stops_everything_and_is_raised(where, caplog):
     assert bench.transport.inbox.is_closed
     assert change(bench).status == Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
     assert not [one for one in threading.enumerate() if one.name in {"store", "replication queue"}]
+
+
+def test_a_queue_manager_that_is_closed_ends_the_driver_and_who_waits_is_told(caplog):
+    """Nobody would notice a server that hears nothing any more."""
+    bench = Bench()
+    bench.start()
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(change(bench, timeout_s=60).status))
+    waiting.start()
+    wait_until(lambda: bench.engine.of(ChangeObject))
+    bench.transport.inbox.close()
+    bench.thread.join(10)
+    assert isinstance(bench.failure, TransportError)
+    waiting.join(10)
+    assert got == [Hresult.MQDS_NO_RSP_FROM_OWNER]
+
+
+def test_a_driver_that_cannot_start_tells_who_waits(bench):
+    def closed(_queue):
+        raise TransportError("closed")
+
+    failure = []
+
+    def run() -> None:
+        try:
+            bench.driver.run()
+        except TransportError as error:
+            failure.append(error)
+
+    bench.transport.open = closed
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(change(bench, timeout_s=60).status))
+    waiting.start()
+    wait_until(lambda: bench.driver._clients._waiting)
+    run()
+    waiting.join(10)
+    assert (len(failure), got) == (1, [Hresult.MQDS_NO_RSP_FROM_OWNER])
+    assert change(bench).status == Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
 
 def test_a_reply_is_a_message_like_others(bench):

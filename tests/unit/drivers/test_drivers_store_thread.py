@@ -128,6 +128,46 @@ def test_no_lookup_waits_for_a_store_that_works_long(started, monkeypatch):
     assert results.get(timeout=5) == State()
 
 
+def test_a_lookup_that_nobody_waits_for_any_more_is_not_performed(started, monkeypatch):
+    monkeypatch.setattr(store_thread, "LOOKUP_S", 0.01)
+    done = threading.Event()
+    thread, store = started(lambda: done.wait(5))
+    results = submit(thread, LOAD)
+    for _ in range(3):
+        with pytest.raises(DirectoryNotConnected, match="busy"):
+            thread.lookup(HAS)
+    done.set()
+    assert results.get(timeout=5) == State()
+    assert submit(thread, LOAD).get(timeout=5) == State()
+    assert store.performed == [LOAD, LOAD]
+
+
+def test_stop_tells_who_waits_for_a_lookup(started, monkeypatch):
+    """Else the queue manager, which looks keys up, would take as long to close."""
+    monkeypatch.setattr(store_thread, "LOOKUP_S", 60)
+    begun, done = threading.Event(), threading.Event()
+    thread, _ = started(lambda: (begun.set(), done.wait(5)))
+    submit(thread, LOAD)
+    assert begun.wait(5)
+    told = SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            told.put(thread.lookup(HAS))
+        except DirectoryNotConnected as error:
+            told.put(error)
+
+    threading.Thread(target=look_up, daemon=True).start()
+    wait_until(lambda: thread._jobs.qsize() == 1)
+    stopping = threading.Thread(target=thread.stop)
+    stopping.start()
+    wait_until(thread._stopping.is_set)
+    done.set()
+    assert "stopped" in str(told.get(timeout=10))
+    stopping.join(10)
+    assert not stopping.is_alive()
+
+
 def test_stop_ends_repetitions_and_lookups(started):
     thread, store = started()
     store.steps = [DirectoryNotConnected("away")] * 1_000_000

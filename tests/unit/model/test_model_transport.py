@@ -7,10 +7,12 @@ from mqdssm.model.names import PathName, parse_format_name
 from mqdssm.model.transport import (
     INFINITE,
     Acknowledgements,
+    DeliveryGuarantee,
     Message,
     MessageClass,
     MessageId,
     acknowledgement,
+    is_acknowledgement,
     is_nack,
     own_replication_queue,
     replication_queue,
@@ -45,6 +47,7 @@ def test_a_machine_name_that_is_none(name):
         {"time_to_reach_queue_s": -1},
         {"message_class": 1 << 16},
         {"label": "x" * 250},
+        {"label": "\N{GRINNING FACE}" * 125},
         {"label": "a\0b"},
         {"body": bytes((4 << 20) + 1)},
     ],
@@ -55,9 +58,15 @@ def test_what_no_packet_can_carry(wrong):
         Message(**wrong)
 
 
+def test_the_longest_label():
+    assert Message(label="\N{GRINNING FACE}" * 124 + "x").label.endswith("x")
+
+
 def test_deadlines():
+    """More than ten whole seconds have to pass: it may have been sent at 1000.9."""
     message = Message(sent_at=1000, time_to_reach_queue_s=10)
-    assert (message.reach_deadline, message.receive_deadline) == (1010.0, None)
+    assert (message.reach_deadline, message.receive_deadline) == (1011.0, None)
+    assert Message(sent_at=1000, time_to_be_received_s=0).receive_deadline == 1001.0
     assert Message(sent_at=1, time_to_reach_queue_s=INFINITE).reach_deadline is None
 
 
@@ -70,6 +79,13 @@ def test_which_classes_are_nacks():
     )
     assert len(nacks) == 17
     assert not is_nack(MessageClass.NACK_RECEIVE_REJECTED)
+
+
+def test_which_classes_are_acknowledgements():
+    """What comes without a signature into queues that want one: no class of an application's own."""
+    others = {MessageClass.NORMAL, MessageClass.REPORT, MessageClass.ORDER_ACK}
+    assert {one for one in MessageClass if not is_acknowledgement(one)} == others
+    assert not any(map(is_acknowledgement, (0x0100, 0x7FFF, 0xC005, 0xE1FF)))
 
 
 ALL = Acknowledgements.FULL_RECEIVE | Acknowledgements.FULL_REACH_QUEUE
@@ -103,6 +119,9 @@ def test_an_acknowledgement_says_what_it_is_about():
         identifier=MessageId(OWN, 7),
         destination=replication_queue("PSC1"),
         body=b"body",
+        body_type=8,
+        label="label",
+        delivery=DeliveryGuarantee.RECOVERABLE,
         signature=b"signature",
         time_to_reach_queue_s=1,
     )
@@ -111,9 +130,10 @@ def test_an_acknowledgement_says_what_it_is_about():
     assert made.message_class == MessageClass.NACK_BAD_SIGNATURE
     assert made.correlation == message.identifier
     assert made.response_queue == message.destination
-    assert made.body == b"body"
+    assert (made.body, made.body_type, made.label) == (b"body", 8, "label")
+    assert made.delivery is DeliveryGuarantee.RECOVERABLE
     assert (made.signature, made.acknowledgements, made.administration_queue) == (b"", 0, None)
     assert made.time_to_reach_queue_s == INFINITE
     positive = acknowledgement(message, MessageClass.ACK_REACH_QUEUE)
     assert positive is not None
-    assert positive.body == b""
+    assert (positive.body, positive.body_type) == (b"", 0)

@@ -121,3 +121,14 @@ def test_what_cannot_be_signed():
     lists = Message(destination=parse_format_name("DL=11111111-2222-4333-8444-555555555555"))
     with pytest.raises(ValueError, match="cannot be signed"):
         signed_bytes(lists, AuthenticationLevel.SIG20)
+    journal = parse_format_name("PRIVATE=11111111-2222-4333-8444-555555555555\\1;JOURNAL")
+    with pytest.raises(ValueError, match="cannot be signed"):  # its bytes would be those of the queue
+        signed_bytes(Message(response_queue=journal), AuthenticationLevel.SIG10)
+
+
+def test_flags_are_those_of_the_packet():
+    """[MS-MQMQ] 2.5.2: Flags & 0x0F, whatever else a message from the network has there."""
+    asked = Message(acknowledgements=Acknowledgements.FULL_RECEIVE)
+    more = Message(acknowledgements=Acknowledgements(Acknowledgements.FULL_RECEIVE | 0x130))
+    images = [signed_bytes(one, AuthenticationLevel.SIG20) for one in (asked, more)]
+    assert images[0] == images[1]
