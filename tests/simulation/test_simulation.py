@@ -42,7 +42,6 @@ REACHED = (
     "admin restores a BSC",
     "admin makes another server take over",
     "admin restores a PSC",
-    "admin reinstalls a PSC",
     "admin does two things together",
     "note somebody knows more of our partition than we do",
     "note asks others for what it owned",

@@ -88,9 +88,12 @@ def timer(server: Server, rest: str) -> None:
 def _somebody_else(server: Server, partition: Partition) -> str:
     """Whom to ask where nobody answered: at every second time another PSC, which has a replica, too (R46).
 
-    A BSC has no PSC among its neighbours, but knows their names: its own one may be lost (decision R71).
+    A BSC has no PSC among its neighbours, but knows their names. Its own one may be lost while it is in the
+    middle of a full synchronization; otherwise it waits for its PSC (decision R71).
     """
-    others = [one.name for one in server.pscs.values()] or authorities(server)
+    others = [one.name for one in server.pscs.values()]
+    if not others and not partition.is_normal:
+        others = authorities(server)
     if not others or partition.tries % 2 == 0:
         return ""
     return others[partition.tries // 2 % len(others)]

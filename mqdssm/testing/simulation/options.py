@@ -260,7 +260,6 @@ def _later_options(seed: int, work: Work) -> Work:
         services=dice.one_in(3),
         together=dice.of((1, 2, 3)),
         primary_restoring=dice.one_in(3),
-        primary_reinstalling=dice.one_in(4),
         takeover_half=work.takeover and not work.renaming and dice.one_in(2),
     )
 
