@@ -37,7 +37,6 @@ from mqdssm.testing.simulation.stores import CrashingStore
 
 SEARCH_MAX = 400  # seeds that are tried for one mutation
 SECONDS_MAX = 1.0  # a recorded run is a short one
-LATER = RECORDED_MAX  # no seed yet
 
 
 @dataclass(frozen=True)
@@ -372,7 +371,7 @@ MUTATIONS = (
     Mutation("the first answer completes sync0", 200, patches=((sync, "_after_sync0_reply", _sync0_done),)),
     Mutation(
         "an old copy is used as it is",
-        LATER,
+        2204,
         patches=((succession, "doubt", _no_doubt), (succession, "step_down", _steps_down_by_number)),
     ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
