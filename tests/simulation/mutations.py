@@ -348,7 +348,7 @@ MUTATIONS = (
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
         "the object goes before its tombstone",
-        4,
+        68,
         patches=((memory.MemoryStore, "_delete_as", _delete_first),),
     ),
     Mutation("recovery finishes nothing", 68, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
