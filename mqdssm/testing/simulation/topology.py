@@ -163,10 +163,16 @@ class Administrator:
             yield lambda: self._about_site("reinstalls a PSC", losses.reinstall_primary, known, alone=True)
 
     def _about_site(
-        self, name: str, make: Callable[[Guid], Task], sites: list[Guid], **flags: bool
+        self,
+        name: str,
+        make: Callable[[Guid], Task],
+        sites: list[Guid],
+        *,
+        naming: bool = False,
+        alone: bool = False,
     ) -> Choice:
         site_id = self._dice.of(sites)
-        return Choice(name, lambda: make(site_id), site_id, **flags)
+        return Choice(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
 
     def _take_over(self, site_id: Guid) -> Task:
         self._taken_over = True
