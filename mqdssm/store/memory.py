@@ -413,7 +413,10 @@ def _repeated(shelf: Shelf, operation: ops.UpdateObject | ops.DeleteObject) -> o
 
 
 def _newest(objects: Iterable[StoredObject]) -> StoredObject | None:
-    return max(objects, key=lambda one: (one.seq_number, one.partition_id), default=None)
+    found = list(objects)
+    if len(found) <= 1:
+        return found[0] if found else None
+    return max(found, key=lambda one: (one.seq_number, one.partition_id))
 
 
 def _updated(

@@ -4,7 +4,7 @@ Each public method of `Kept` that changes something is one durable write: it is 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -174,12 +174,9 @@ class Kept:
         """The objects of a type that have a path name, in any case and any partition."""
         return self._names.get((object_type, name_key(path_name)), [])
 
-    def everywhere(self, identifier: Guid) -> Iterator[StoredObject]:
+    def everywhere(self, identifier: Guid) -> list[StoredObject]:
         """The objects that have an identifier: at most one in a partition."""
-        for shelf in self.shelves.values():
-            found = shelf.objects.get(identifier)
-            if found is not None:
-                yield found
+        return [shelf.objects[identifier] for shelf in self.shelves.values() if identifier in shelf.objects]
 
     def candidates(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> list[Numbered]:
         """The objects that a restriction to equality names, else all of the type."""

@@ -279,15 +279,6 @@ def encode(message: ReplicationMessage) -> bytes:
     return data
 
 
-def change_bytes(change: DirectoryChange) -> int:
-    """The bytes that a change takes in a message: who splits messages adds them up.
-
-    Raises:
-        ValueError: naming the field that cannot be encoded.
-    """
-    return len(DIRECTORY_CHANGE.encode(change))
-
-
 def show_message(data: bytes) -> Shown:
     """Read the body of a replication message field by field, as far as it can be read."""
     try:

@@ -15,7 +15,16 @@ from unittest.mock import patch
 
 from mqdssm.testing.simulation.run import Report, Simulation  # isort: skip  first: the engine's modules import each other
 
-from mqdssm.engines.replication import changes, propagation, purging, requests, serving, succession, sync
+from mqdssm.engines.replication import (
+    changes,
+    propagation,
+    purging,
+    requests,
+    serving,
+    succession,
+    sync,
+    topology,
+)
 from mqdssm.engines.replication import operations as ops
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
@@ -23,7 +32,7 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store import memory
-from mqdssm.testing.simulation.options import options_of
+from mqdssm.testing.simulation.options import RECORDED_MAX, options_of
 from mqdssm.testing.simulation.stores import CrashingStore
 
 SEARCH_MAX = 400  # seeds that are tried for one mutation
@@ -36,7 +45,7 @@ class Mutation:
 
     Attributes:
         name: what is wrong.
-        seed: a run that shows it.
+        seed: a run that shows it; one of the later ones where it needs options that came later.
         store: the store with the defect.
         patches: (module or class, name, what takes its place).
     """
@@ -298,6 +307,21 @@ def _never_asks(server, partition):
     """Nobody is asked for what is missing."""
 
 
+def _steps_down_by_number(server, partition, sender):
+    """What was numbered twice is not asked for again (decision R70)."""
+    yield from server.save(partition, owned=False, authority_name=sender, last=partition.last)
+    partition.whole = partition.settled = False
+    partition.doubted = True
+    yield from topology.derive(server)
+    sync.ask(server, partition)
+
+
+def _no_doubt(server):
+    """A server with an old copy goes on as if it were new (decision R70)."""
+    return
+    yield
+
+
 _END = requests._end
 
 
@@ -324,7 +348,7 @@ MUTATIONS = (
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
         "the object goes before its tombstone",
-        4,
+        68,
         patches=((memory.MemoryStore, "_delete_as", _delete_first),),
     ),
     Mutation("recovery finishes nothing", 68, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
@@ -345,13 +369,19 @@ MUTATIONS = (
     Mutation("inherits without the log", 1, patches=((succession, "inherit_if_named", _inherits_early),)),
     Mutation("header says one more", 1, patches=((propagation, "_header", _boasts),)),
     Mutation("the first answer completes sync0", 200, patches=((sync, "_after_sync0_reply", _sync0_done),)),
+    Mutation(
+        "an old copy is used as it is",
+        2204,
+        patches=((succession, "doubt", _no_doubt), (succession, "step_down", _steps_down_by_number)),
+    ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
 )
 
 
 def search(mutation: Mutation) -> int | None:
     """The first seed that shows a defect, shows nothing without it, and does not take long."""
-    for seed in range(1, SEARCH_MAX + 1):
+    first = 1 if mutation.seed < RECORDED_MAX else RECORDED_MAX
+    for seed in range(first, first + SEARCH_MAX):
         begun = time.process_time()
         if not mutation.run(seed).violation or time.process_time() - begun > SECONDS_MAX:
             continue

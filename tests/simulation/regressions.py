@@ -11,5 +11,7 @@ REGRESSIONS = {
     74: "a full synchronization ended below the purged number, and an old object named a second authority",
     1389: "a late answer made a whole replica unsure: its empty site could not be removed",
     265: "a header with an old purged number was dropped whole, and the successor never heard of the baton",
+    2249: "a BSC that had asked another PSC meanwhile never learnt the new name of its own",
+    2396: "the same, with other PSCs that were renamed",
     605: "a PEC that was renamed and crashed before it had claimed its name gave the enterprise away",
 }

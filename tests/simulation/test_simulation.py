@@ -8,11 +8,12 @@ import pytest
 from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
-from mqdssm.testing.simulation.options import options_of
+from mqdssm.testing.simulation.options import RECORDED_MAX, options_of
 from mqdssm.testing.simulation.run import Report, simulate
 
 SHORT = range(1, 6)
-SOAK_FIRST = 1_000
+SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
+SOAK_FIRST = RECORDED_MAX
 SOAK_SEEDS = 500
 REACHED = (
     "answer MQ_OK",
@@ -40,6 +41,10 @@ REACHED = (
     "admin reinstalls a BSC",
     "admin restores a BSC",
     "admin makes another server take over",
+    "admin restores a PSC",
+    "admin does two things together",
+    "note somebody knows more of our partition than we do",
+    "note asks others for what it owned",
     "state SYNC0",
     "sent ALREADY_PURGED",
     "sent BSC_ACK",
@@ -49,6 +54,7 @@ REACHED = (
     "sent PSC_ACK",
     "sent SYNC_REPLY",
     "sent SYNC_REQUEST",
+    "written by services",
 )
 """What must have happened somewhere in many runs: a simulation that does not get there proves nothing."""
 
@@ -66,6 +72,12 @@ def test_every_replica_becomes_its_authoritys_copy(seed: int) -> None:
     clean(report)
     assert report.requests > 10
     assert report.counts["entries"] > 10
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.1.2")
+@pytest.mark.parametrize("seed", SHORT_LATER)
+def test_later_options(seed: int) -> None:
+    clean(simulate(seed))
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)

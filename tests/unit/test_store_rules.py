@@ -16,7 +16,7 @@ from mqdssm.store import rules
 from mqdssm.store.numbers import STALE_MAX, NumberIndex
 from mqdssm.tables.creation import DEFAULTS, REQUIRED
 from mqdssm.tables.property_facts import CHANGED
-from mqdssm.wire.mqdsrp import change_bytes
+from mqdssm.wire.mqdsrp import DIRECTORY_CHANGE
 
 ALL_CHANGED = [propid for propids in CHANGED.values() for propid in propids]
 
@@ -80,7 +80,7 @@ class TestValues:
     def test_a_change_takes_no_more_than_its_bound(self, values) -> None:
         properties: Properties = tuple(values.items()) or ((Propid.U_ID, NULL_GUID),)
         change = rules.object_change(NULL_GUID, NULL_GUID, MAX, MIN, properties)
-        assert change_bytes(change) <= rules.bytes_at_most(properties)
+        assert len(DIRECTORY_CHANGE.encode(change)) <= rules.bytes_at_most(properties)
 
     def test_an_object_that_no_message_could_carry_is_refused(self) -> None:
         half = b"x" * (rules.OBJECT_BYTES_MAX // 2)

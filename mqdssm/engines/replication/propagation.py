@@ -11,6 +11,7 @@ from mqdssm.model.messages import (
     PartitionSeqNumbers,
     SeqNumberHeader,
 )
+from mqdssm.model.seqnum import SequenceNumber
 
 
 def enqueue(server: Server, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
@@ -154,10 +155,15 @@ def _take_numbers(
         return
     if numbers.purged_seq_number > record.allowed_purge:
         yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
-    partition.known = max(partition.known, numbers.last_seq_number)
     if numbers.last_seq_number < partition.last and key_of(record.authority_name) == key_of(sender):
         _tell(server, partition, sender)
-    if numbers.last_seq_number <= partition.last:
+    ask_for(server, partition, numbers.last_seq_number, sender)
+
+
+def ask_for(server: Server, partition: Partition, number: SequenceNumber, sender: str) -> None:
+    """Somebody says that he has a partition's number; ask him, if we do not have it (decision R72)."""
+    partition.known = max(partition.known, number)
+    if number <= partition.last:
         return
     if key_of(server.upstream(partition)) != key_of(sender):
         partition.hint = sender  # it is asked, and believed, until we know as much (3.2.7.1, decision R46)

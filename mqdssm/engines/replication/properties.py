@@ -9,17 +9,10 @@ from mqdssm.model.messages import Command, DirectoryChange, Properties, Property
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.tables.properties import PROPERTY_TABLES
 
 IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = MappingProxyType(
-    {
-        ObjectType.QUEUE: Propid.Q_INSTANCE,
-        ObjectType.MACHINE: Propid.QM_MACHINE_ID,
-        ObjectType.SITE: Propid.S_SITEID,
-        ObjectType.CN: Propid.CN_GUID,
-        ObjectType.ENTERPRISE: Propid.E_ID,
-        ObjectType.USER: Propid.U_ID,
-        ObjectType.ROUTING_LINK: Propid.L_ID,
-    }
+    {one: table.identity for one, table in PROPERTY_TABLES.items() if one is not ObjectType.DELETED_OBJECT}
 )
 """The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3, decisions R11 and R20)."""
 SITE_TYPES: Final = frozenset({ObjectType.MACHINE, ObjectType.QUEUE})

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mqdssm.engines.replication import succession
+from mqdssm.engines.replication import propagation, succession
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
 from mqdssm.engines.replication.state import Job, Partition, Server, perform
 from mqdssm.model.messages import (
@@ -35,6 +35,8 @@ def receive(server: Server, message: SyncRequestMessage, sender: str) -> Job[Non
     if start > partition.last:
         if partition.record.owned:
             yield from succession.step_down(server, partition, sender)
+        else:
+            propagation.ask_for(server, partition, start, sender)
         return  # the requester knows more than we do
     settings = server.settings
     found = yield from perform(

@@ -25,6 +25,8 @@ class Settings:
         role: at the first start.
         pec_name: machine of the PEC, for the first start ([MC-MQDSRP] 3.1.3.1).
         psc_name: of a BSC: machine of its PSC, for the first start.
+        restored: the directory is an older copy of what this server had. For one start: until it has
+            asked the others, the server owns nothing (decision R70).
         request_wait_s: how long a change request waits for its reply (3.3.7.1 <11>).
         forwarded_wait_s: the same where the PSC has to forward it.
         intrasite_s: Change Propagation Timer towards BSCs (3.3.2.1 <6>).
@@ -50,6 +52,7 @@ class Settings:
     role: Role
     pec_name: str
     psc_name: str = ""
+    restored: bool = False
     request_wait_s: float = 10.0
     forwarded_wait_s: float = 20.0
     intrasite_s: float = 2.0

@@ -22,5 +22,5 @@ def size_of(value: PropertyValue) -> int:
     if isinstance(value, str):
         return 2 * len(value) + 2
     if isinstance(value, tuple):
-        return sum(size_of(one) for one in value)
+        return sum(map(size_of, value))
     return len(value)

@@ -21,6 +21,8 @@ def start(server: Server, _event: Started) -> Job[None]:
     if state.partitions:
         server.quiet_until = server.now + requests.QUIET_S
     yield from _load(server, state)
+    if server.settings.restored:
+        yield from succession.doubt(server)
     server.psc_name = _first_psc_name(server)
     yield from succession.settle(server)
     if server.is_demoted and server.site is None:

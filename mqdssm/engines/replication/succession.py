@@ -11,11 +11,9 @@ from typing import Final
 from mqdssm.engines.replication import authority, purging, requests, sync, topology
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.operations import (
-    Done,
     ListObjects,
     ObjectRead,
     ObjectsListed,
-    PurgeDeletedObjects,
     ReadObject,
 )
 from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
@@ -141,13 +139,26 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     """Somebody knows numbers of our partition that we never gave (decision R39).
 
     We were replaced while we were away, or restored from an old copy: we become a replica of who knows more.
+    What we numbered meanwhile may stand under numbers of others: everything is synchronized (decision R70).
     """
     server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
-    yield from server.save(partition, owned=False, authority_name=sender, last=partition.last)
-    partition.whole = partition.settled = False
     partition.doubted = True
+    yield from sync.begin_anew(server, partition, owned=False, authority_name=sender)
     yield from topology.derive(server)
-    sync.ask(server, partition)
+
+
+def doubt(server: Server) -> Job[None]:
+    """At start with an older copy of our directory: others may know more of what was ours (decision R70).
+
+    We own nothing until somebody has told us what he knows; then we do again, if the objects still name us.
+    """
+    for partition in list(server.partitions.values()):
+        others = [*sync.authorities(server), *(one.name for one in server.bscs.values())]
+        if partition.record.owned and others:
+            server.note("asks others for what it owned", f"partition {partition.id}, {others[0]}")
+            partition.whole = partition.settled = False
+            partition.doubted = True
+            yield from server.save(partition, owned=False, authority_name=others[0], last=partition.last)
 
 
 def inherit_if_named(server: Server, partition: Partition, *, surely: bool = False) -> Job[None]:
@@ -220,10 +231,7 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     """Own a partition: right behind its last number if we saw that come, else far behind (R38, R43)."""
     server.note("became the authority", f"of partition {partition.id}")
     ahead = (partition.doubted or not partition.settled) and partition.last > MIN
-    last = partition.last.plus(GAP) if ahead else partition.last
-    purged = last if ahead else partition.record.purged
-    yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
-    _now_ours(server, partition)
+    yield from _own(server, partition, ahead=ahead)
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         server.has_machine = own.partition_id == partition.id
@@ -234,7 +242,11 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     yield from claim(server)
 
 
-def _now_ours(server: Server, partition: Partition) -> None:
+def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
+    """Own a partition; `ahead`: so far behind its last number that all others synchronize in full."""
+    last = partition.last.plus(GAP) if ahead else partition.last
+    purged = last if ahead else partition.record.purged
+    yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
     partition.pending.clear()
     partition.whole = partition.settled = True
     partition.doubted = False
@@ -328,10 +340,7 @@ def take_over(server: Server, event: TakeOver) -> Job[None]:
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
     if not partition.record.owned:
-        last = partition.last.plus(GAP)
-        yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=last)
-        yield from perform(PurgeDeletedObjects(partition_id=partition.id, up_to=last), Done)
-        _now_ours(server, partition)
+        yield from _own(server, partition, ahead=True)
         yield from topology.derive(server)
     if partition.id == server.settings.site_id:
         yield from _be_controller(server, partition)

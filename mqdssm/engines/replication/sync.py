@@ -4,6 +4,8 @@ We always ask for everything behind our LastSeqNumber (decision R32), and again 
 step of a full synchronization is persisted before the next begins, and is resumed at start (decision R14).
 """
 
+from typing import Any
+
 from mqdssm.engines.replication import changes, purging, succession
 from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
@@ -15,7 +17,7 @@ from mqdssm.model.messages import (
     SyncReplyMessage,
     SyncRequestMessage,
 )
-from mqdssm.model.replication import PurgeState
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
 
@@ -84,11 +86,24 @@ def timer(server: Server, rest: str) -> None:
 
 
 def _somebody_else(server: Server, partition: Partition) -> str:
-    """Whom to ask where nobody answered: at every second time another PSC, which has a replica, too (R46)."""
+    """Whom to ask where nobody answered: at every second time another PSC, which has a replica, too (R46).
+
+    A BSC has no PSC among its neighbours, but knows their names. Its own one may be lost while it is in the
+    middle of a full synchronization; otherwise it waits for its PSC (decision R71).
+    """
     others = [one.name for one in server.pscs.values()]
+    if not others and not partition.is_normal:
+        others = authorities(server)
     if not others or partition.tries % 2 == 0:
         return ""
     return others[partition.tries // 2 % len(others)]
+
+
+def authorities(server: Server) -> list[str]:
+    """The machines that partitions name as their authorities, but for us; the PEC is the first one."""
+    named = (server.partitions[PEC_PARTITION_ID], *server.partitions.values())
+    names = {key_of(one.record.authority_name): one.record.authority_name for one in named}
+    return [name for key, name in names.items() if key and not server.is_me(name)]
 
 
 def resume(server: Server, partition: Partition) -> Job[None]:
@@ -200,11 +215,22 @@ def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender
     if partition.last >= purged or partition.record.purged >= purged:
         return
     server.note("synchronizes in full", f"partition {partition.id}, with {sender}")
+    yield from begin_anew(server, partition, purged=purged)
+
+
+def begin_anew(server: Server, partition: Partition, **changes: Any) -> Job[None]:
+    """Begin a full synchronization (3.3.7.10): what nobody tells us again goes in the end.
+
+    Args:
+        server: who we are.
+        partition: which partition.
+        changes: fields of its persisted half that are set together with its state.
+    """
     partition.pending.clear()
     partition.whole = partition.settled = False
     partition.known = MIN
     partition.acked_at = partition.purged_at = MIN
-    yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, purged=purged)
+    yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, **changes)
     yield from _mark(server, partition)
     _heard(server, partition)
     ask(server, partition)

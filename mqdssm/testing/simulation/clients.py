@@ -17,6 +17,7 @@ from mqdssm.testing.simulation.ledger import Entry, PartitionLedger
 from mqdssm.testing.simulation.options import PER_MILLE
 from mqdssm.testing.simulation.requests import Request
 from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.services import Services
 from mqdssm.testing.simulation.world import World
 
 _TYPES: Final = (
@@ -45,6 +46,7 @@ class Clients:
         self._number = 0
         self.busy = True
         self.closing: set[Guid] = set()  # sites that are about to be removed
+        self.services = Services(world, self)
 
     def run(self) -> None:
         """Change something now, and again after a while, until `busy` ends."""
@@ -53,6 +55,8 @@ class Clients:
         server = self.any_server()
         if server is not None:
             self._change_something(server)
+        if self._world.options.work.services:
+            self.services.run()
         pace = self._world.options.work.pace_ms
         self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, self.run)
 
@@ -99,7 +103,7 @@ class Clients:
         return self._number
 
     def take_number(self) -> int:
-        """A number for a request of somebody else."""
+        """The number of a request that somebody else makes."""
         self._number += 1
         return self._number
 
@@ -122,7 +126,7 @@ class Clients:
             partition_id=partition_id,
             path_name=f"probe{number}",
             identifier=self._world.guid("object", number),
-            properties=(*self._values(object_type, number), *more),
+            properties=(*self.values(object_type, number), *more),
             then=then,
         )
 
@@ -175,7 +179,7 @@ class Clients:
             Command.UPDATE,
             entry.object_type,
             partition_id=partition.partition_id,
-            properties=self._values(entry.object_type, self.next_number()),
+            properties=self.values(entry.object_type, self.next_number()),
             **self._named(entry),  # type: ignore[arg-type]
         )
 
@@ -202,7 +206,7 @@ class Clients:
             path_name=path_name,
             identifier=self._world.guid("object", self.next_number()),
             properties=(
-                *self._values(object_type, self.next_number()),
+                *self.values(object_type, self.next_number()),
                 *self._more(partition, object_type),
             ),
         )
@@ -216,8 +220,8 @@ class Clients:
             return f"m{few}-{str(partition.partition_id)[:4]}"
         return f"net{few}" if object_type is ObjectType.CN else None
 
-    def _values(self, object_type: ObjectType, number: int) -> Properties:
-        """Values of which one is unique."""
+    def values(self, object_type: ObjectType, number: int) -> Properties:
+        """Values of an object, of which one is unique."""
         mark: tuple[Propid, PropertyValue]
         match object_type:
             case ObjectType.QUEUE:

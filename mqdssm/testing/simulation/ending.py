@@ -103,10 +103,10 @@ def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str
         if ghosts:
             return f"{server.name} has {ghosts[0]} without a number"
     truth = copy_of(owner, partition_id)
-    if not partition.loose:
-        difference = _ledger_differs(partition, truth)
-        if difference:
-            return f"its authority {owner.name} {difference}"
+    differs = _vowed_differs if partition.loose else _ledger_differs
+    difference = differs(partition, truth)
+    if difference:
+        return f"its authority {owner.name} {difference}"
     for server in servers:
         if server is not owner:
             difference = _copy_differs(
@@ -143,6 +143,20 @@ def _ledger_differs(partition: PartitionLedger, copy: Copy) -> str:
         difference = compare(entry, change.properties)
         if difference:
             return f"has {entry}: {difference}"
+    return ""
+
+
+def _vowed_differs(partition: PartitionLedger, copy: Copy) -> str:
+    """Of a partition that lost its authority: what its successor is known to have had is there (R70)."""
+    for identifier, entry in partition.vowed.items():
+        change = copy.objects.get(identifier)
+        if entry.content is None:
+            if change is not None:
+                return f"has {_name(change)} again, which was deleted: {entry.number} {entry}"
+        elif change is None:
+            return f"lost {entry.number} {entry}"
+        elif compare(entry, change.properties):
+            return f"has {entry}: {compare(entry, change.properties)}"
     return ""
 
 

@@ -4,7 +4,7 @@ An entry is a sequence number that an authority gave ([MC-MQDSRP] 2.2.2), with t
 Entries are taken from what a store says it has done, not from what the engine believes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -92,7 +92,8 @@ class PartitionLedger:
         last: the highest number.
         granted: the highest LastSeqNumber of an authority: it may skip numbers (decisions R38, R43).
         dead: its site is deleted: nothing is promised any more.
-        loose: its authority was lost and replaced by an operator: only the end counts.
+        loose: its authority was lost, replaced or restored by an operator: only the end counts.
+        vowed: what has to be there in the end nevertheless, by identifier; what is changed again is no more.
     """
 
     partition_id: Guid
@@ -103,6 +104,7 @@ class PartitionLedger:
     granted: int = 0
     dead: bool = False
     loose: bool = False
+    vowed: dict[Guid, Entry] = field(default_factory=dict)
 
     def live(self, object_type: ObjectType | None = None) -> list[Entry]:
         """The newest entries of objects that are there."""
@@ -111,6 +113,14 @@ class PartitionLedger:
             for one in self.latest.values()
             if one.content is not None and (object_type is None or one.object_type is object_type)
         ]
+
+    def loosen(self, known: int) -> None:
+        """Let its authority be lost; what it had given up to a number is known to who will own it."""
+        if not self.loose:
+            self.vowed = {one: entry for one, entry in self.latest.items() if entry.number <= known}
+        else:
+            self.vowed = {one: entry for one, entry in self.vowed.items() if entry.number <= known}
+        self.loose = True
 
     @property
     def highest(self) -> int:
@@ -152,6 +162,7 @@ class Ledger:
             raise Violation(f"{name} gave {entry.number} of an unknown partition {partition_id}: {entry}")
         if not partition.loose and not partition.dead:
             self._may_give(partition, entry, machine_id, name)
+        partition.vowed.pop(entry.identifier, None)
         partition.entries[entry.number] = entry
         partition.latest[entry.identifier] = entry
         partition.last = max(partition.last, entry.number)
@@ -177,23 +188,19 @@ class Ledger:
             if site is not None:
                 site.dead = entry.content is None
 
-    def start_over(self, partition_id: Guid, kept: Mapping[Guid, int]) -> None:
+    def start_over(self, partition_id: Guid, left: Iterable[Entry]) -> None:
         """Take in what is left of a partition whose authority was lost.
 
         Args:
             partition_id: the partition.
-            kept: the numbers of the objects that its new authority has, by identifier.
+            left: the objects that its authority has now.
         """
         partition = self.partitions[partition_id]
-        latest: dict[Guid, Entry] = {}
-        for identifier, number in kept.items():
-            entry = partition.entries.get(number, partition.latest.get(identifier))
-            if entry is not None and entry.identifier == identifier:
-                latest[identifier] = entry
-        partition.latest = latest
+        partition.latest = {one.identifier: one for one in left}
         if partition_id == PEC_PARTITION_ID:
             for site in self.partitions.values():
-                site.dead = site.dead or (site is not partition and site.partition_id not in latest)
+                gone = site is not partition and site.partition_id not in partition.latest
+                site.dead = site.dead or gone
 
     def site_of(self, partition_id: Guid) -> Entry | None:
         """The newest entry of a site's object."""

@@ -1,12 +1,14 @@
 """What a simulated enterprise has to live with: everything that follows from a seed and is no event."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mqdssm.samples.dice import Dice
 
 PER_MILLE: Final = 1000
 """Chances are given as so many in a thousand."""
+RECORDED_MAX: Final = 2_000
+"""Seeds below it have no options that came later: those that are recorded keep their runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,11 @@ class Work:
         reinstalling: backup controllers lose their directory, and start anew with nothing or an old copy.
         site_scope: queues of site scope are made, too.
         takeover: an authority is lost for good, and another server is made it.
+        takeover_half: a backup controller that is not whole takes over, where other sites have what it lacks.
+        primary_restoring: primary controllers start from an old copy of their directory.
+        primary_reinstalling: primary controllers lose their directory, and start with nothing.
+        services: services beside authorities write themselves, and say so.
+        together: so many changes of the topology are under way at the same time.
     """
 
     duration_s: int
@@ -117,6 +124,11 @@ class Work:
     reinstalling: bool = False
     site_scope: bool = False
     takeover: bool = False
+    takeover_half: bool = False
+    primary_restoring: bool = False
+    primary_reinstalling: bool = False
+    services: bool = False
+    together: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +166,7 @@ def options_of(seed: int) -> Options:
         network=_network(dice),
         servers=_servers(dice),
         tuning=_tuning(dice),
-        work=_work(dice, sum(bscs) + len(bscs)),
+        work=_later_options(seed, _work(dice, sum(bscs) + len(bscs))),
     )
 
 
@@ -235,6 +247,20 @@ def _work(dice: Dice, servers: int) -> Work:
         reinstalling=dice.one_in(3),
         site_scope=dice.one_in(4),
         takeover=topology and dice.one_in(6),
+    )
+
+
+def _later_options(seed: int, work: Work) -> Work:
+    """The options that came later, with chances of their own."""
+    dice = Dice("later options", seed)
+    if seed < RECORDED_MAX or dice.one_in(2):
+        return work
+    return replace(
+        work,
+        services=dice.one_in(3),
+        together=dice.of((1, 2, 3)),
+        primary_restoring=dice.one_in(3),
+        takeover_half=work.takeover and not work.renaming and dice.one_in(2),
     )
 
 

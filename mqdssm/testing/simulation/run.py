@@ -13,10 +13,11 @@ from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
 from mqdssm.testing.simulation.clients import Clients
 from mqdssm.testing.simulation.ending import members, what_differs
+from mqdssm.testing.simulation.losses import ANSWER_S
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom
 from mqdssm.testing.simulation.stores import CrashingStore
-from mqdssm.testing.simulation.topology import ANSWER_S, Administrator
+from mqdssm.testing.simulation.topology import Administrator
 from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
 
@@ -253,6 +254,7 @@ class Simulation:
             "late": network.late,
             "nacked": network.nacked,
             "expired": network.expired,
+            "written by services": self._clients.services.written,
             "entries": sum(len(one.entries) for one in world.ledger.partitions.values()),
         }
         return Report(

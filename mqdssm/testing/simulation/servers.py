@@ -22,6 +22,7 @@ from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
+from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
@@ -59,6 +60,9 @@ class Engine(Protocol):
 
     def step(self, event: Event, now: float) -> list[Action]:
         """Take an event, say what to do."""
+
+    def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
+        """What number a service beside it may give; MIN: none."""
 
 
 class Store(Protocol):
@@ -161,6 +165,7 @@ class Server:
         self._timer_count = 0
         self._doom: Doom | None = None
         self._next: tuple[int, Operation] | None = None
+        self._waits = False
         self._zero = 0.0
         self._rate = 1.0
 
@@ -178,6 +183,16 @@ class Server:
     def is_up(self) -> bool:
         """Whether it runs."""
         return self._engine is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs, and its engine waits for nothing."""
+        return self._engine is not None and not self._waits
+
+    def owns(self, partition_id: Guid) -> bool:
+        """Whether it is the authority of a partition, by its store."""
+        saved = self.persisted.get(partition_id)
+        return saved is not None and saved.owned
 
     @property
     def timers(self) -> int:
@@ -215,6 +230,7 @@ class Server:
         self._timers.clear()
         self._doom = None
         self._next = None
+        self._waits = False
         self.life += 1
 
     def lose(self, store: Store) -> None:
@@ -232,6 +248,10 @@ class Server:
         self._say(f"is called {name} from now on")
         self.settings = replace(self.settings, machine_name=name)
 
+    def write(self, operation: Operation) -> Result:
+        """Let a service beside the engine write to the store ([MC-MQDSRP] 3.1.7.1.3)."""
+        return self._performed(operation)
+
     def crash_soon(self, doom: Doom) -> None:
         """Crash at a certain moment of the next step or operation."""
         self._doom = doom
@@ -246,11 +266,14 @@ class Server:
             if self._world.trace is not None:
                 self._say(f"< {describe(event)}")
             self._carry_out(self._engine.step(event, self.now()))
+            if isinstance(event, Performed):
+                self._waits = False
             if self._next is None:
                 return
             token, operation = self._next
             self._next = None
             result = self._perform(token, operation)
+            self._waits = result is None and self._engine is not None
             if result is None:
                 return
             event = result

@@ -4,32 +4,57 @@ Tasks are generators that yield how long they wait, in seconds. They look into t
 and do what is still to be done until it is there; answers of servers alone would not tell.
 """
 
-from collections.abc import Callable, Generator
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.census import Census
 from mqdssm.testing.simulation.clients import Clients, machine_properties
-from mqdssm.testing.simulation.ending import copy_of
-from mqdssm.testing.simulation.ledger import CONTROLLER, Entry, PartitionLedger
+from mqdssm.testing.simulation.ledger import CONTROLLER, Entry
+from mqdssm.testing.simulation.losses import ANSWER_S, PAUSE_S, Losses, Task
 from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.world import World
 
-Task: TypeAlias = Generator[float, None, None]
-ANSWER_S: Final = 65
-"""How long an administrator waits for an answer: longer than two request_wait_s."""
 _SERVERS_MAX: Final = 45
 _SITES_MAX: Final = 8
-_PAUSE_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something that the administrator may do now.
+
+    Attributes:
+        name: what it is.
+        make: begins it.
+        site_id: the site that it is about.
+        server: the server that it is about.
+        naming: it gives a role or a name to another machine: one such thing at a time (decision R62).
+        alone: nothing else goes on meanwhile.
+    """
+
+    name: str
+    make: Callable[[], Task]
+    site_id: Guid | None = None
+    server: Server | None = None
+    naming: bool = False
+    alone: bool = False
+
+    def bears(self, other: "Choice") -> bool:
+        """Whether it may go on together with another one that goes on already."""
+        if self.alone or other.alone or (self.naming and other.naming):
+            return False
+        comes = {self.name, other.name} & {"adds a site", "adds a BSC"}
+        return bool(comes) or self.site_id != other.site_id
 
 
 class Administrator:
-    """Whoever changes the topology, one thing at a time.
+    """Whoever changes the topology, one thing at a time or a few.
 
     Args:
         world: the enterprise.
@@ -43,6 +68,9 @@ class Administrator:
         self._world = world
         self._clients = clients
         self._dice = Dice("administrator", world.options.seed)
+        self._census = Census(world, clients.closing)
+        self._losses = Losses(world, clients, self._census, self._dice, self._remove_machine)
+        self._under_way: list[Choice] = []
         self._sites = 0
         self._names = 0
         self._taken_over = False
@@ -68,90 +96,87 @@ class Administrator:
         go()
 
     def run(self) -> None:
-        """Begin something when nothing is under way, and again after a while, until `busy` ends."""
+        """Begin something when not too much is under way, and again after a while, until `busy` ends."""
         if not self.busy:
             return
-        if not self.running:
+        if self.running < self._world.options.work.together:
             chosen = self._choose()
             if chosen is not None:
-                self.done[chosen[0]] = self.done.get(chosen[0], 0) + 1
-                self._say(chosen[0])
-                self.begin(chosen[1])
+                self._count(chosen.name)
+                if self._under_way:
+                    self._count("does two things together")
+                self._under_way.append(chosen)
+                self.begin(chosen.make(), lambda: self._under_way.remove(chosen))
         every = self._world.options.work.topology_every_s
         self._world.schedule.after(self._dice.between(500, 1500) / 1000 * every, self.run)
 
-    def _choose(self) -> tuple[str, Task] | None:
-        work = self._world.options.work
-        sites = [one for one in self._open_sites() if one != self._world.pec.settings.site_id]
+    def _count(self, name: str) -> None:
+        self.done[name] = self.done.get(name, 0) + 1
+        self._say(name)
+
+    def _choose(self) -> Choice | None:
+        sites = [one for one in self._census.open_sites() if one != self._world.pec.settings.site_id]
         every = [*sites, self._world.pec.settings.site_id]
-        small = len(self._world.servers) < _SERVERS_MAX
-        choices: list[tuple[str, Callable[[], Task]]] = []
-        if work.sites_come and small and len(every) < _SITES_MAX:
-            choices.append(("adds a site", self.add_site))
-        if work.bscs_come and small:
-            choices.append(("adds a BSC", lambda: self.add_bsc(self._dice.of(every))))
-        if work.sites_go and len(sites) > 1:
-            choices.append(("removes a site", lambda: self.remove_site(self._dice.of(sites))))
-        bscs = [one for site in every for one in self.bscs_of(site)]
-        if work.bscs_go and bscs:
-            choices.append(("removes a BSC", lambda: self.remove_bsc(self._dice.of(bscs))))
-        heirs = [one for site in sites for one in self.bscs_of(site)]
-        if work.site_handover and heirs:
-            choices.append(("hands a site over", lambda: self.hand_over_site(self._dice.of(heirs))))
-        if work.enterprise_handover and sites:
-            choices.append(
-                ("hands the enterprise over", lambda: self.hand_over_enterprise(self._dice.of(sites)))
-            )
-        if work.reinstalling and bscs:
-            choices.append(("reinstalls a BSC", lambda: self.reinstall(self._dice.of(bscs))))
-            choices.append(("restores a BSC", lambda: self.restore(self._dice.of(bscs))))
-        lost = [one for one in every if self._heirs(one)]
-        if work.takeover and lost and not self._taken_over:
-            choices.append(("makes another server take over", lambda: self.take_over(self._dice.of(lost))))
-        if work.renaming:
-            choices.append(("renames a server", lambda: self.rename(self._dice.of(every))))
+        choices = [*self._comings_and_goings(sites, every), *self._successions(sites, every)]
         if not choices:
             return None
-        name, make = self._dice.of(choices)
-        return name, make()
+        chosen = self._dice.of(choices)()
+        return chosen if all(map(chosen.bears, self._under_way)) else None
 
-    # -- what is there
+    def _comings_and_goings(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], Choice]]:
+        work, census, dice = self._world.options.work, self._census, self._dice
+        small = len(self._world.servers) < _SERVERS_MAX
+        if work.sites_come and small and len(every) < _SITES_MAX:
+            yield lambda: Choice("adds a site", self.add_site)
+        if work.bscs_come and small:
+            yield lambda: self._about_site("adds a BSC", self.add_bsc, every)
+        if work.sites_go and len(sites) > 1:
+            yield lambda: self._about_site("removes a site", self.remove_site, sites)
+        bscs = [one for site in every for one in census.bscs_of(site)]
+        if work.bscs_go and bscs:
+            yield lambda: _about_server("removes a BSC", self.remove_bsc, dice.of(bscs))
 
-    def _open_sites(self) -> list[Guid]:
-        found = []
-        for site in self._world.ledger.partitions[PEC_PARTITION_ID].live(ObjectType.SITE):
-            partition = self._world.ledger.partitions.get(site.identifier)
-            open_ = partition is not None and site.identifier not in self._clients.closing
-            if (
-                open_
-                and partition is not None
-                and not partition.loose
-                and self._machine(self._owner(site.identifier))
-            ):
-                found.append(site.identifier)
-        return found
+    def _successions(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], Choice]]:
+        work, census, dice, losses = self._world.options.work, self._census, self._dice, self._losses
+        bscs = [one for site in every for one in census.bscs_of(site)]
+        heirs = [one for site in sites for one in census.bscs_of(site)]
+        if work.site_handover and heirs:
+            yield lambda: _about_server("hands a site over", self.hand_over_site, dice.of(heirs), naming=True)
+        if work.enterprise_handover and sites:
+            yield lambda: self._about_site(
+                "hands the enterprise over", self.hand_over_enterprise, sites, naming=True
+            )
+        if work.reinstalling and bscs:
+            yield lambda: _about_server("reinstalls a BSC", losses.reinstall, dice.of(bscs))
+            yield lambda: _about_server("restores a BSC", losses.restore, dice.of(bscs))
+        lost = [one for one in every if losses.heirs(one)]
+        if work.takeover and lost and not self._taken_over:
+            yield lambda: self._about_site(
+                "makes another server take over", self._take_over, lost, alone=True
+            )
+        if work.renaming:
+            yield lambda: self._about_site("renames a server", self.rename, every, naming=True)
+        known = [one for one in every if losses.are_known(one)]
+        if work.primary_restoring and known:
+            yield lambda: self._about_site("restores a PSC", losses.restore_primary, known, alone=True)
+        if work.primary_reinstalling and known:
+            yield lambda: self._about_site("reinstalls a PSC", losses.reinstall_primary, known, alone=True)
 
-    def _owner(self, partition_id: Guid) -> Server:
-        return self._world.servers[self._world.ledger.partitions[partition_id].giver]
+    def _about_site(
+        self,
+        name: str,
+        make: Callable[[Guid], Task],
+        sites: list[Guid],
+        *,
+        naming: bool = False,
+        alone: bool = False,
+    ) -> Choice:
+        site_id = self._dice.of(sites)
+        return Choice(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
 
-    def _machine(self, server: Server) -> Entry | None:
-        """A server's machine object, if it is there."""
-        partition = self._world.ledger.partitions.get(server.settings.site_id)
-        found = partition.latest.get(server.settings.machine_id) if partition is not None else None
-        return found if found is not None and found.content is not None else None
-
-    def _serves(self, server: Server) -> int:
-        machine = self._machine(server)
-        service = (machine.content or {}).get(Propid.QM_SERVICE) if machine is not None else 0
-        return service if isinstance(service, int) else 0
-
-    def bscs_of(self, site_id: Guid) -> list[Server]:
-        """The backup controllers of a site, by its machine objects."""
-        return [
-            one
-            for one in self._world.servers
-            if one.settings.site_id == site_id and not one.retired and self._serves(one) & Service.BSC
-        ]
+    def _take_over(self, site_id: Guid) -> Task:
+        self._taken_over = True
+        return self._losses.take_over(site_id)
 
     # -- beginning
 
@@ -195,13 +220,15 @@ class Administrator:
             site_id=site_id,
             role=Role.BSC,
             pec_name=world.pec.name,
-            psc_name=self._owner(site_id).name,
+            psc_name=self._census.owner(site_id).name,
         )
         before = self._dice.one_in(3)
         if before:
             world.start(server)
         yield from self._create_machine(server, Service.BSC)
-        if not before:
+        if world.ledger.partitions[site_id].dead:
+            world.retire(server)  # the site was removed meanwhile
+        elif not before:
             world.start(server)
 
     # -- going
@@ -217,7 +244,7 @@ class Administrator:
         site_id, machine_id = server.settings.site_id, server.settings.machine_id
         site = self._world.ledger.partitions[site_id]
         path = site.latest[machine_id].path.casefold() if machine_id in site.latest else ""
-        while self._machine(server) is not None and not site.dead:
+        while self._census.machine(server) is not None and not site.dead:
             for queue in site.live(ObjectType.QUEUE):
                 if queue.path.casefold().startswith(path + "\\"):
                     yield from self._delete(site_id, queue.identifier)
@@ -228,14 +255,14 @@ class Administrator:
         self._clients.closing.add(site_id)
         yield ANSWER_S  # what clients asked for meanwhile
         site = self._world.ledger.partitions[site_id]
-        owner = self._owner(site_id)
+        owner = self._census.owner(site_id)
         while not site.dead:
             for entry in sorted(site.live(), key=lambda one: _order(one, owner.settings.machine_id)):
                 yield from self._delete(site_id, entry.identifier, at=owner)
                 if entry.object_type is ObjectType.MACHINE:
                     self._retire_machine(entry.identifier, owner)
             yield from self._delete(PEC_PARTITION_ID, site_id, tries=1)
-            yield _PAUSE_S
+            yield PAUSE_S
         yield self._dice.below(30) * 1.0
         self._world.retire(owner)
 
@@ -249,8 +276,8 @@ class Administrator:
     def hand_over_site(self, heir: Server) -> Task:
         """A backup controller becomes the primary one of its site (decision R38)."""
         site_id = heir.settings.site_id
-        while not self._serves(heir) & CONTROLLER:
-            if heir.retired or self._owner(site_id) is self._world.pec:
+        while not self._census.serves(heir) & CONTROLLER:
+            if heir.retired or self._census.owner(site_id) is self._world.pec:
                 return
             properties: Properties = ((Propid.QM_SERVICE, int(Service.PSC)),)
             yield from self._update(ObjectType.MACHINE, site_id, heir.settings.machine_id, properties)
@@ -258,31 +285,19 @@ class Administrator:
 
     def _until_known(self, site_id: Guid, heir: Server) -> Task:
         """Wait until the site's object names its controller."""
-        while not self._site_names(site_id, heir):
-            yield _PAUSE_S
-
-    def _all_know(self, site_id: Guid) -> bool:
-        """Whether every primary controller has the newest object of a site."""
-        enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
-        entry = enterprise.latest[site_id]
-        owners = [self._owner(one) for one in self._open_sites()]
-        return all(one is self._world.pec or one.reached(PEC_PARTITION_ID) >= entry.number for one in owners)
-
-    def _site_names(self, site_id: Guid, server: Server) -> bool:
-        site = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
-        content = site.content if site is not None else None
-        return content is None or str(content.get(Propid.S_PSC)).casefold() == server.name.casefold()
+        while not self._census.site_names(site_id, heir):
+            yield PAUSE_S
 
     def hand_over_enterprise(self, site_id: Guid) -> Task:
         """Another site's controller becomes that of the enterprise (decision R38)."""
-        heir = self._owner(site_id)
+        heir = self._census.owner(site_id)
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
         yield from self._until_known(site_id, heir)
         while ledger.giver != heir.index:
             enterprise = next(iter(ledger.live(ObjectType.ENTERPRISE)))
             name = str((enterprise.content or {}).get(Propid.E_PECNAME))
             if name.casefold() == heir.name.casefold():
-                yield _PAUSE_S  # it has not heard of it yet
+                yield PAUSE_S  # it has not heard of it yet
                 continue
             properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
             yield from self._update(
@@ -291,8 +306,8 @@ class Administrator:
 
     def rename(self, site_id: Guid) -> Task:
         """A primary controller starts anew under another name."""
-        server = self._owner(site_id)
-        if not self._site_names(site_id, server):
+        server = self._census.owner(site_id)
+        if not self._census.site_names(site_id, server):
             return
         server.held = True
         if server.is_up:
@@ -302,71 +317,8 @@ class Administrator:
         server.held = False
         self._world.start(server)
         yield from self._until_known(site_id, server)
-        while not self._all_know(site_id):
-            yield _PAUSE_S  # two that were renamed, and had not heard of each other, never would
-
-    def reinstall(self, server: Server) -> Task:
-        """A backup controller loses its directory, and starts with nothing."""
-        server.held = True
-        if server.is_up:
-            server.crash()
-        self._world.reinstall(server)
-        yield self._dice.below(30) * 1.0
-        server.held = False
-        self._world.start(server)
-
-    def restore(self, server: Server) -> Task:
-        """A backup controller starts from an old copy of its directory."""
-        if not all(map(server.is_whole, server.persisted)):
-            return  # what is half synchronized is not backed up
-        copy = self._world.backup(server)
-        yield self._dice.below(200) * 1.0
-        server.held = True
-        if server.is_up:
-            server.crash()
-        self._world.reinstall(server, copy)
-        server.held = False
-        self._world.start(server)
-
-    def take_over(self, site_id: Guid) -> Task:
-        """A primary controller is lost for good; a backup controller is made what it was."""
-        self._taken_over = True
-        owner = self._owner(site_id)
-        heir = self._dice.of(self._heirs(site_id))
-        partitions = self._owned_by(owner)
-        self._world.retire(owner)
-        for partition in partitions:
-            partition.loose = True
-        yield self._dice.below(120) * 1.0
-        for partition in sorted(partitions, key=lambda one: one.partition_id == PEC_PARTITION_ID):
-            yield from self._make_authority(heir, partition.partition_id)
-            partition.giver = heir.index
-            left = copy_of(heir, partition.partition_id)
-            kept = {one: int(change.seq_number) for one, change in left.objects.items()}
-            self._world.ledger.start_over(partition.partition_id, kept)
-        for server in self._world.servers:
-            if self._world.ledger.partitions[server.settings.site_id].dead:
-                self._world.retire(server)
-        yield from self._remove_machine(owner)
-
-    def _owned_by(self, owner: Server) -> list[PartitionLedger]:
-        return [one for one in self._world.ledger.partitions.values() if one.giver == owner.index]
-
-    def _heirs(self, site_id: Guid) -> list[Server]:
-        """Backup controllers that have all of what their site's controller owns: an operator sees to that."""
-        owned = [one.partition_id for one in self._owned_by(self._owner(site_id))]
-        return [one for one in self.bscs_of(site_id) if all(map(one.is_whole, owned))]
-
-    def _make_authority(self, heir: Server, partition_id: Guid) -> Task:
-        told: list[int] = []
-        while not told or told[-1]:
-            if heir.is_up:
-                number = self._clients.take_number()
-                self._world.when_answered(number, told.append)
-                heir.step(TakeOver(request=number, partition_id=partition_id))
-            yield ANSWER_S
-            if not told:
-                told.append(1)
+        while not self._census.all_know(site_id):
+            yield PAUSE_S  # two that were renamed, and had not heard of each other, never would
 
     # -- objects
 
@@ -394,10 +346,10 @@ class Administrator:
         at: Server | None = None,
     ) -> Task:
         partition = self._world.ledger.partitions[partition_id]
-        while identifier not in partition.latest:
+        while identifier not in partition.latest and not partition.dead:
             server = at or self._clients.any_server()
             if server is None or not server.is_up:
-                yield _PAUSE_S
+                yield PAUSE_S
                 continue
             yield from self._ask(
                 server,
@@ -414,7 +366,7 @@ class Administrator:
     ) -> Task:
         server = self._clients.any_server()
         if server is None:
-            yield _PAUSE_S
+            yield PAUSE_S
             return
         yield from self._ask(
             server,
@@ -430,12 +382,12 @@ class Administrator:
     ) -> Task:
         partition = self._world.ledger.partitions[partition_id]
         for _ in range(tries):
-            entry = partition.latest[identifier]
-            if entry.content is None:
+            entry = partition.latest.get(identifier)
+            if entry is None or entry.content is None:
                 return
             server = at if at is not None and at.is_up else self._clients.any_server()
             if server is None:
-                yield _PAUSE_S
+                yield PAUSE_S
                 continue
             yield from self._ask(
                 server, Command.DELETE, entry.object_type, partition_id=partition_id, identifier=identifier
@@ -449,7 +401,7 @@ class Administrator:
             if told:
                 break
             yield 1.0
-        yield _PAUSE_S if told and told[0] else 0.0
+        yield PAUSE_S if told and told[0] else 0.0
 
     # -- names
 
@@ -468,6 +420,12 @@ class Administrator:
     def _say(self, text: str) -> None:
         if self._world.trace is not None:
             self._world.trace(f"administrator: {text}")
+
+
+def _about_server(
+    name: str, make: Callable[[Server], Task], server: Server, *, naming: bool = False
+) -> Choice:
+    return Choice(name, lambda: make(server), server.settings.site_id, server, naming=naming)
 
 
 def _order(entry: Entry, own_machine: Guid) -> int:

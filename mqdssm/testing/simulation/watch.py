@@ -355,6 +355,8 @@ def compare(meant: Entry, properties: Properties) -> str:
     if meant.content is None:
         return "it was deleted"
     found = content_of(meant.object_type, properties)
+    if found == meant.content:
+        return ""
     differing = [
         f"{propid.name} is {found.get(propid)!r}, not {meant.content.get(propid)!r}"
         for propid in sorted({*found, *meant.content})

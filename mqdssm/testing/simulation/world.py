@@ -127,6 +127,10 @@ class World:
         self._names[name.casefold()] = server
         server.rename(name)
 
+    def new_store(self) -> Store:
+        """An empty directory."""
+        return self._make_store()
+
     def backup(self, server: Server) -> Store:
         """A copy of a server's directory."""
         copy = self._make_store()

@@ -28,7 +28,7 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import Propid
 from mqdssm.model.seqnum import MAX, SequenceNumber
 from mqdssm.wire import mqdsrp
-from mqdssm.wire.mqdsrp import LAYOUTS, MESSAGE_BYTES_MAX, change_bytes, decode, encode, show_message
+from mqdssm.wire.mqdsrp import DIRECTORY_CHANGE, LAYOUTS, MESSAGE_BYTES_MAX, decode, encode, show_message
 from mqdssm.wire.propvalue import PROPERTY_CODECS
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
@@ -326,7 +326,7 @@ def test_messages_are_no_longer_than_msmq_carries_them():
     message = replace(MESSAGES["propagation-empty"], directory_changes=(big,) * 3)
     image = encode(message)
     assert decode(image) == message
-    assert len(image) == len(encode(MESSAGES["propagation-empty"])) + 3 * change_bytes(big)
+    assert len(image) == len(encode(MESSAGES["propagation-empty"])) + 3 * len(DIRECTORY_CHANGE.encode(big))
     with pytest.raises(ValueError, match=f"at most {MESSAGE_BYTES_MAX}"):
         encode(replace(message, directory_changes=(big,) * 4))
     with pytest.raises(DecodeError, match=f"has more than {MESSAGE_BYTES_MAX} bytes"):

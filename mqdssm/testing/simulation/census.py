@@ -1,0 +1,80 @@
+"""Who is there: sites, their controllers and machines, as the ledger has them."""
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.testing.simulation.ledger import CONTROLLER, Entry, PartitionLedger
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.world import World
+
+
+class Census:
+    """What an administrator knows of an enterprise.
+
+    Args:
+        world: the enterprise.
+        closing: sites that are about to be removed.
+    """
+
+    def __init__(self, world: World, closing: set[Guid]) -> None:
+        self._world = world
+        self._closing = closing
+
+    def open_sites(self) -> list[Guid]:
+        """Sites with a controller, that are to stay."""
+        partitions = self._world.ledger.partitions
+        found = []
+        for site in partitions[PEC_PARTITION_ID].live(ObjectType.SITE):
+            partition = partitions.get(site.identifier)
+            if partition is None or partition.loose or site.identifier in self._closing:
+                continue
+            if self.machine(self.owner(site.identifier)):
+                found.append(site.identifier)
+        return found
+
+    def owner(self, partition_id: Guid) -> Server:
+        """The authority of a partition."""
+        return self._world.servers[self._world.ledger.partitions[partition_id].giver]
+
+    def owned_by(self, server: Server) -> list[PartitionLedger]:
+        """The partitions whose authority a server is."""
+        return [one for one in self._world.ledger.partitions.values() if one.giver == server.index]
+
+    def machine(self, server: Server) -> Entry | None:
+        """A server's machine object, if it is there."""
+        partition = self._world.ledger.partitions.get(server.settings.site_id)
+        found = partition.latest.get(server.settings.machine_id) if partition is not None else None
+        return found if found is not None and found.content is not None else None
+
+    def serves(self, server: Server) -> int:
+        """What a server's machine object says that it is."""
+        machine = self.machine(server)
+        service = (machine.content or {}).get(Propid.QM_SERVICE) if machine is not None else 0
+        return service if isinstance(service, int) else 0
+
+    def bscs_of(self, site_id: Guid) -> list[Server]:
+        """The backup controllers of a site, by its machine objects."""
+        return [
+            one
+            for one in self._world.servers
+            if one.settings.site_id == site_id and not one.retired and self.serves(one) & Service.BSC
+        ]
+
+    def controllers(self) -> list[Server]:
+        """All directory servers that have a machine object."""
+        roles = CONTROLLER | Service.BSC
+        return [one for one in self._world.servers if not one.retired and self.serves(one) & roles]
+
+    def all_know(self, site_id: Guid) -> bool:
+        """Whether every primary controller has the newest object of a site."""
+        entry = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
+        owners = [self.owner(one) for one in self.open_sites()]
+        return entry is None or all(
+            one is self._world.pec or one.reached(PEC_PARTITION_ID) >= entry.number for one in owners
+        )
+
+    def site_names(self, site_id: Guid, server: Server) -> bool:
+        """Whether a site's object names a server as its PSC."""
+        site = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
+        content = site.content if site is not None else None
+        return content is None or str(content.get(Propid.S_PSC)).casefold() == server.name.casefold()

@@ -1,0 +1,222 @@
+"""Directories that are lost, or old copies; authorities that are replaced (decisions R39, R43, R70, R71)."""
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from mqdssm.engines.replication.actions import TakeOver
+from mqdssm.engines.replication.settings import Role
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.census import Census
+from mqdssm.testing.simulation.clients import Clients
+from mqdssm.testing.simulation.ending import copy_of
+from mqdssm.testing.simulation.ledger import PATHS, Entry, PartitionLedger, content_of
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.world import World
+
+Task: TypeAlias = Generator[float, None, None]
+"""What takes its time; it yields how long it waits, in seconds."""
+ANSWER_S: Final = 65
+"""How long an administrator waits for an answer: longer than two request_wait_s."""
+PAUSE_S: Final = 2.0
+_DOUBT_S: Final = 200
+"""An operator takes the hint that a directory is an old copy away after so long, whatever happened."""
+
+
+class Losses:
+    """What an administrator does about directories that are lost.
+
+    Args:
+        world: the enterprise.
+        clients: who gives numbers to requests.
+        census: who is there.
+        dice: chance.
+        remove_machine: deletes a server's machine object.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        clients: Clients,
+        census: Census,
+        dice: Dice,
+        remove_machine: Callable[[Server], Task],
+    ) -> None:
+        self._world = world
+        self._clients = clients
+        self._census = census
+        self._dice = dice
+        self._remove_machine = remove_machine
+
+    # -- backup controllers
+
+    def reinstall(self, server: Server) -> Task:
+        """A backup controller loses its directory, and starts with nothing."""
+        self._stop(server)
+        self._world.reinstall(server)
+        yield self._dice.below(30) * 1.0
+        self._start(server)
+
+    def restore(self, server: Server) -> Task:
+        """A backup controller starts from an old copy of its directory."""
+        if not all(map(server.is_whole, server.persisted)):
+            return  # what is half synchronized is not backed up
+        copy = self._world.backup(server)
+        yield self._dice.below(200) * 1.0
+        self._stop(server)
+        self._world.reinstall(server, copy)
+        self._start(server)
+
+    def _stop(self, server: Server) -> None:
+        server.held = True
+        if server.is_up:
+            server.crash()
+
+    def _start(self, server: Server) -> None:
+        server.held = False
+        self._world.start(server)
+
+    # -- primary controllers
+
+    def are_known(self, site_id: Guid) -> bool:
+        """Whether all others have what a site's controller owns: nobody is in the middle of getting it."""
+        owner = self._census.owner(site_id)
+        others = [one for one in self._census.controllers() if one is not owner]
+        owned = [one.partition_id for one in self._census.owned_by(owner)]
+        return bool(others) and all(one.is_whole(partition) for one in others for partition in owned)
+
+    def restore_primary(self, site_id: Guid) -> Task:
+        """A primary controller starts from an old copy of its directory, and is told that it is one."""
+        server = self._census.owner(site_id)
+        if not all(map(server.is_whole, server.persisted)):
+            return
+        known = {one.partition_id: one.last for one in self._census.owned_by(server)}
+        copy = self._world.backup(server)
+        yield self._dice.below(200) * 1.0
+        partitions = self._census.owned_by(server)
+        if not self.are_known(site_id) or known.keys() != {one.partition_id for one in partitions}:
+            return
+        self._stop(server)
+        self._loosen(server, partitions, known)
+        server.lose(copy)
+        server.settings = replace(server.settings, restored=True)
+        self._start(server)
+        for _ in range(_DOUBT_S):
+            yield 1.0
+            if server.persisted and not any(server.owns(one) for one in known):
+                break
+        server.settings = replace(server.settings, restored=False)
+        yield from self._until_owned(server, partitions)
+
+    def reinstall_primary(self, site_id: Guid) -> Task:
+        """A PSC loses its directory, and starts with nothing (decision R43)."""
+        server = self._census.owner(site_id)
+        partitions = self._census.owned_by(server)
+        if server is self._world.pec or not self.are_known(site_id):
+            return
+        self._stop(server)
+        self._loosen(server, partitions, {})
+        pec_name = self._world.pec.name
+        server.settings = replace(server.settings, role=Role.PSC, pec_name=pec_name, psc_name="")
+        server.lose(self._world.new_store())
+        yield self._dice.below(30) * 1.0
+        self._start(server)
+        yield from self._until_owned(server, partitions)
+
+    def _loosen(self, server: Server, partitions: list[PartitionLedger], known: dict[Guid, int]) -> None:
+        """What all others have, or the copy, must not be lost."""
+        others = [one for one in self._census.controllers() if one is not server]
+        for partition in partitions:
+            reached = min(one.reached(partition.partition_id) for one in others)
+            partition.loosen(max(reached, known.get(partition.partition_id, 0)))
+
+    def _until_owned(self, server: Server, partitions: list[PartitionLedger]) -> Task:
+        """Wait until a server is the authority again, and take in what is left."""
+        while not all(server.owns(one.partition_id) for one in partitions):
+            yield PAUSE_S
+        for partition in sorted(partitions, key=_enterprise_last):
+            self._start_over(server, partition)
+        self._retire_dead()
+
+    def _start_over(self, server: Server, partition: PartitionLedger) -> None:
+        partition.giver = server.index
+        left = self._entries(server, partition.partition_id)
+        self._world.ledger.start_over(partition.partition_id, left)
+
+    def _entries(self, server: Server, partition_id: Guid) -> list[Entry]:
+        """The objects of a partition that a server has, as entries of the ledger."""
+        found = []
+        for identifier, change in copy_of(server, partition_id).objects.items():
+            kind = change.object_type
+            if kind is None:
+                continue
+            content = content_of(kind, change.properties)
+            path = content.get(PATHS[kind], "") if kind in PATHS else ""
+            entry = Entry(
+                number=int(change.seq_number),
+                identifier=identifier,
+                object_type=kind,
+                command=Command.UPDATE,
+                asked=(),
+                content=content,
+                path=str(path),
+                giver=server.index,
+                at=self._world.schedule.now,
+            )
+            found.append(entry)
+        return found
+
+    def _retire_dead(self) -> None:
+        for server in self._world.servers:
+            if self._world.ledger.partitions[server.settings.site_id].dead:
+                self._world.retire(server)
+
+    # -- taking over
+
+    def take_over(self, site_id: Guid) -> Task:
+        """A primary controller is lost for good; a backup controller is made what it was."""
+        owner = self._census.owner(site_id)
+        heir = self._dice.of(self.heirs(site_id))
+        partitions = self._census.owned_by(owner)
+        self._world.retire(owner)
+        for partition in partitions:
+            whole = heir.is_whole(partition.partition_id)
+            partition.loosen(heir.reached(partition.partition_id) if whole else 0)
+        yield self._dice.below(120) * 1.0
+        for partition in sorted(partitions, key=_enterprise_last):
+            yield from self._make_authority(heir, partition.partition_id)
+            self._start_over(heir, partition)
+        self._retire_dead()
+        yield from self._remove_machine(owner)
+
+    def heirs(self, site_id: Guid) -> list[Server]:
+        """Backup controllers that may take over from their site's controller.
+
+        They have all of what it owns: an operator sees to that. Or they lack something, and know the
+        controller of another site that has it.
+        """
+        owner = self._census.owner(site_id)
+        owned = [one.partition_id for one in self._census.owned_by(owner)]
+        if not self._world.options.work.takeover_half:
+            return [one for one in self._census.bscs_of(site_id) if all(map(one.is_whole, owned))]
+        sites = [one for one in self._census.open_sites() if one != site_id]
+        there = [one for one in sites if all(map(self._census.owner(one).is_whole, owned))]
+        return [one for one in self._census.bscs_of(site_id) if any(site in one.persisted for site in there)]
+
+    def _make_authority(self, heir: Server, partition_id: Guid) -> Task:
+        told: list[int] = []
+        while not told or told[-1]:
+            if heir.is_up:
+                number = self._clients.take_number()
+                self._world.when_answered(number, told.append)
+                heir.step(TakeOver(request=number, partition_id=partition_id))
+            yield ANSWER_S
+            if not told:
+                told.append(1)
+
+
+def _enterprise_last(partition: PartitionLedger) -> bool:
+    return partition.partition_id == PEC_PARTITION_ID

@@ -1,0 +1,157 @@
+"""Services beside an authority that write to its directory themselves ([MC-MQDSRP] 3.1.7.1.2, 3.1.7.1.3).
+
+They read the next sequence number, write, and say so to the engine. A server may stop in between.
+"""
+
+from typing import Final, Protocol
+
+from mqdssm.engines.replication.actions import ChangeObject, PropagateChange
+from mqdssm.engines.replication.operations import (
+    CreateObject,
+    DeleteObject,
+    Operation,
+    Outcome,
+    UpdateObject,
+)
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command, Properties, Scope
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.ledger import IDENTIFIERS, PartitionLedger
+from mqdssm.testing.simulation.requests import Request
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.world import World
+
+_STOPS: Final = 6
+"""So often, of that many times, a server stops between a service's write and its word."""
+
+
+class Makers(Protocol):
+    """What a service needs of the clients."""
+
+    def take_number(self) -> int:
+        """The number of a request that somebody else makes."""
+
+    def values(self, object_type: ObjectType, number: int) -> Properties:
+        """Values of an object, of which one is unique."""
+
+
+class Services:
+    """Services of all authorities.
+
+    Args:
+        world: the enterprise.
+        makers: who makes values.
+    """
+
+    def __init__(self, world: World, makers: Makers) -> None:
+        self._world = world
+        self._makers = makers
+        self._dice = Dice("services", world.options.seed)
+        self.written = 0
+
+    def run(self) -> None:
+        """Write something, at times."""
+        partitions = [one for one in self._world.ledger.partitions.values() if self._has_begun(one)]
+        if not partitions or not self._dice.one_in(3):
+            return
+        partition = self._dice.of(partitions)
+        server = self._world.servers[partition.giver]
+        number = server.engine.next_sequence_number(partition.partition_id) if server.engine else MIN
+        if number and server.is_idle:
+            self._write(server, partition, number)
+
+    def _has_begun(self, partition: PartitionLedger) -> bool:
+        """Whether a partition's authority has its machine: then only the store decides what may be done."""
+        if partition.dead:
+            return False
+        if partition.partition_id == PEC_PARTITION_ID:
+            return bool(partition.latest)
+        machine = partition.latest.get(self._world.servers[partition.giver].settings.machine_id)
+        return machine is not None and machine.content is not None
+
+    def _write(self, server: Server, partition: PartitionLedger, number: SequenceNumber) -> None:
+        enterprise = partition.partition_id == PEC_PARTITION_ID
+        kind = ObjectType.CN if enterprise else ObjectType.QUEUE
+        live = partition.live(kind)
+        request = self._makers.take_number()
+        command, path_name = Command.CREATE, None
+        if live and self._dice.one_in(2):
+            command = self._dice.of((Command.UPDATE, Command.UPDATE, Command.DELETE))
+            identifier = self._dice.of(live).identifier
+        else:
+            identifier = self._world.guid("object", request)
+            path_name = self._new_name(partition, request)
+        properties = () if command is Command.DELETE else self._makers.values(kind, request)
+        asked = ChangeObject(
+            request=request,
+            command=command,
+            object_type=kind,
+            path_name=path_name,
+            identifier=identifier,
+            partition_id=partition.partition_id,
+            properties=properties,
+        )
+        self._carry_out(server, asked, identifier, number)
+
+    def _new_name(self, partition: PartitionLedger, request: int) -> str:
+        if partition.partition_id == PEC_PARTITION_ID:
+            return f"service {request}"
+        return f"{self._dice.of(partition.live(ObjectType.MACHINE)).path}\\service {request}"
+
+    def _carry_out(
+        self, server: Server, asked: ChangeObject, identifier: Guid, number: SequenceNumber
+    ) -> None:
+        world = self._world
+        world.book.ask(Request(asked, server.index, server.life, world.schedule.now))
+        outcome = server.write(_operation(asked, identifier, number))
+        if not isinstance(outcome, Outcome) or outcome.status != Hresult.MQ_OK:
+            status = outcome.status if isinstance(outcome, Outcome) else Hresult.MQ_ERROR
+            world.book.told(asked.request, int(status), world.schedule.now)
+            return
+        self.written += 1
+        if world.is_faulty and world.options.servers.crash_every_s and self._dice.one_in(_STOPS):
+            server.crash()
+            return
+        told = PropagateChange(
+            request=asked.request,
+            command=asked.command,
+            object_type=asked.object_type,
+            identifier=identifier,
+            partition_id=asked.partition_id,
+            seq_number=number,
+        )
+        server.step(told)
+
+
+def _operation(asked: ChangeObject, identifier: Guid, number: SequenceNumber) -> Operation:
+    match asked.command:
+        case Command.CREATE:
+            return CreateObject(
+                object_type=asked.object_type,
+                path_name=asked.path_name,
+                properties=(*asked.properties, (IDENTIFIERS[asked.object_type], identifier)),
+                partition_id=asked.partition_id,
+                seq_number=number,
+            )
+        case Command.DELETE:
+            return DeleteObject(
+                object_type=asked.object_type,
+                path_name=None,
+                identifier=identifier,
+                scope=Scope.ENTERPRISE,
+                partition_id=asked.partition_id,
+                seq_number=number,
+            )
+        case _:
+            return UpdateObject(
+                object_type=asked.object_type,
+                path_name=None,
+                identifier=identifier,
+                properties=asked.properties,
+                partition_id=asked.partition_id,
+                seq_number=number,
+            )

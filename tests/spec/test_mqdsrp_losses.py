@@ -1,0 +1,171 @@
+"""Old copies of directories and halves of copies, whose servers are to own what they hold (R70 to R72)."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+from lone_authority import OK
+from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
+
+from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.operations import LoadState, SavePartition
+from mqdssm.engines.replication.settings import Role
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import ChangePropagationMessage, Command, SyncReplyMessage
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+from mqdssm.model.seqnum import MIN
+
+SITE1 = guid_of("site Site1")
+LONG_S = 3000
+
+
+def nothing_lost(_source: str, _send: Send) -> bool:
+    return False
+
+
+def world(**settings) -> Net:
+    """PEC, PSC1 with BSC1, PSC2; a machine C14 in Site1."""
+    net = enterprise(**({"header_s": 60.0} | settings))
+    with_site(net, "Site1", "PSC1")
+    with_bsc(net, "Site1", "BSC1", "PSC1")
+    with_site(net, "Site2", "PSC2")
+    assert net.create_machine("C14", "Site1", "PSC1").status == OK
+    net.run(100)
+    return net
+
+
+def queues(net: Net, *names: str, at: str = "PSC1") -> None:
+    for name in names:
+        assert net.create_queue("C14", name, "Site1", at).status == OK
+
+
+def has(net: Net, server: str, queue: str) -> bool:
+    found = net.content(server, SITE1).get(guid_of(f"queue C14\\{queue}"))
+    return found is not None and found[1] is not Command.DELETE
+
+
+def owners(net: Net, partition_id=SITE1) -> list[str]:
+    return [name for name, host in net.hosts.items() if host.engine.next_sequence_number(partition_id) > 0]
+
+
+def old_copy_with_more(net: Net, *names: str, at: str = "PSC1") -> None:
+    """Everybody hears of some queues, and their authority forgets them."""
+    old = copy.deepcopy(net.hosts[at].store._kept)
+    queues(net, *names, at=at)
+    net.run(200)
+    net.hosts[at].store._kept = old
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_what_others_know_under_a_number_that_was_given_again_is_not_lost() -> None:
+    """Decision R70: an old copy that nobody told the engine of."""
+    net = world()
+    old_copy_with_more(net, "known1", "known2", "known3")
+    net.drop = lambda source, send: "PSC1" in {source, send.destination}
+    net.restart("PSC1")
+    queues(net, "again")  # with the number of the first one
+    net.run(100)
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net) == ["PSC1"]
+    assert all(has(net, name, f"known{n}") for name in net.hosts for n in (1, 2, 3))
+    assert not any(has(net, name, "again") for name in net.hosts)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+@pytest.mark.parametrize("who", ["PSC1", "PEC"])
+def test_a_server_that_knows_of_its_old_copy_gives_no_number_before_it_has_asked(who) -> None:
+    """Decision R70: an old copy that the operator told the engine of."""
+    net = world()
+    if who == "PSC1":
+        old_copy_with_more(net, "known1", "known2")
+    else:
+        old = copy.deepcopy(net.hosts[who].store._kept)
+        assert net.create_site("X", "").status == OK
+        net.run(200)
+        net.hosts[who].store._kept = old
+    partition_id = SITE1 if who == "PSC1" else PEC_PARTITION_ID
+    net.drop = lambda source, send: who in {source, send.destination}
+    net.hosts[who].settings = replace(net.hosts[who].settings, restored=True)
+    net.restart(who)
+    net.run(300)
+    assert owners(net, partition_id) == []
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net, partition_id) == [who]
+    if who == "PSC1":
+        assert has(net, who, "known2")
+    else:
+        assert guid_of("site X") in net.content(who, PEC_PARTITION_ID)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+def test_a_server_alone_goes_on_with_its_old_copy() -> None:
+    """Decision R70: there is nobody to ask."""
+    net = enterprise()
+    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
+    net.restart("PEC")
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert net.create_machine("C1", "Site0", "PEC").status == OK
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_who_is_asked_from_behind_his_own_last_number_asks_back() -> None:
+    """Decision R72: the copy knows more than the first one that is asked."""
+    net = world()
+    net.drop = lambda source, send: source == "PSC1" and send.destination == "PEC"
+    queues(net, "q1", "q2", "q3")
+    net.run(30)
+    assert not has(net, "PEC", "q3")
+    net.hosts["PSC1"].settings = replace(net.hosts["PSC1"].settings, restored=True)
+    net.drop = lambda source, send: source == "PSC1" and isinstance(send.message, ChangePropagationMessage)
+    net.restart("PSC1")
+    net.run(LONG_S)
+    assert has(net, "PEC", "q3")
+    assert owners(net) == ["PSC1"]
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.3")
+def test_a_bsc_that_is_half_a_copy_is_made_whole_by_others_and_takes_over() -> None:
+    """Decision R71: its own PSC is lost in the middle of a full synchronization."""
+    net = world()
+    queues(net, *(f"q{n}" for n in range(9)))
+    net.run(200)
+    store = net.hosts["BSC1"].store
+    net.stop("BSC1")
+    found = store.perform(LoadState()).partitions
+    state = next(one for one in found if one.partition_id == SITE1)
+    half = replace(state, last=MIN, purge_state=PurgeState.STARTSYNC0)
+    store.perform(SavePartition(partition=half))
+    net.stop("PSC1")
+    net.server("BSC1", Role.BSC, "Site1", psc="PSC1", store=store)
+    assert net.take_over("BSC1", SITE1).status == Hresult.MQ_ERROR_ILLEGAL_OPERATION
+    net.run(LONG_S)
+    assert net.take_over("BSC1", SITE1).status == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert owners(net) == ["BSC1"]
+    assert all(has(net, "BSC1", f"q{n}") for n in range(9))
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.10")
+def test_a_step_down_is_a_full_synchronization_that_a_crash_does_not_end() -> None:
+    net = world()
+    old_copy_with_more(net, "known1", "known2")
+    net.drop = lambda source, send: isinstance(send.message, SyncReplyMessage)
+    net.restart("PSC1")
+    net.run(100)
+    found = net.hosts["PSC1"].store.perform(LoadState()).partitions
+    state = next(one for one in found if one.partition_id == SITE1)
+    assert (state.owned, state.purge_state) == (False, PurgeState.SYNC0)
+    net.restart("PSC1")
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net) == ["PSC1"]
+    assert has(net, "PSC1", "known2")
+    assert all_equal(net)
