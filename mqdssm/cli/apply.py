@@ -30,7 +30,7 @@ def _option(name: str, text: str, **more: Any) -> Any:
 Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="The folder of a plan ('mqdssm plan').")]
 MaxRate = Annotated[float | None, _option("--max-rate", "Most changes a second.", metavar="N", min=0.1)]
 MaxErrors = Annotated[
-    int | None, _option("--max-errors", "Stop when more than N changes failed.", metavar="N", min=0)
+    int | None, _option("--max-errors", "Begin no more when more than N changes failed.", metavar="N", min=0)
 ]
 Deletes = Annotated[
     int | None, _option("--allow-deletes", "Refuse a plan that deletes more.", metavar="N", min=0)
