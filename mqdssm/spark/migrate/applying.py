@@ -423,6 +423,7 @@ class Applying:
                 )
                 for one in lost[:LISTED_MAX]
             ),
+            not_carried={name: one.not_carried for name, one in self._plan.tables.items() if one.not_carried},
             guid_map=len(guids),
             undo_records=self._undo(),
         )
