@@ -132,4 +132,4 @@ def _check_value(kind: str, name: str, form: type | str, value: Any, seen: set[s
         assert re.fullmatch(form, value), where
     else:
         assert type(value) is form, where
-        assert form is bool or value >= -1, where
+        assert not isinstance(value, int) or value >= -1, where
