@@ -8,7 +8,7 @@ import typer
 
 from mqdssm.cli.access import login_of
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.plan import watched
+from mqdssm.cli.plan import tell_left_out, watched
 from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _option(name: str, text: str, **more: Any) -> Any:
 Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="The folder of a plan ('mqdssm plan').")]
 MaxRate = Annotated[float | None, _option("--max-rate", "Most changes a second.", metavar="N", min=0.1)]
 MaxErrors = Annotated[
-    int | None, _option("--max-errors", "Stop when more than N changes failed.", metavar="N", min=0)
+    int | None, _option("--max-errors", "Begin no more when more than N changes failed.", metavar="N", min=0)
 ]
 Deletes = Annotated[
     int | None, _option("--allow-deletes", "Refuse a plan that deletes more.", metavar="N", min=0)
@@ -96,6 +96,8 @@ def tell_report(run: Run, report: "Report", folder: Path) -> None:
         output.document(report.model_dump(mode="json"))
         return
     output.rows(COUNTS, count_rows(report))
+    not_carried = ((name, *one) for name, some in report.not_carried.items() for one in some.items())
+    tell_left_out(run, not_carried, folder)
     for columns, rows, count, where in (
         (REFUSED, _refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
         (LOST, _lost(report), report.lost_count, folder / "report.json"),

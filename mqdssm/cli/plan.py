@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
@@ -29,6 +29,8 @@ COUNTS: Final = ("table", "read", "add", "change", "equal", "conflicts", "skippe
 REJECTS: Final = ("table", "row", "column", "reason")
 CONFLICTS: Final = ("object", "attribute", "in the table", "in the directory")
 LOST: Final = ("not carried", "column", "rows")
+REJECTS_FOLDER: Final = "rejects"
+APPLIED: Final = "applied.jsonl"
 SHOWN_MAX: Final = 20
 """Lines of each table for people; the plan's files hold all."""
 SHOWN_CHARS_MAX: Final = 60
@@ -203,21 +205,9 @@ def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:
     if beside:
         output.line("")
         output.rows(("beside them", "entries"), ((name, str(count)) for name, count in beside.items()))
-    for columns, rows, where in (
-        (CONFLICTS, _conflicts(folder), "conflicts.jsonl"),
-        (REJECTS, _rejects(folder), "rejects"),
-    ):
-        shown = list(islice(rows, SHOWN_MAX))
-        if shown:
-            output.line("")
-            output.rows(columns, shown)
-            if next(rows, None) is not None:
-                output.note(f"more than {SHOWN_MAX}: all of them are in {folder / where}")
-    lost = list(_lost(made))
-    if lost:  # all of it: nothing is dropped silently
-        output.line("")
-        output.rows(LOST, lost)
-        output.note(f"what no directory keeps is in {folder / 'not-carried'}")
+    _tell_some(run, CONFLICTS, _conflicts(folder), folder / "conflicts.jsonl")
+    lost = ((name, *one) for name, counts in made.tables.items() for one in counts.not_carried.items())
+    tell_left_out(run, lost, folder)
     for note in made.notes:
         output.note(note)
     output.line("")
@@ -228,6 +218,31 @@ def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:
         output.note(f"the plan is in {folder}: 'mqdssm apply {folder}' does it")
     else:
         output.note(f"the plan is in {folder}; it is for LDIF alone")
+
+
+def tell_left_out(run: Run, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:
+    """Print the first rows that a plan rejects, and all columns that no directory keeps.
+
+    Args:
+        run: of the command.
+        not_carried: table, column, and number of rows.
+        folder: of the plan.
+    """
+    _tell_some(run, REJECTS, _rejects(folder), folder / REJECTS_FOLDER)
+    lost = [(table, column, str(rows)) for table, column, rows in not_carried]
+    if lost:  # all of it: nothing is dropped silently
+        run.output.line("")
+        run.output.rows(LOST, lost)
+        run.output.note(f"what no directory keeps is in {folder / 'not-carried'}")
+
+
+def _tell_some(run: Run, columns: tuple[str, ...], rows: Iterator[tuple[str, ...]], where: Path) -> None:
+    shown = list(islice(rows, SHOWN_MAX))
+    if shown:
+        run.output.line("")
+        run.output.rows(columns, shown)
+        if next(rows, None) is not None:
+            run.output.note(f"more than {SHOWN_MAX}: all of them are in {where}")
 
 
 def last_line(made: "MigrationPlan") -> str:
@@ -263,16 +278,12 @@ def _conflicts(folder: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _rejects(folder: Path) -> Iterator[tuple[str, ...]]:
-    for path in sorted((folder / "rejects").glob("*.jsonl")):
+    for path in sorted((folder / REJECTS_FOLDER).glob("*.jsonl")):
+        if path.name == APPLIED:
+            continue  # what the target refused, which the report tells
         with path.open(encoding="utf-8") as lines:
             for one in map(json.loads, lines):
                 yield (one["table"], str(one["row"]), one["attribute"], one["reason"])
-
-
-def _lost(made: "MigrationPlan") -> Iterator[tuple[str, ...]]:
-    for name, counts in made.tables.items():
-        for column, rows in counts.not_carried.items():
-            yield (name, column, str(rows))
 
 
 def _cut(values: list[str]) -> str:

@@ -23,6 +23,8 @@ BROKEN: Final = "__broken"
 SMALL_BYTES_MAX: Final = 50_000_000
 """Column with the text of a line that could not be taken apart."""
 _EMPTY: Final = "\ue000"  # no text holds it (private use); Spark cannot tell an empty text from NULL itself
+_CLOSE: Final = 0.8
+"""How much of a name must be that of a table: ``Machines``, ``Queus``."""
 _BY_NAME: Final = {name.lower(): table for name, table in MQIS_TABLES.items()}
 _EXPECTED: Final = (
     f"expected are {', '.join(f'{name}.{FORMS[0]}' for name in MQIS_TABLES)} (or .csv, .jsonl, or folders of "
@@ -88,9 +90,8 @@ def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableF
         raise ConfigError(f"{folder} is an export, not MQIS tables: name it without --mqis")
     found: dict[str, TableFiles] = {}
     for path in sorted(folder.iterdir()):
-        stem, _, ending = path.name.partition(".")
-        table = names.get(stem.lower())
-        if table is None or (ending and ending.lower() not in FORMS) or (path.is_file() and not ending):
+        table = _table_of(path, names)
+        if table is None:
             continue
         if table.name in found:
             raise ConfigError(
@@ -99,13 +100,54 @@ def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableF
         found[table.name] = _files_of(table, path)
     if not found:
         raise ConfigError(f"{folder} holds no table of MQIS: {_EXPECTED}")
+    missing = {name: table for name, table in names.items() if table.name not in found}
+    _refuse_misspelt(not_read(folder, names), missing)
     return {name: found[name] for name in MQIS_TABLES if name in found}
+
+
+def not_read(folder: Path, names: Mapping[str, MqisTable] = _BY_NAME) -> list[Path]:
+    """What a folder holds beside its tables.
+
+    Args:
+        folder: that `find_named` has found tables in.
+        names: what its tables are called, in lower case.
+    """
+    seen = (path for path in sorted(folder.iterdir()) if path.name[0] not in "._")
+    return [path for path in seen if _table_of(path, names) is None]
+
+
+def _table_of(path: Path, names: Mapping[str, MqisTable]) -> MqisTable | None:
+    """The table that a file or folder holds, by its name."""
+    stem, _, ending = path.name.partition(".")
+    if (ending and ending.lower() not in FORMS) or (path.is_file() and not ending):
+        return None
+    return names.get(stem.lower())
+
+
+def _refuse_misspelt(others: Sequence[Path], missing: Mapping[str, MqisTable]) -> None:
+    """Refuse what was most likely meant as a table: to leave it out would lose what it holds.
+
+    Raises:
+        ConfigError: it is called nearly as a table that is not there.
+    """
+    for path in others:
+        close = get_close_matches(path.name.partition(".")[0].lower(), missing, 1, _CLOSE)
+        if close:
+            table = missing[close[0]].name
+            wanted = table if close[0] in _BY_NAME else close[0]
+            raise ConfigError(
+                f"{path} is no table of MQIS, and there is no {table}: "
+                f"call it {wanted}.{' or .'.join(FORMS)} if it is that, or move it elsewhere"
+            )
 
 
 def _files_of(table: MqisTable, path: Path) -> TableFiles:
     if path.is_file():
         return TableFiles(table, path.suffix[1:].lower(), path, (path,))
-    parts = tuple(part for part in sorted(path.iterdir()) if part.is_file() and part.name[0] not in "._")
+    parts = tuple(part for part in sorted(path.iterdir()) if part.name[0] not in "._")
+    for part in parts:
+        if not part.is_file():
+            raise ConfigError(f"{part} is a folder: parts of table {table.name} must lie in {path} itself")
     forms = {part.suffix[1:].lower() for part in parts}
     if len(forms) != 1 or not forms <= set(FORMS):
         shown = ", ".join(sorted(forms)) or "nothing"

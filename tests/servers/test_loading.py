@@ -1,6 +1,7 @@
 """The loader on a real slapd: an outcome for each change, whatever is there already."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from uuid import UUID, uuid4
 
@@ -177,6 +178,54 @@ def test_items_are_taken_as_they_are_sent(session, place):
     outcomes.close()
     assert len(taken) <= 200
     assert session.get(place, ["1.1"])  # the session is as good as before
+
+
+@pytest.mark.parametrize("window", [1, 16, 256])
+def test_when_there_is_enough_what_is_under_way_ends_and_nothing_else_begins(session, place, window):
+    items = [replace(added(f"CN=o{n},{place}"), attributes={"objectClass": [b"none"]}) for n in range(700)]
+    failed, taken = [], []
+    source = (taken.append(one) or one for one in items)
+    for one in session.loader.load(source, LoadOptions(window=window), is_enough=lambda: len(failed) > 3):
+        assert one.effect is Effect.REJECTED
+        failed.append(one.row)
+    assert 3 < len(failed) <= 3 + window
+    assert len(taken) < 700
+    assert set(effects(load(session, added(f"CN=after,{place}")))) == {Effect.ADDED}
+
+
+@pytest.mark.parametrize("window", [1, 16, 256])
+def test_look_ups_after_enough_are_finished(session, place, window):
+    load(session, *(added(f"CN=o{n},{place}") for n in range(600)))
+    items = [added(f"CN=o{n},{place}", description=[b"other"]) for n in range(600)]
+    failed = []
+    for one in session.loader.load(items, LoadOptions(window=window), is_enough=lambda: len(failed) > 3):
+        assert one.effect is Effect.CONFLICT
+        failed.append(one.row)
+    assert 3 < len(failed) <= 3 + 2 * window
+
+
+def test_a_split_change_is_finished_though_there_is_enough(session, place):
+    """Its parts may have been made: without an outcome nobody would undo them."""
+    dn, asked = f"CN=o,{place}", []
+    load(session, added(dn))
+    parts = {"mSMQQuota": (b"none",), "description": (b"new",), "displayName": (b"new",)}
+
+    def enough() -> bool:  # as soon as the whole was sent
+        asked.append(1)
+        return len(asked) > 2
+
+    items = iter([changed(dn, **parts), *(added(f"CN=c{n},{place}") for n in range(50))])
+    found = {one.row: one for one in session.loader.load(items, LoadOptions(window=1), is_enough=enough)}
+    (outcome,) = found.values()
+    assert (outcome.effect, outcome.attributes) == (Effect.REJECTED, ("mSMQQuota",))
+    assert session.get(dn, ["description"]).first("description") == b"new"
+
+
+def test_nothing_is_begun_where_there_is_enough_from_the_start(session, place):
+    taken = []
+    items = (taken.append(n) or added(f"CN=o{n},{place}") for n in range(10))
+    assert list(session.loader.load(items, is_enough=lambda: True)) == []
+    assert taken == []
 
 
 @pytest.mark.parametrize("options", [{"window": 0}, {"window": 1000}, {"transactions": -1}, {"max_rate": 0}])

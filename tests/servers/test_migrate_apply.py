@@ -6,7 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from applying import access_for, apply_here, connect, everything, operations_in, sample_plan, undo
+from applying import (
+    access_for,
+    apply_here,
+    connect,
+    everything,
+    here,
+    operations_in,
+    sample_plan,
+    undo,
+)
 from bad_places import small_disk
 
 from mqdssm.errors import ConfigError
@@ -214,6 +223,32 @@ def test_too_many_errors_stop_it(fresh):
         total = report.total
         assert total["read"] == sum(total.values()) - total["read"]
         session.delete(machine.dn)
+    assert apply_here(server, folder).is_fine
+
+
+@pytest.mark.parametrize(("most", "transactions"), [(0, 0), (0, 30), (20, 0), (40, 0)])
+def test_errors_beyond_the_bound_are_those_that_were_under_way(server, tmp_path, most, transactions):
+    _, folder = sample_plan(server, tmp_path, sites=2, machines=4, queues=150, users=0)
+    queues = [one for one in operations_in(folder) if one.type == "queue"]
+
+    def spoilt(work, count):  # when the machines are there something takes the names of all queues
+        if work.parts[0].startswith("operations/3-children/") and not work.stage:
+            with connect(server) as directory:
+                for one in queues:
+                    directory.session.add(one.dn, {"objectClass": (b"container",)})
+        return here(work, count)
+
+    report = apply_here(server, folder, do=spoilt, max_errors=most, transactions=transactions)
+    assert report.stopped == f"more than {most} errors (--max-errors)"
+    one = report.tables["Queue"]
+    assert most < one.rejected <= most + 2 * max(16, most)
+    assert one.left == 150 - one.rejected
+    assert report.total["read"] == sum(report.total.values()) - report.total["read"]
+    told = [line for path in (folder / "journal").glob("3-*.jsonl") for line in path.read_text().splitlines()]
+    assert sum("conflict" in line for line in told) == one.rejected
+    with connect(server) as directory:
+        for queue in queues:
+            directory.session.delete(queue.dn)
     assert apply_here(server, folder).is_fine
 
 

@@ -274,6 +274,21 @@ def test_rows_that_cannot_be_read_count_in_tables_that_no_directory_keeps(server
     assert plan.tables["Deleted"].not_carried == {"(row)": 1}
 
 
+def test_what_mqis_does_not_know_is_named(server, tmp_path):
+    """Files and columns that nobody reads."""
+    source = tmp_path / "mqis"
+    sites(source)
+    (source / "faults.jsonl").write_text("{}\n")
+    row = {"PROPID_QM_MACHINE_ID": WEB01, "PROPID_QM_PATHNAME": "web01", "Owner": "ann", "Rack": 7}
+    (source / "Machine.jsonl").write_text(json.dumps(row | {"PROPID_QM_SITE_IDS": [PARIS]}) + "\n")
+    plan = plan_here(server, source, tmp_path / "plan")
+    assert plan.notes == (
+        "not read, since they are no tables of MQIS: faults.jsonl",
+        "columns of Machine that MQIS does not have are left out: Owner, Rack",
+    )
+    assert plan.total["add"] == 4
+
+
 def test_what_was_equal_is_read_back_as_well(server, tmp_path):
     """And rows add up, whether anything else of them had to be changed or not."""
     source = tmp_path / "mqis"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from applying import everything, login_to, tables, undo
 from bad_places import small_disk
-from planning import plan_here
+from planning import plan_here, write_rows
 from spark_cluster import spark_cluster
 from typer.testing import CliRunner
 
@@ -38,8 +38,27 @@ def test_migrate_and_undo(spark, server, tmp_path):
     assert result.stdout.rstrip().splitlines()[-1] == report.last_line
     assert re.fullmatch(r"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost", report.last_line)
     assert f"undoes {report.undo_records} changes" in result.stderr
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["Queue", "PROPID_Q_SEQNUM", "20"] in lines  # nothing is dropped silently
+    assert f"what no directory keeps is in {to / 'not-carried'}" in result.stderr
     undo(server, to)
     assert everything(server) == before
+
+
+def test_what_the_plan_rejected_is_told(spark, server, tmp_path):
+    """Also where one command does both; and what the target refused is told once."""
+    login, source, to = login_to(server, tmp_path), tmp_path / "mqis", tmp_path / "plan"
+    site = {"S_SITEID": "11111111-0000-4000-8000-000000000001", "S_PATHNAME": "Paris"}
+    write_rows(source, "Site", [site, {"S_SITEID": "none", "S_PATHNAME": "Oslo"}])
+    result = CliRunner().invoke(app, ["migrate", str(source), "--to", str(to)], env=login)
+    assert result.exit_code == 1, result.output
+    (line,) = [line for line in result.stdout.splitlines() if "PROPID_S_SITEID" in line]
+    assert line.split()[:2] == ["Site", "2"]
+    assert result.stdout.rstrip().endswith("2 read, 1 written, 0 equal, 1 rejected, 0 lost")
+    (to / "rejects" / "applied.jsonl").write_text('{"table": "Site", "reason": "refused"}\n')
+    again = CliRunner().invoke(app, ["apply", str(to)], env=login)
+    assert again.exit_code == 1, again.output
+    assert again.stdout == result.stdout
 
 
 @pytest.mark.soak

@@ -39,6 +39,7 @@ class Judge:
         self._error_of = error_of
         self._to_look: list[Task] = []
         self._to_identify: list[Outcome] = []
+        self._together = min(AT_ONCE, options.window)
         self.tired = False
 
     @property
@@ -49,7 +50,7 @@ class Judge:
     @property
     def full(self) -> bool:
         """Whether enough has come together for a look-up."""
-        return len(self._to_look) >= AT_ONCE or len(self._to_identify) >= AT_ONCE
+        return max(len(self._to_look), len(self._to_identify)) >= self._together
 
     # -- before anything is sent
 

@@ -39,6 +39,10 @@ LOSSES_MAX: Final = 20
 _DONE: Final = LdapResult(0)
 
 
+def _never() -> bool:
+    return False
+
+
 class Loader:
     """Loads changes; made by a session."""
 
@@ -49,12 +53,20 @@ class Loader:
         self._changing = changing
         self._knowledge = knowledge
 
-    def load(self, items: Iterable[Item], options: LoadOptions | None = None) -> Iterator[Outcome]:
+    def load(
+        self,
+        items: Iterable[Item],
+        options: LoadOptions | None = None,
+        *,
+        is_enough: Callable[[], bool] = _never,
+    ) -> Iterator[Outcome]:
         """Make changes, each with an outcome; idempotent: what is there and equal is not written again.
 
         Args:
             items: the changes; they are taken as they are sent. Parents come before their children.
             options: how.
+            is_enough: asked again and again; once it is true nothing more is begun. What was sent is finished
+                and has its outcome, what was not has none.
 
         Yields:
             What became of each item, in any order. Others may be under way when one is yielded: an iterator
@@ -70,7 +82,9 @@ class Loader:
         self._session.connect()
         queue, chosen = Queue(), options or LoadOptions()
         judge = Judge(self._session, chosen, queue, self._knowledge.error_of)
-        yield from _Load(self._session, self._pool, chosen, queue, judge).run(iter(items))
+        yield from _Load(self._session, self._pool, chosen, queue, judge, is_enough=is_enough).run(
+            iter(items)
+        )
 
     def send(self, requests: Iterable[Request]) -> Iterator[tuple[Request, LdapResult]]:
         """Make changes whose results the caller judges; nothing is compared, and nothing sent twice.
@@ -96,13 +110,22 @@ class _Load:
     """One load."""
 
     def __init__(
-        self, session: "Session", pool: Pool, options: LoadOptions, queue: Queue, judge: Judge
+        self,
+        session: "Session",
+        pool: Pool,
+        options: LoadOptions,
+        queue: Queue,
+        judge: Judge,
+        *,
+        is_enough: Callable[[], bool],
     ) -> None:
         self._session = session
         self._pool = pool
         self._options = options
         self._queue = queue
         self._judge = judge
+        self._is_enough = is_enough
+        self._is_ending = False
         self._pace = Pace(options.max_rate)
         self._transactions = Transactions(session, options.transactions, options.window)
         self._limit_s = session.options.operation_timeout_s
@@ -171,6 +194,7 @@ class _Load:
         """Send and receive until everything has its outcome."""
         while True:
             yield from self._take_items()
+            self._end_early()
             if self._transactions.size and not self._under_way:
                 yield from self._group(channel)
             else:
@@ -192,12 +216,20 @@ class _Load:
     def _take_items(self) -> Iterator[Outcome]:
         """Have as much in the queue as one step can send."""
         wanted = max(self._options.window, self._transactions.size)
-        while self._items is not None and len(self._queue) < wanted:
-            some = list(islice(self._items, AT_ONCE))
+        at_once = min(AT_ONCE, wanted)
+        while self._items is not None and len(self._queue) < wanted and not self._is_enough():
+            some = list(islice(self._items, at_once))
             if not some:
                 self._items = None
                 return
             yield from self._patiently(partial(self._judge.prepare, some))
+
+    def _end_early(self) -> None:
+        """Begin nothing more, if there is enough."""
+        if not self._is_ending and self._is_enough():
+            self._is_ending = True
+            self._items = None
+            self._queue.withdraw()
 
     def _answers(self, channel: Channel) -> Iterator[Outcome]:
         for number, result in channel.answers(self._tags, time.monotonic() + self._limit_s):

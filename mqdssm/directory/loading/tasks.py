@@ -84,6 +84,12 @@ class Task:
         parent = str(DN.parse(item.dn).parent)
         return cls(item, item.action, item.attributes, normalize(item.dn), normalize(parent))
 
+    @property
+    def was_sent(self) -> bool:
+        """Whether the server may have made some of it."""
+        is_changed = self.split is not None or self.action is not self.item.action
+        return bool(self.attempts) or self.suspect or is_changed
+
     def parts(self) -> list["Task"]:
         """The same, attribute by attribute."""
         split = Split(len(self.attributes))
@@ -165,6 +171,18 @@ class Queue:
             self._waiting += 1
             self._blocked.setdefault(blocker, []).append(task)
         return None
+
+    def withdraw(self) -> None:
+        """Forget what was never sent; what was, and is to be sent again, stays until it is over."""
+        waiting = [*self._ready, *(task for tasks in self._blocked.values() for task in tasks)]
+        kept = [task for task in waiting if task.was_sent]
+        for task in waiting:
+            if not task.was_sent:
+                _leave(self._open, task.key, task.order)
+                _leave(self._below, task.parent, task.order)
+        self._blocked.clear()
+        self._waiting = 0
+        self._ready = deque(sorted(kept, key=lambda task: task.order))
 
     def park(self, task: Task) -> None:
         """A task met an object that is there: what is below that may go on, all else still waits."""

@@ -5,6 +5,7 @@ a migration and the comparison behind it see the same cells. SIDs are replaced a
 """
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from mqdssm.spark.datasets import Dataset
+
+log: Final = logging.getLogger(__name__)
 
 SID: Final = "SecurityIdentifier"
 DESCRIPTOR: Final = "Security"
@@ -66,6 +69,8 @@ def _staged(spark: "SparkSession", source: Source, folder: Path) -> dict[str, Ra
     """The tables as the plan of a migration reads them."""
     tables = source.stage(SparkRunner(spark), folder)
     found = {}
+    for words in source.left_out(tables):
+        log.warning("%s: %s", source.asked.shown_source, words)
     for one in tables:
         frame = spark.read.schema(_STAGED).parquet((folder / SOURCE_NAME / one.table.name).as_uri())
         columns = one.columns or one.table.columns

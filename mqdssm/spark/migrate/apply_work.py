@@ -25,8 +25,8 @@ APPLY_NAME: Final = ".apply"
 ERRORS_NAME: Final = "errors"
 LOCK_WAIT_S: Final = 86_400.0
 """For another attempt at the same file, by speculation or since Spark gave it up: it ends, or its process."""
-LOOK_EVERY: Final = 100
-"""Outcomes after which a worker looks whether there are too many errors by now."""
+FLUSH_EVERY: Final = 100
+"""Outcomes after which they are handed to the system: a killed worker loses no more of them."""
 OWN_PREFIX: Final = "msmq"
 _NEVER_COMPARED: Final = frozenset({"whenchanged", "usnchanged"})
 
@@ -151,13 +151,31 @@ class _File:
     def apply(self) -> FileDone:
         before = ApplyJournal(self._task.folder, self._done.part).read() if self._task.stage else {}
         with self._journal.writing() as lines:
-            outcomes = self._session.loader.load(self._items(before, lines), self._task.load)
+            items = self._items(before, lines)
+            outcomes = self._session.loader.load(items, self._task.load, is_enough=self._is_stopped)
             for count, outcome in enumerate(outcomes, 1):
                 self._note(outcome, lines)
-                if count % LOOK_EVERY == 0:
+                if count % FLUSH_EVERY == 0:
                     lines.flush()
-                    self._stopped = self._stopped or self._errors.are_too_many
+            if self._stopped:
+                self._leave(items)
         return self._done
+
+    def _is_stopped(self) -> bool:
+        """Whether there are too many errors by now, of all workers together."""
+        self._stopped = self._stopped or self._errors.are_too_many
+        return self._stopped
+
+    def _leave(self, items: Iterator[Item]) -> None:
+        """Count what was taken and not tried, and what was not even taken."""
+        for operation in self._pending.values():
+            self._left(operation)
+        for _ in items:
+            pass  # none comes any more: each is counted
+
+    def _left(self, operation: Operation) -> None:
+        self._done.stopped = True
+        self._done.left.add((operation.table, operation.source_row))
 
     def _items(self, before: Mapping[int, Recorded], lines: Lines) -> Iterator[Item]:
         """What is still to be done, as the loader takes it."""
@@ -168,9 +186,8 @@ class _File:
                 continue
             if known is not None and known.is_over:
                 self._count(operation, known)
-            elif self._stopped or (self._errors.are_too_many and not self._pending):
-                self._stopped = self._done.stopped = True
-                self._done.left.add((operation.table, operation.source_row))
+            elif self._stopped:
+                self._left(operation)
             elif self._task.stage and not (row in before and before[row].is_done):
                 continue  # it was refused itself
             else:

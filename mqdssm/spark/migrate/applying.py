@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 import pyarrow.parquet as pq
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from mqdssm.directory.loading.items import Effect, LoadOptions
+from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.spark.access import Access, LogIn, access_to
@@ -44,6 +44,8 @@ STATE_NAME: Final = "state.json"
 LOCK_NAME: Final = "lock"
 VERIFIED_NAME: Final = "verified"
 """Folder in that of applying: how far each worker is with reading back."""
+WINDOW_MIN: Final = 16
+"""Changes that may be under way with a limit of errors: fewer would make waiting for answers most of it."""
 CHILDREN_LEVEL: Final = 3
 """The first level with names that hold GUIDs: those of routing links."""
 
@@ -57,7 +59,8 @@ class ApplyOptions:
 
     Attributes:
         max_rate: most changes a second, of all workers together; None: as fast as the server can.
-        max_errors: errors after which nothing more is tried; None: any number.
+        max_errors: errors after which nothing more is begun; what is under way then may fail, too: of each
+            worker no more than `LoadOptions.window` as `window` has it. None: any number.
         allow_deletes: how many objects may be deleted; None: as many as the plan was allowed.
         transactions: objects added in one transaction ([RFC5805]), where the server has them; 0: none.
         verify: read everything back.
@@ -71,6 +74,12 @@ class ApplyOptions:
     allow_deletes: int | None = None
     transactions: int = 0
     verify: bool = True
+
+    def window(self, workers: int) -> int:
+        """Changes of one worker that may be under way: with a limit of errors, its share of that."""
+        if self.max_errors is None:
+            return WINDOW
+        return min(WINDOW, max(WINDOW_MIN, self.max_errors // workers))
 
     def __post_init__(self) -> None:
         LoadOptions(max_rate=self.max_rate, transactions=self.transactions)
@@ -303,7 +312,7 @@ class Applying:
     def _apply(self, parts: Sequence[str], stage: str, places: Places, what: str, rows: int) -> None:
         if not parts:
             return
-        rate = self._options.max_rate
+        rate, workers = self._options.max_rate, min(len(parts), self._workers)
         task = ApplyTask(
             folder=self._folder,
             access=self._access,
@@ -311,7 +320,8 @@ class Applying:
             stage=stage,
             places=places,
             load=LoadOptions(
-                max_rate=None if rate is None else rate / min(len(parts), self._workers),
+                window=self._options.window(workers),
+                max_rate=None if rate is None else rate / workers,
                 transactions=self._options.transactions,
                 identify=not self._plan.target.keeps_guids,
             ),
@@ -413,6 +423,7 @@ class Applying:
                 )
                 for one in lost[:LISTED_MAX]
             ),
+            not_carried={name: one.not_carried for name, one in self._plan.tables.items() if one.not_carried},
             guid_map=len(guids),
             undo_records=self._undo(),
         )

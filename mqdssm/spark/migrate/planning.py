@@ -34,7 +34,7 @@ from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.spark.migrate.summary import Summary, write_sids
 from mqdssm.spark.migrate.target import domain_sid, sids_there
 from mqdssm.spark.session import check_spark, spark_session
-from mqdssm.spark.sources.folder import SourceTable, find_files, source_table
+from mqdssm.spark.sources.folder import SourceTable, files_not_read, find_files, source_table
 from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, spark_settings
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
@@ -109,6 +109,20 @@ class Source:
         else:
             files = find_files(Path(asked.source), mapping)
         return cls(asked, mapping, files, SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map))
+
+    def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
+        """What it holds and MQIS does not know, for people: nothing of that is read.
+
+        Args:
+            tables: of it.
+        """
+        others = [] if self.files is None else files_not_read(Path(self.asked.source), self.mapping)
+        if others:
+            yield f"not read, since they are no tables of MQIS: {', '.join(others)}"
+        for one in tables:
+            if one.others:
+                columns = ", ".join(one.others)
+                yield f"columns of {one.table.name} that MQIS does not have are left out: {columns}"
 
     def stage(self, runner: jobs.Runner, folder: Path) -> tuple[SourceTable, ...]:
         """Read it into the folder of the plan; gives the tables that it has."""
@@ -234,6 +248,7 @@ class Planning:
         self._watch = watch
         self._summary = Summary()
         self._numbers: dict[Path, int] = {}
+        self._tables: tuple[SourceTable, ...] = ()
         parts = [value for rdn in session.naming.root.rdns for name, value in rdn if name.upper() == "DC"]
         self._wanted = Wanted(
             folder, self._asked.on_conflict, self._asked.create_computers, ".".join(parts).lower()
@@ -250,7 +265,7 @@ class Planning:
         """
         with _told(self._folder):
             tell(self._watch, "reading the source")
-            self._source.stage(self._runner, self._folder)
+            self._tables = self._source.stage(self._runner, self._folder)
             tell(self._watch, "looking at the directory")
             create = self._asked.create_computers
             known = gather(self._session, self._folder, sids, create_computers=create)
@@ -323,6 +338,7 @@ class Planning:
         )
 
     def _notes(self) -> Iterator[str]:
+        yield from self._source.left_out(self._tables)
         made = self._summary.operations.get("computer add", 0)
         if made and self._session.profile.makes_guid and domain_sid(self._session) is None:
             yield f"{made} computers are made without objectSid: the root of the directory has none"

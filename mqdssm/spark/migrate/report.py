@@ -131,6 +131,7 @@ class Report(BaseModel):
         refused: the first of them.
         lost_count: entries that are not as they should be.
         lost: the first of them.
+        not_carried: of each table, column -> rows whose value no directory keeps, as in the plan.
         guid_map: objects that did not keep their GUIDs; the map lists them.
         undo_records: operations that the undo file undoes.
     """
@@ -153,6 +154,7 @@ class Report(BaseModel):
     refused: tuple[RefusedRow, ...]
     lost_count: int
     lost: tuple[LostRow, ...]
+    not_carried: Mapping[str, Mapping[str, int]] = {}
     guid_map: int = 0
     undo_records: int = 0
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from mqdssm.spark.validate_sources import Source
 
+SHOWN_MAX: Final = 15
+"""Names that a message lists."""
 REFUSED: Final = frozenset({"java_method", "reflect", "try_reflect"})
 """Functions of Spark's that call any Java method."""
 _REQUIRED: Final = ("id", "severity", "types", "what", "condition", "message")
@@ -104,8 +106,13 @@ def _only(given: Any, known: Iterable[str], where: str) -> None:
 
 
 def _likely(name: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, list(known), 1)
-    return f": did you mean {found[0]}?" if found else f": use one of {', '.join(known)}"
+    names = list(known)
+    found = difflib.get_close_matches(name, names, 1)
+    if found:
+        return f": did you mean {found[0]}?"
+    if len(names) > SHOWN_MAX:
+        return f": there are {len(names)}; 'mqdssm validate --list-rules' and docs/tables list them"
+    return f": use one of {', '.join(names)}"
 
 
 def _severities(rules: Sequence[Rule], given: Any, known: Sequence[str]) -> tuple[Rule, ...]:

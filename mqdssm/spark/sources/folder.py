@@ -15,7 +15,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.mqis_files import FORMS, TableFiles, find_named, known_columns
+from mqdssm.spark.mqis_files import FORMS, TableFiles, find_named, known_columns, not_read
 from mqdssm.spark.sources.cells import CellMaker, cell_maker, text_maker
 from mqdssm.spark.sources.mapping import SourceMapping, TableMapping
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
@@ -99,7 +99,16 @@ def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
     Raises:
         ConfigError: as `mqis_files.find_tables`, with what is expected.
     """
-    return find_named(folder, {mapping.name_of(table).lower(): table for table in MQIS_TABLES.values()})
+    return find_named(folder, _names_in(mapping))
+
+
+def files_not_read(folder: Path, mapping: SourceMapping) -> list[str]:
+    """Names of what a folder holds beside its tables."""
+    return [path.name for path in not_read(folder, _names_in(mapping))]
+
+
+def _names_in(mapping: SourceMapping) -> dict[str, MqisTable]:
+    return {mapping.name_of(table).lower(): table for table in MQIS_TABLES.values()}
 
 
 def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:

@@ -3,7 +3,7 @@
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.mqis_files import SMALL_BYTES_MAX, find_tables, is_small
+from mqdssm.spark.mqis_files import SMALL_BYTES_MAX, find_tables, is_small, not_read
 
 
 def touch(folder, *names):
@@ -14,7 +14,7 @@ def touch(folder, *names):
 
 def test_tables_are_files_or_folders_in_any_case(tmp_path):
     touch(tmp_path, "queue.PARQUET", "Machine/part-1.csv", "Machine/part-2.csv", "Machine/_SUCCESS")
-    touch(tmp_path, "User.jsonl/part-1.jsonl", "README.txt", "faults.jsonl", "Queue.txt", ".hidden", "Site")
+    touch(tmp_path, "User.jsonl/part-1.jsonl", "README.txt", "faults.jsonl", "Queue.txt", ".hidden", "notes")
     found = find_tables(tmp_path)
     assert {name: (files.form, len(files.files)) for name, files in found.items()} == {
         "Machine": ("csv", 2),
@@ -22,6 +22,7 @@ def test_tables_are_files_or_folders_in_any_case(tmp_path):
         "User": ("jsonl", 1),
     }
     assert list(found) == ["Machine", "Queue", "User"]  # as the tables are listed
+    assert [path.name for path in not_read(tmp_path)] == ["Queue.txt", "README.txt", "faults.jsonl", "notes"]
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,15 @@ def test_tables_are_files_or_folders_in_any_case(tmp_path):
         (("queue/part-0.parquet.crc",), "must hold parts of one form"),
         (("Queue.csv", "queue.parquet"), "holds table Queue twice: Queue.csv and queue.parquet"),
         (("Queue/a.csv", "Queue/b.jsonl"), "it holds csv, jsonl"),
+        (("Queue/a.csv", "Queue/Year=1999/b.csv"), "Year=1999 is a folder: parts of table Queue must lie in"),
+        (
+            ("Queue.csv", "Machines.csv"),
+            r"Machines.csv is no table of MQIS, and there is no Machine: call it",
+        ),
+        (("Queue.csv", "machine.csv.gz"), r"machine.csv.gz is no table of MQIS, and there is no Machine: "),
+        (("Queue.csv", "Machine.snappy.parquet"), "and there is no Machine: call it Machine.parquet or .csv"),
+        (("Queue.csv", "Site"), "Site is no table of MQIS, and there is no Site"),
+        (("Queue.csv", "RoutingLinks/part-0.csv"), "there is no RoutingLink: call it"),
     ],
 )
 def test_what_cannot_be_used_is_told(tmp_path, names, words):

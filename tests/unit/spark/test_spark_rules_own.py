@@ -81,6 +81,7 @@ def test_severities_and_switching_off(tmp_path) -> None:
         ("[[rule]]", "[rule]", "rule is no list of tables"),
         ("[[rule]]", "[[rules]]", "the file knows no 'rules': did you mean rule"),
         ("[[rule]]", "[severity]\nqueue-name = 'info'\n[[rule]]", "knows no 'queue-name'"),
+        ("[[rule]]", "[severity]\nzzz = 'info'\n[[rule]]", r"knows no 'zzz': there are \d+; .*--list-rules"),
         ("[[rule]]", "[severity]\nqueue-times = 'bad'\n[[rule]]", "queue-times: 'bad' is none of"),
         (
             "[[rule]]",
