@@ -27,6 +27,8 @@ class MessageKind(StrEnum):
     """Which protocol the message is of."""
 
     REPLICATION = "replication"
+    NOTIFICATION = "notification"
+    TOPOLOGY = "topology"
 
 
 def decode(
@@ -39,7 +41,9 @@ def decode(
 ) -> int:
     r"""Show a captured message field by field; if it is damaged, what stands before that, and exit code 1.
 
-    replication is the body of a message between directory servers (\[MC-MQDSRP]).
+    replication is the body of a message between directory servers (\[MC-MQDSRP]); notification that of a
+    message to the queue notify_queue$, which tells a queue manager that its objects changed (\[MS-MQCN]);
+    topology is a datagram by which clients look for directory servers, or its answer (\[MS-MQSD]).
     """
     largest, show = _KINDS[kind]()
     source = nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
@@ -67,8 +71,24 @@ def _replication() -> "tuple[int, Callable[[bytes], Shown]]":
     return MESSAGE_BYTES_MAX, show_message
 
 
+def _notification() -> "tuple[int, Callable[[bytes], Shown]]":
+    from mqdssm.wire.mqcn import MESSAGE_BYTES_MAX, show_message
+
+    return MESSAGE_BYTES_MAX, show_message
+
+
+def _topology() -> "tuple[int, Callable[[bytes], Shown]]":
+    from mqdssm.wire.mqsd import PACKET_BYTES_MAX, show_message
+
+    return PACKET_BYTES_MAX, show_message
+
+
 _KINDS: "Final[Mapping[MessageKind, Callable[[], tuple[int, Callable[[bytes], Shown]]]]]" = MappingProxyType(
-    {MessageKind.REPLICATION: _replication}
+    {
+        MessageKind.REPLICATION: _replication,
+        MessageKind.NOTIFICATION: _notification,
+        MessageKind.TOPOLOGY: _topology,
+    }
 )
 """For each kind the longest message, and what shows one."""
 
@@ -115,5 +135,7 @@ add_command(
     examples=(
         "mqdssm decode --kind replication message.bin",
         "mqdssm decode --kind replication -o json - < message.bin",
+        "mqdssm decode --kind notification body.bin",
+        "mqdssm decode --kind topology -o json datagram.bin",
     ),
 )

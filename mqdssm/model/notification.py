@@ -135,9 +135,8 @@ class NotificationBody:
     def __post_init__(self) -> None:
         name = self.domain_controller
         if not 1 <= len(name) <= DOMAIN_CONTROLLER_CHARS_MAX:
-            raise ValueError(
-                f"DirectoryServiceServer has {len(name)} characters: 1 to {DOMAIN_CONTROLLER_CHARS_MAX} are allowed"
-            )
+            limits = f"1 to {DOMAIN_CONTROLLER_CHARS_MAX} are allowed"
+            raise ValueError(f"DirectoryServiceServer has {len(name)} characters: {limits}")
         if not all("!" <= one <= "~" and one not in "<&" for one in name):
             raise ValueError(f"DirectoryServiceServer {name!r}: only visible ASCII characters but < and &")
 

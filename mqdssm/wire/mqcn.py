@@ -1,0 +1,304 @@
+"""Change Notification Messages as bytes ([MS-MQCN] 2.2.4): updates little-endian, events as text.
+
+:func:`encode` and :func:`decode` are the codec of the bodies of messages. A body is the Change Notification
+Message and one byte that nobody uses ([MS-MQCN] 3.3.5.3, decision C3): `encode` writes it as 0, `decode`
+takes a body with it, whatever it is, and one without; a second byte is too much.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from mqdssm.errors import DecodeError
+from mqdssm.model.guid import Guid
+from mqdssm.model.notification import (
+    DOMAIN_CONTROLLER_CHARS_MAX,
+    UPDATES_MAX,
+    ChangeNotification,
+    NotificationBody,
+    NotificationCommand,
+    NotificationEvent,
+    NotificationUpdate,
+    NotificationUpdates,
+    NotificationVersion,
+)
+from mqdssm.wire.codecs import dump_text16, load_text16
+from mqdssm.wire.layout import (
+    GUID_PACKET,
+    U8,
+    Const,
+    Count,
+    Flag,
+    Ignored,
+    Items,
+    Layout,
+    Nested,
+    Text16Z,
+    Value,
+    enum_of,
+    group,
+    raw,
+    unless,
+    when,
+)
+from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
+from mqdssm.wire.show import Shown, show
+
+MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX
+"""Longest message: MSMQ carries no more than 4 MiB in one (decision C12)."""
+BODY_BYTES_MAX: Final = 4 * 1024
+"""Longest message of version 2 (decision C6)."""
+UNUSED_BYTES: Final = 1
+"""What follows a message in the body that carries it ([MS-MQCN] 3.3.5.3)."""
+PROPERTIES_MAX: Final = 255
+"""NumberOfProperties is one byte ([MS-MQCN] 2.2.6)."""
+PATH_NAME: Final = Text16Z(1_024)
+"""An object's path name; no document gives a limit (decision C12)."""
+RESERVED_BYTES: Final = 24
+_VERSION_BYTES: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationHeader:
+    """What every message begins with ([MS-MQCN] 2.2.4): `version` tells which it is."""
+
+    version: NotificationVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A piece of a body in UTF-16LE: a text between what stands before it and what stands behind it.
+
+    No parser of XML is at work: what stands around is compared byte by byte, and the text ends at the first
+    ``<``, or there is none within its limit (decision C6).
+
+    Attributes:
+        before: what stands before the text.
+        behind: what may stand behind it; the first one is written.
+        units_max: the most UTF-16 units of the text.
+        load: from the text to the value; ValueError says what is wrong.
+        dump: from the value to the text.
+    """
+
+    before: str
+    behind: tuple[str, ...]
+    units_max: int
+    load: Callable[[str], Any] = str
+    dump: Callable[[Any], str] = str
+
+    @property
+    def least(self) -> int:
+        """Bytes of what stands around the text."""
+        return 2 * (len(self.before) + min(map(len, self.behind)))
+
+    def read(self, data: bytes, offset: int, end: int, section: str, field: str) -> tuple[Any, int]:
+        """Decode the text and what stands around it.
+
+        Raises:
+            DecodeError: when something else stands there, or the text is wrong.
+        """
+        at = _behind((self.before,), data, offset, end)
+        if at is None:
+            raise DecodeError(section, field, offset, f"must begin with {self.before}")
+        units = data[at : min(end, at + 2 * (self.units_max + 1))]
+        text, less_than, _ = load_text16(units[: len(units) // 2 * 2]).partition("<")
+        if not less_than:
+            problem = (
+                f"longer than {self.units_max} characters" if len(text) > self.units_max else "has no end"
+            )
+            raise DecodeError(section, field, at, problem)
+        try:
+            value = self.load(text)
+        except ValueError as error:
+            raise DecodeError(section, field, at, str(error)) from None
+        at += len(dump_text16(text))
+        behind = _behind(self.behind, data, at, end)
+        if behind is None:
+            raise DecodeError(section, field, at, f"must end with {self.behind[0]}")
+        return value, behind
+
+    def write(self, value: Any) -> bytes:
+        """Encode the text with what stands around it.
+
+        Raises:
+            ValueError: for a value without a text that reads as it.
+        """
+        text = self.dump(value)
+        if len(text) > self.units_max or "<" in text or self.load(text) != value:
+            raise ValueError(f"{value!r} cannot stand in {self.before}")
+        return dump_text16(self.before + text + self.behind[0])
+
+
+def _behind(texts: tuple[str, ...], data: bytes, at: int, end: int) -> int | None:
+    """The offset behind the one of these texts that stands here; None: none of them does."""
+    for text in texts:
+        literal = dump_text16(text)
+        if data.startswith(literal, at, end):
+            return at + len(literal)
+    return None
+
+
+def _load_event(text: str) -> NotificationEvent:
+    events = {str(int(one)): one for one in NotificationEvent}
+    if text not in events:
+        raise ValueError(f"is {text!r}, must be one of {', '.join(events)}")
+    return events[text]
+
+
+def _dump_event(event: NotificationEvent) -> str:
+    return str(int(event))
+
+
+def _load_guid(text: str) -> Guid:
+    if text.startswith("{"):
+        raise ValueError(f"{text!r} has braces (decision C7)")
+    return Guid.parse(text)
+
+
+def _dump_guid(guid: Guid) -> str:
+    return str(guid).upper()
+
+
+EVENT: Final = Element("<Notification><Event>", ("</Event>",), 1, _load_event, _dump_event)
+OBJECT_GUID: Final = Element(
+    "<ObjectGuid>",
+    ("</ObjectGuid>", "</ObjectGuid >"),
+    36,
+    _load_guid,
+    _dump_guid,  # decisions C1, C7
+)
+DOMAIN_CONTROLLER: Final = Element(
+    "<DomainController>", ("</DomainController></Notification>",), DOMAIN_CONTROLLER_CHARS_MAX
+)
+
+_VERSION: Final = enum_of(U8, NotificationVersion)
+
+NOTIFICATION_HEADER: Final = Layout(
+    NotificationHeader, "[MS-MQCN] 2.2.4", Value("version", _VERSION, "Version")
+)
+
+NOTIFICATION_UPDATE: Final = Layout(
+    NotificationUpdate,
+    "[MS-MQCN] 2.2.6",
+    Value("command", enum_of(U8, NotificationCommand), "Command"),
+    Flag("guid_identifier", U8, "UseGuid"),
+    unless("guid_identifier", Value("path_name", PATH_NAME, "PathName")),
+    when("guid_identifier", Value("guid_identifier", GUID_PACKET, "GuidIdentifier")),
+    Value("guid_master_id", GUID_PACKET, "GuidMasterId"),
+    Ignored("Reserved", raw(RESERVED_BYTES), bytes(RESERVED_BYTES)),
+    Count("properties", U8, "NumberOfProperties", low=1, high=PROPERTIES_MAX),  # decision C11
+    properties("properties", "PropertyId"),
+)
+
+NOTIFICATION_UPDATES: Final = Layout(
+    NotificationUpdates,
+    "[MS-MQCN] 2.2.4",
+    Const("Version", _VERSION, NotificationVersion.UPDATES),
+    Count("updates", U8, "NumberOfUpdateNotifications", high=UPDATES_MAX),
+    Items("updates", Nested(NOTIFICATION_UPDATE), "Data"),
+)
+
+NOTIFICATION_BODY: Final = Layout(
+    NotificationBody,
+    "[MS-MQCN] 2.2.5",
+    Const("Version", _VERSION, NotificationVersion.BODY),
+    Const("NumberOfUpdateNotifications", U8, 1),
+    group(
+        "Data",
+        Value("event", EVENT, "Event"),
+        Value("object_guid", OBJECT_GUID, "ObjectGuid"),
+        Value("domain_controller", DOMAIN_CONTROLLER, "DomainController"),
+    ),
+)
+
+LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
+    {int(layout.cls.version): layout for layout in (NOTIFICATION_UPDATES, NOTIFICATION_BODY)}
+)
+"""The layout of each message by its Version."""
+_LIMITS: Final[Mapping[type, int]] = {
+    NotificationUpdates: MESSAGE_BYTES_MAX,
+    NotificationBody: BODY_BYTES_MAX,
+}
+"""Most bytes of a message with the unused one."""
+_OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
+
+
+def layout_of(data: bytes) -> Layout[Any]:
+    """Find the layout of a message by its version.
+
+    Raises:
+        DecodeError: another version, or too long to be a message of this one.
+    """
+    header, _ = NOTIFICATION_HEADER.read(data, 0, len(data))
+    layout = LAYOUTS[header.version]
+    if len(data) > _LIMITS[layout.cls]:
+        raise DecodeError(layout.section, "message", 0, f"has more than {_LIMITS[layout.cls]} bytes")
+    return layout
+
+
+def decode(data: bytes) -> ChangeNotification:
+    """Decode the body of a message: a Change Notification Message, the unused byte behind it or not.
+
+    Raises:
+        DecodeError: naming section, field, offset and what is wrong.
+    """
+    data = bytes(data)
+    layout = layout_of(data)
+    made: ChangeNotification
+    made, end = layout.read(data, 0, len(data))
+    _finish(layout, end, len(data))
+    return made
+
+
+def _finish(layout: Layout[Any], offset: int, end: int) -> None:
+    """Refuse bytes behind a message, but the unused one.
+
+    Raises:
+        DecodeError: naming the number of bytes left over.
+    """
+    if end - offset > UNUSED_BYTES:
+        raise DecodeError(
+            layout.section, "end", offset, f"{end - offset} bytes left over, at most {UNUSED_BYTES}"
+        )
+
+
+def encode(message: ChangeNotification) -> bytes:
+    """Encode a message and the unused byte: the body of the message that carries it ([MS-MQCN] 3.3.5.3).
+
+    Raises:
+        ValueError: naming the field that cannot be encoded (more than 255 updates, or properties of one), or
+            for a message longer than `MESSAGE_BYTES_MAX`.
+        TypeError: no Change Notification Message.
+    """
+    layout = _OF_CLASS.get(type(message))
+    if layout is None:
+        raise TypeError(f"{message!r} is no Change Notification Message")
+    data = layout.encode(message) + bytes(UNUSED_BYTES)
+    if len(data) > _LIMITS[layout.cls]:
+        raise ValueError(f"{layout.section}: has {len(data)} bytes, at most {_LIMITS[layout.cls]}")
+    return data
+
+
+def update_bytes(update: NotificationUpdate) -> int:
+    """The bytes that an update takes in a message: who splits messages adds them up.
+
+    Raises:
+        ValueError: naming the field that cannot be encoded.
+    """
+    return len(NOTIFICATION_UPDATE.encode(update))
+
+
+def show_message(data: bytes) -> Shown:
+    """Read the body of a message field by field, as far as it can be read ([MS-MQCN] 2.2.4)."""
+    data = bytes(data)
+    try:
+        layout = layout_of(data)
+    except DecodeError as error:
+        return Shown(show(NOTIFICATION_HEADER, data[:_VERSION_BYTES]).fields, error)
+    try:
+        _, end = layout.read(data, 0, len(data))
+        _finish(layout, end, len(data))
+    except DecodeError as error:
+        return Shown(show(layout, data).fields, error)
+    return show(layout, data[:end])

@@ -1,0 +1,213 @@
+"""Topology packets as bytes ([MS-MQSD] 2.2): little-endian, whole packets alone.
+
+:func:`encode` and :func:`decode` are the codec of datagrams. A datagram that is no packet is a DecodeError,
+which the caller counts and drops: a wrong packet is never answered (decision S4).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from mqdssm.errors import DecodeError
+from mqdssm.model.discovery import (
+    NETWORKS_MAX,
+    DirectoryServiceServer,
+    PacketType,
+    TopologyClientRequest,
+    TopologyPacket,
+    TopologyServerReply,
+)
+from mqdssm.wire.layout import (
+    GUID_PACKET,
+    U8,
+    U16,
+    U32,
+    Const,
+    Count,
+    Flag,
+    Group,
+    Ignored,
+    Items,
+    Layout,
+    Text16Z,
+    Value,
+    enum_of,
+    group,
+    when,
+    when_left,
+)
+from mqdssm.wire.show import Shown, show
+
+PACKET_BYTES_MAX: Final = 65_507
+"""Longest packet: what a UDP datagram over IPv4 carries (decision S7)."""
+IP_REQUEST_BYTES: Final = 52
+"""A request without IPX networks ([MS-MQSD] 2.2.2)."""
+IPX_REQUEST_BYTES_MIN: Final = 60
+"""A request with one IPX network; what is shorter has none ([MS-MQSD] 3.2.5.1)."""
+_TYPE_AT: Final = 1  # behind Version
+_HEADER_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyPacketHeader:
+    """What every packet begins with ([MS-MQSD] 2.2.1): `packet_type` tells which it is."""
+
+    packet_type: PacketType
+
+
+@dataclass(frozen=True, slots=True)
+class ServerList:
+    """The codec of DirectoryServiceServerArray: entries with commas between them, a NUL at the end.
+
+    Attributes:
+        units_max: the most UTF-16 units without the NUL.
+    """
+
+    units_max: int
+
+    @property
+    def least(self) -> int:
+        """Bytes of the shortest list: one entry of two flags and one character, and the NUL."""
+        return 8
+
+    def read(
+        self, data: bytes, offset: int, end: int, section: str, field: str
+    ) -> tuple[tuple[DirectoryServiceServer, ...], int]:
+        """Decode up to the first NUL.
+
+        Raises:
+            DecodeError: no NUL, or an entry that is none.
+        """
+        text, behind = Text16Z(self.units_max).read(data, offset, end, section, field)
+        try:
+            return tuple(map(DirectoryServiceServer, text.split(","))), behind
+        except ValueError as error:
+            raise DecodeError(section, field, offset, str(error)) from None
+
+    def write(self, value: tuple[DirectoryServiceServer, ...]) -> bytes:
+        """Encode the entries.
+
+        Raises:
+            ValueError: none, one that is none, or too many.
+        """
+        if not value:
+            raise ValueError("has no entry")
+        return Text16Z(self.units_max).write(",".join(map(DirectoryServiceServer, value)))
+
+
+SERVER_LIST: Final = ServerList((PACKET_BYTES_MAX - 64) // 2 - 1)  # behind the fields and one network
+
+
+def _list_bytes(reply: TopologyServerReply) -> int:
+    """DirectoryServiceServerSize of a reply that has servers ([MS-MQSD] 2.2.3)."""
+    return len(SERVER_LIST.write(reply.directory_service_servers or ()))
+
+
+TOPOLOGY_PACKET_HEADER: Final = Layout(
+    TopologyPacketHeader,
+    "[MS-MQSD] 2.2.1",
+    Ignored("Version", U8),
+    Value("packet_type", enum_of(U8, PacketType), "Type"),
+    Ignored("Reserved", U16),
+)
+
+
+def _header(packet: type[TopologyPacket]) -> Group:
+    """The TopologyPacketHeader of a kind of packets ([MS-MQSD] 2.2.1)."""
+    return group(
+        "TopologyPacketHeader",
+        Ignored("Version", U8),
+        Const("Type", enum_of(U8, PacketType), packet.packet_type),
+        Ignored("Reserved", U16),
+    )
+
+
+CLIENT_REQUEST: Final = Layout(
+    TopologyClientRequest,
+    "[MS-MQSD] 2.2.2",
+    _header(TopologyClientRequest),
+    Value("enterprise_id", GUID_PACKET, "EnterpriseID"),
+    Value("request_id", GUID_PACKET, "RequestID"),
+    Value("site_id", GUID_PACKET, "SiteID"),
+    when_left(
+        "ipx_networks",
+        Count("ipx_networks", U32, "IPXNetworkCount", low=1, high=NETWORKS_MAX),
+        Items("ipx_networks", U32, "IPXNetworkNumberArray"),
+    ),
+)
+
+SERVER_REPLY: Final = Layout(
+    TopologyServerReply,
+    "[MS-MQSD] 2.2.3",
+    _header(TopologyServerReply),
+    Value("correlation_id", GUID_PACKET, "CorrelationID"),
+    Count("connected_networks", U32, "ConnectedNetworkCount", low=1, high=NETWORKS_MAX),
+    Value("connected_network_mask", U32, "ConnectedNetworkMask"),
+    Flag("directory_service_servers", U32, "DirectoryServiceServerSize", yes=_list_bytes),
+    Items("connected_networks", GUID_PACKET, "ConnectedNetworkArray"),
+    when(
+        "directory_service_servers",
+        Value("responding_site_id", GUID_PACKET, "RespondingSiteID"),
+        Value("directory_service_servers", SERVER_LIST, "DirectoryServiceServerArray"),
+    ),
+)
+
+LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
+    {int(layout.cls.packet_type): layout for layout in (CLIENT_REQUEST, SERVER_REPLY)}
+)
+"""The layout of each packet by its Type."""
+_OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
+
+
+def _packet(data: bytes) -> tuple[Layout[Any], bytes]:
+    """Find the layout of a packet by its header, and the bytes of it that count.
+
+    Raises:
+        DecodeError: an unknown type, no whole header, or too long to be a packet.
+    """
+    if len(data) > PACKET_BYTES_MAX:
+        raise DecodeError("[MS-MQSD] 2.2", "packet", 0, f"has more than {PACKET_BYTES_MAX} bytes")
+    header, _ = TOPOLOGY_PACKET_HEADER.read(data, 0, len(data))
+    if header.packet_type is PacketType.CLIENT_REQUEST and len(data) < IPX_REQUEST_BYTES_MIN:
+        # too short for one IPX network: neither it nor its count is there ([MS-MQSD] 3.2.5.1)
+        data = data[:IP_REQUEST_BYTES]
+    return LAYOUTS[header.packet_type], data
+
+
+def decode(data: bytes) -> TopologyPacket:
+    """Decode a datagram ([MS-MQSD] 2.2.2, 2.2.3).
+
+    Raises:
+        DecodeError: naming section, field, offset and what is wrong.
+    """
+    layout, counts = _packet(bytes(data))
+    made: TopologyPacket = layout.decode(counts)
+    return made
+
+
+def encode(packet: TopologyPacket) -> bytes:
+    """Encode a packet: the datagram that carries it.
+
+    Raises:
+        ValueError: naming the field that cannot be encoded, or for a packet longer than `PACKET_BYTES_MAX`.
+        TypeError: no packet.
+    """
+    layout = _OF_CLASS.get(type(packet))
+    if layout is None:
+        raise TypeError(f"{packet!r} is no topology packet")
+    data = layout.encode(packet)
+    if len(data) > PACKET_BYTES_MAX:
+        raise ValueError(f"{layout.section}: has {len(data)} bytes, at most {PACKET_BYTES_MAX}")
+    return data
+
+
+def show_message(data: bytes) -> Shown:
+    """Read a datagram field by field, as far as it can be read ([MS-MQSD] 2.2)."""
+    data = bytes(data)
+    try:
+        layout, counts = _packet(data)
+    except DecodeError as error:
+        header = show(TOPOLOGY_PACKET_HEADER, data[:_HEADER_BYTES]).fields
+        return Shown({"TopologyPacketHeader": header} if header else {}, error)
+    return show(layout, counts)
