@@ -376,5 +376,3 @@ _HANDLERS: Final[Mapping[type[Any], Callable[[NotificationReceiver, Any], None]]
     }
 )
 """Which handler takes an event."""
-
-

@@ -60,7 +60,9 @@ class ReceiverSettings:
         if isinstance(self.servers, str):
             raise TypeError(f"servers={self.servers!r}: give a collection of names, not one text")
         if self.messages_max < 1 or self.retry_s <= 0 or min(self.interval_s, self.settle_s) < 0:
-            raise ValueError("messages_max and retry_s are at least 1 and above 0, the other times not below 0")
+            raise ValueError(
+                "messages_max and retry_s are at least 1 and above 0, the other times not below 0"
+            )
         object.__setattr__(self, "_allowed", frozenset(one.casefold() for one in self.servers))
 
     def is_allowed(self, server: str) -> bool:

@@ -110,9 +110,7 @@ def _create(update: NotificationUpdate, settings: ReceiverSettings, now: int) ->
 
 def _change_queue(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
     del settings, now
-    return ChangeQueue(
-        _identifier(update), update.path_name, _values(update, ObjectType.QUEUE, Use.CHANGED)
-    )
+    return ChangeQueue(_identifier(update), update.path_name, _values(update, ObjectType.QUEUE, Use.CHANGED))
 
 
 def _change_manager(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
@@ -160,5 +158,3 @@ def _values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> di
 
 def _identifier(update: NotificationUpdate) -> UUID | None:
     return None if update.guid_identifier is None else update.guid_identifier.uuid
-
-
