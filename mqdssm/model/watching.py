@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from mqdssm.model.base import DirectoryObject
@@ -44,7 +44,10 @@ class AttributeChange(NamedTuple):
     new: Any | Literal[Unknown.UNKNOWN]
 
 
-WATCHED_TYPES: Final[Mapping[str, type[DirectoryObject]]] = MappingProxyType(
+ElementClass: TypeAlias = type[DirectoryObject]
+"""The class of an element."""
+
+WATCHED_TYPES: Final[Mapping[str, ElementClass]] = MappingProxyType(
     {
         "queue": Queue,
         "queue-manager": QueueManager,
@@ -81,6 +84,6 @@ class ObjectChange:
     changes: Mapping[str, AttributeChange] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
-    def element(self) -> type[DirectoryObject]:
+    def element(self) -> ElementClass:
         """The class of the object's element."""
         return WATCHED_TYPES[self.type]
