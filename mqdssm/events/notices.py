@@ -1,4 +1,4 @@
-"""Telling of the changes that the events made: who raises Send Change Notification ([MS-MQDMPR] 3.1.7.1.18-24).
+"""Telling of the changes that the events made ([MS-MQDMPR] 3.1.7.1.18, 3.1.7.1.19, 3.1.7.1.24).
 
 A notice is made of the object as the server holds it after the change, of a deleted one as it was. It is
 raised after the change was made, and never for one that failed or whose outcome is unknown. What goes wrong
@@ -16,8 +16,8 @@ from uuid import UUID
 from mqdssm.errors import DirectoryError
 from mqdssm.events import lookup
 from mqdssm.events.attributes import NO_ATTRIBUTES, names_to_write
-from mqdssm.events.settings import guid_of
 from mqdssm.events.context import Context
+from mqdssm.events.settings import guid_of
 from mqdssm.events.targets import class_filter, locate
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN

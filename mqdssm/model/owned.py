@@ -37,13 +37,13 @@ QUEUE_MANAGER_ATTRIBUTES: Final = ("QueueManagerQuota", "JournalQuota", "Securit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedQueue:
-    """A public queue of the local queue manager ([MS-MQDMPR] 3.1.1.2).
+    r"""A public queue of the local queue manager ([MS-MQDMPR] 3.1.1.2).
 
     What was not told has the default of Set Queue Defaults ([MS-MQDMPR] 3.1.7.1.33, decision C5).
 
     Attributes:
         identifier: its GUID.
-        pathname: ``computer\\queue``.
+        pathname: ``computer\queue``.
         type: a GUID of the application's.
         label: up to 124 characters.
         journaling: whether messages that are removed are copied to the journal.

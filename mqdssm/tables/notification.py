@@ -1,4 +1,4 @@
-"""Which properties a Change Notification Message holds, and what they are ([MS-MQCN] 3.1.1.2, 3.1.1.3, 3.3.5.2).
+"""Which properties a Change Notification Message holds ([MS-MQCN] 3.1.1.2, 3.1.1.3, 3.3.5.2).
 
 One row for each property that the protocol names: the attribute of the abstract model that it carries, and
 what becomes of it at the sender and at the receiver. Both sides read these rows and nothing else.

@@ -49,10 +49,10 @@ _HEADER_BYTES: Final = 3  # Version, NumberOfUpdateNotifications, and the unused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """A message and where it goes: the notification queue of an owner ([MS-MQCN] 3.3.3).
+    r"""A message and where it goes: the notification queue of an owner ([MS-MQCN] 3.3.3).
 
     Attributes:
-        destination: ``PRIVATE=<queue manager>\\3``.
+        destination: ``PRIVATE=<queue manager>\3``.
         message: complete but for what the sending queue manager sets and signs.
     """
 

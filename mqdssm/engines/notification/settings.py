@@ -18,7 +18,7 @@ MESSAGES_MAX: Final = 100
 WAITING_BYTES_MAX: Final = 4 << 20
 """Octets of messages that wait: as much as the longest message; more count as too many (decision C16)."""
 RETRY_S: Final = 60.0
-"""When the directory is tried again that could not be read: Check Directory Online, [MS-MQDMPR] 3.1.7.1.25."""
+"""When a directory is tried again that could not be read (Check Directory Online, [MS-MQDMPR] 3.1.7.1.25)."""
 MESSAGE_BYTES_MAX: Final = 1 << 20
 """Octets of a version-1 message with several updates, at most."""
 TIME_TO_REACH_QUEUE_S: Final = 300
@@ -79,8 +79,8 @@ class SenderSettings:
             GuidMasterId.
         version: BODY for a queue manager, UPDATES for a directory service (notes <1> and <9>).
         hash_algorithm: MD5 for MSMQ 1.0 to 3.0, SHA1 for later ones (note <12>).
-        authentication_level: SIG20, or SIG10 for MSMQ 1.0 (note <13>); NONE for a queue manager without a key,
-            and for version 2 alone (decision C21).
+        authentication_level: SIG20, or SIG10 for MSMQ 1.0 (note <13>); NONE for a queue manager without a
+            key, and for version 2 alone (decision C21).
         message_bytes_max: `MESSAGE_BYTES_MAX`.
         updates_max: updates of a version-1 message, at most 255.
 

@@ -1,7 +1,7 @@
 """What a watcher of the directory sees becomes a change of the local state: the entry for its events.
 
-Who watches the directory itself needs no notification, and what it sees need not wait: nobody can forge it. The
-object is read once more all the same, since a watcher keeps what it was told to, not all that a queue is.
+Who watches the directory itself needs no notification, and what it sees need not wait: nobody can forge it.
+The object is read once more all the same, since a watcher keeps what it was told to, not all that a queue is.
 """
 
 from mqdssm.engines.notification.actions import Observed
