@@ -146,7 +146,7 @@ class TestObjectTypes:
     )
     def test_the_first_property_tells_a_queue(self, first, value):
         bench = at_once(queue(1))
-        properties = dict([(first, value), (Propid.Q_JOURNAL, 1)])
+        properties = {first: value, Propid.Q_JOURNAL: 1}
         bench.process(updates(update(UPDATE, tuple(properties.items()), UUID(int=1))))
         assert bench.queues[UUID(int=1)].journaling
 
@@ -257,9 +257,7 @@ class TestCreated:
 
     def test_our_name_is_the_same_in_any_case(self):
         bench = at_once()
-        bench.process(
-            updates(creation(tuple((dict(CREATION) | {Propid.Q_PATHNAME: "WEB01\\new"}).items())))
-        )
+        bench.process(updates(creation(tuple((dict(CREATION) | {Propid.Q_PATHNAME: "WEB01\\new"}).items()))))
         assert bench.queues[NEW].pathname == "WEB01\\new"
 
     def test_told_twice_it_is_created_once(self):
