@@ -174,7 +174,7 @@ class TestVersion1:
 
     @pytest.mark.parametrize("name", ["create_time", "modify_time", "security"])
     def test_what_must_be_there_and_is_not_known(self, name):
-        with pytest.raises(ValueError, match="is not known, so that PROPID_Q_.* cannot be sent"):
+        with pytest.raises(ValueError, match=r"is not known, so that PROPID_Q_.* cannot be sent"):
             sent(V1, notice(CREATION, a_queue(**{name: None})))
 
     @pytest.mark.parametrize(
