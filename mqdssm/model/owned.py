@@ -4,6 +4,7 @@ The values are frozen: one that changes is replaced, so that an event can hold t
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Self, TypeAlias
 from uuid import UUID
 
@@ -12,6 +13,8 @@ from mqdssm.model.enums import PrivacyLevel
 from mqdssm.model.messages import Scope
 from mqdssm.model.names import PathKind, PathName
 
+PLACES_REMEMBERED: Final = 1_024
+"""Path names whose parts are remembered: one is looked at several times while it is worked on."""
 QUEUE_ATTRIBUTES: Final = (
     "Identifier",
     "Type",
@@ -33,6 +36,13 @@ QUEUE_ATTRIBUTES: Final = (
 """What is read of a queue ([MS-MQCN] 3.2.5.2); ``Identifier`` comes first for people."""
 QUEUE_MANAGER_ATTRIBUTES: Final = ("QueueManagerQuota", "JournalQuota", "Security")
 """What is read of a queue manager ([MS-MQCN] 3.2.5.2)."""
+
+
+@lru_cache(maxsize=PLACES_REMEMBERED)
+def _place(pathname: str) -> tuple[str, str | None]:
+    """A path name for comparison, and the computer where it is a public queue's."""
+    path = PathName.parse_stored(pathname)
+    return path.key, path.computer.casefold() if path.kind is PathKind.PUBLIC else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +120,15 @@ class OwnedQueue:
     @property
     def key(self) -> str:
         """Its path name for comparison."""
-        return PathName.parse_stored(self.pathname).key
+        return _place(self.pathname)[0]
 
     def is_of(self, computer_name: str) -> bool:
-        """Whether it is a public queue of a computer, by its path name (decision C17)."""
-        path = PathName.parse_stored(self.pathname)
-        return path.kind is PathKind.PUBLIC and path.computer.casefold() == computer_name.casefold()
+        """Whether it is a public queue of a computer, by its path name (decision C17).
+
+        Raises:
+            ValueError: it is no path name.
+        """
+        return _place(self.pathname)[1] == computer_name.casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ what becomes of it at the sender and at the receiver. Both sides read these rows
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntFlag
 from types import MappingProxyType
 from typing import Any, Final
@@ -101,23 +101,17 @@ class NotifiedRow:
         adm: the attribute that it carries; None: none of the abstract model's.
         use: what becomes of it.
         form: how the value stands in it.
+        field: the attribute's name in Python; empty where there is none.
     """
 
     propid: Propid
     adm: str | None
     use: Use
     form: Form = PLAIN
+    field: str = field(init=False)
 
-    @property
-    def field(self) -> str:
-        """The attribute's name in Python.
-
-        Raises:
-            ValueError: it carries none.
-        """
-        if self.adm is None:
-            raise ValueError(f"{self.propid.spec_name} carries no attribute")
-        return snake_case(self.adm)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "field", snake_case(self.adm or ""))
 
     def load(self, value: PropertyValue) -> Any:
         """The attribute's value.

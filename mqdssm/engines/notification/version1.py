@@ -12,7 +12,6 @@ from uuid import UUID
 
 from mqdssm.engines.notification.settings import ReceiverSettings
 from mqdssm.errors import MappingError
-from mqdssm.model.names import PathName
 from mqdssm.model.notification import NotificationCommand, NotificationUpdate, NotificationUpdates
 from mqdssm.model.owned import OwnedQueue
 from mqdssm.model.propids import ObjectType
@@ -100,12 +99,12 @@ def _create(update: NotificationUpdate, settings: ReceiverSettings, now: int) ->
     if values["identifier"] is None or values["pathname"] is None:
         # Set Queue Defaults has none for these (decision C5)
         raise Disregarded("a new queue without PROPID_Q_INSTANCE or without path name")
-    try:
-        PathName.parse_stored(values["pathname"])
-    except ValueError as error:
-        raise Disregarded(str(error)) from None
     queue = OwnedQueue(**values)
-    return Create(queue) if queue.is_of(settings.computer_name) else Skip(f"{queue.pathname} is not ours")
+    try:
+        ours = queue.is_of(settings.computer_name)
+    except ValueError as error:  # no path name
+        raise Disregarded(str(error)) from None
+    return Create(queue) if ours else Skip(f"{queue.pathname} is not ours")
 
 
 def _change_queue(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
@@ -153,7 +152,8 @@ def _values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> di
         MappingError: a value that its attribute cannot have.
     """
     rows = rows_of(object_type, use)
-    return {rows[one].field: rows[one].load(value) for one, value in update.properties if one in rows}
+    taken = ((rows.get(propid), value) for propid, value in update.properties)
+    return {row.field: row.load(value) for row, value in taken if row is not None}
 
 
 def _identifier(update: NotificationUpdate) -> UUID | None:
