@@ -1,22 +1,29 @@
 """Decoding and applying change notifications: [notification]."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID, uuid5
 
 from benchmarks.harness import Goal, Outcome, interleaved
 from benchmarks.world import World
+from mqdssm.drivers.inbox import HostInbox
+from mqdssm.drivers.keyring import Sender
+from mqdssm.drivers.notification import NotificationDriver
+from mqdssm.drivers.notifier import Notifier
+from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
-from mqdssm.engines.notification.sender import messages_of
 from mqdssm.engines.notification.settings import ReceiverSettings, SenderSettings
 from mqdssm.engines.notification.state import LocalState
 from mqdssm.model.elements import Queue
 from mqdssm.model.guid import Guid
+from mqdssm.model.names import FormatName
 from mqdssm.model.notice import Notice, NotifiedOperation
 from mqdssm.model.notification import NotificationVersion
 from mqdssm.model.owned import OwnedQueueManager
-from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
+from mqdssm.model.replication import Service
+from mqdssm.model.transport import NO_MESSAGE, Message, MessageId
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.mqcn import decode
 
@@ -37,6 +44,26 @@ NOTIFICATION: Final = Goal(
 )
 
 
+@dataclass
+class _Shelf:
+    """A queue manager that keeps what it should send (`mqdssm.drivers.transport.Transport`)."""
+
+    identifier: Guid
+    machine_name: str = "web01"
+    sent: list[Message] = field(default_factory=list)
+
+    def open(self, queue: LocalQueue) -> HostInbox:
+        raise AssertionError(f"nobody receives from {queue.name} here")
+
+    def send(self, message: Message, destination: FormatName) -> MessageId:
+        del destination
+        self.sent.append(message)
+        return NO_MESSAGE
+
+    def close(self) -> None:
+        self.sent.clear()
+
+
 def _queue(name: str) -> Queue:
     return Queue(
         identifier=uuid5(_NAMES, name),
@@ -49,11 +76,11 @@ def _queue(name: str) -> Queue:
     )
 
 
-def bodies(names: Iterable[str], operations: Iterable[NotifiedOperation]) -> list[bytes]:
-    """The bodies that tell all operations on each queue, in turn."""
-    settings = SenderSettings(
-        identifier=Guid.of(uuid5(_NAMES, "server")), version=NotificationVersion.UPDATES, updates_max=1
-    )
+def arrivals(names: Iterable[str], operations: Iterable[NotifiedOperation]) -> list[Arrival]:
+    """What tells all operations on each queue, in turn, as it arrives from a directory server."""
+    server = Guid.of(uuid5(_NAMES, "server"))
+    settings = SenderSettings(identifier=server, version=NotificationVersion.UPDATES, updates_max=1)
+    shelf = _Shelf(server)
     operations = tuple(operations)
     notices = [
         Notice(
@@ -67,11 +94,36 @@ def bodies(names: Iterable[str], operations: Iterable[NotifiedOperation]) -> lis
         for queue in map(_queue, names)
         for operation in operations
     ]
-    return [made.message.body for made in messages_of(notices, settings)]
+    Notifier(shelf, settings).send(notices)
+    sender = Sender(machine_name="PSC1", service=Service.PSC, keys=())
+    return [Arrival(message=message, sender=sender) for message in shelf.sent]
 
 
-def receiver() -> NotificationReceiver:
-    """One that processes as many as there are, when it is told to."""
+class _Nowhere:
+    """No directory: version 1 needs none."""
+
+    def perform(self, operation: do.Operation) -> do.Result:
+        raise AssertionError(f"{operation} was not expected")
+
+
+@dataclass
+class Receiver:
+    """A receiver that processes as many messages as there are, when it is told to."""
+
+    engine: NotificationReceiver
+    driver: NotificationDriver
+
+    def apply(self, messages: Iterable[Arrival]) -> int:
+        """Decode and apply; the number of events that subscribers are told."""
+        for arrival in messages:
+            event = self.driver.event_of(arrival)
+            if event is not None:
+                self.engine.step(event, 0.0)
+        return sum(isinstance(one, do.Tell) for one in self.engine.step(do.TimerFired(name="batch"), 0.0))
+
+
+def receiver() -> Receiver:
+    """One without queues."""
     settings = ReceiverSettings(
         identifier=_OWNER,
         computer_name="web01",
@@ -81,31 +133,17 @@ def receiver() -> NotificationReceiver:
         waiting_bytes_max=1 << 40,
     )
     state = LocalState(OwnedQueueManager(identifier=_OWNER, computer_name="web01"))
-    return NotificationReceiver(settings, state)
-
-
-def apply(engine: NotificationReceiver, images: Iterable[bytes]) -> int:
-    """Decode and apply; the number of events that subscribers are told."""
-    for image in images:
-        event = do.Received(
-            notification=decode(image),
-            size=len(image),
-            sender_type=SenderIdentifierType.QUEUE_MANAGER,
-            authentication_level=AuthenticationLevel.SIG20,
-            from_directory_server=True,
-        )
-        engine.step(event, 0.0)
-    return sum(isinstance(one, do.Tell) for one in engine.step(do.TimerFired(name="batch"), 0.0))
+    engine = NotificationReceiver(settings, state)
+    return Receiver(engine, NotificationDriver(engine, _Nowhere(), _Shelf(Guid.of(_OWNER))))
 
 
 def notification(world: World | None, *, quick: bool) -> Outcome:
     """The same bodies on both sides; the directory is not needed."""
     del world
     queues, held = (QUEUES // 10, QUEUES_HELD // 10) if quick else (QUEUES, QUEUES_HELD)
-    engine = receiver()
-    apply(engine, bodies((f"held{n}" for n in range(held)), [NotifiedOperation.QUEUE_CREATION]))
-    before = len(engine.state.queues)
-    images = bodies(
+    there = receiver()
+    there.apply(arrivals((f"held{n}" for n in range(held)), [NotifiedOperation.QUEUE_CREATION]))
+    messages = arrivals(
         (f"q{n}" for n in range(queues)),
         (
             NotifiedOperation.QUEUE_CREATION,
@@ -115,15 +153,15 @@ def notification(world: World | None, *, quick: bool) -> Outcome:
     )
 
     def ours() -> None:
-        told = apply(engine, images)
-        if told != 2 * queues or len(engine.state.queues) != before:  # the quota changes to what it is
+        told = there.apply(messages)
+        if told != 2 * queues or len(there.engine.state.queues) != held:  # the quota changes to what it is
             raise AssertionError(f"{told} events of {queues} queues: this is no measurement")
 
     def theirs() -> None:
-        for image in images:
-            decode(image)
+        for arrival in messages:
+            decode(arrival.message.body)
 
-    return interleaved(ours, theirs, 3 if quick else 15).speed(NOTIFICATION, len(images), "notifications")
+    return interleaved(ours, theirs, 3 if quick else 15).speed(NOTIFICATION, len(messages), "notifications")
 
 
 ROWS: Final = {NOTIFICATION: notification}

@@ -22,6 +22,8 @@ from mqdssm.wire.mqcn import decode
 
 log: Final = logging.getLogger(__name__)
 
+ASKED_MAX: Final = 1_000
+"""Objects that watchers saw change and that are not looked at yet; beyond that everything is read instead."""
 RECEIVE_S: Final = 0.2
 """How long one look into the queue takes, at most: so soon requests of other threads are seen."""
 
@@ -70,6 +72,7 @@ class NotificationDriver:
         self.known: Final = Event()
         self._timers: Final = Timers()
         self._asked: Final[SimpleQueue[do.Event]] = SimpleQueue()
+        self._overrun: Final = Event()
         self._stopping: Final = Event()
         self._thread: Thread | None = None
         self._failure: Exception | None = None
@@ -108,8 +111,10 @@ class NotificationDriver:
         """Take what a watcher of the directory saw: what is ours is read at once; from any thread."""
         for change in changes:
             event = observed(change)
-            if event is not None:
+            if event is not None and self._asked.qsize() < ASKED_MAX:
                 self._asked.put(event)
+            elif event is not None:
+                self._overrun.set()
 
     def start(self) -> Self:
         """`run` in a thread of its own; `stop` raises what it raised."""
@@ -142,6 +147,9 @@ class NotificationDriver:
         arrival = inbox.receive(RECEIVE_S if wait is None else min(wait, RECEIVE_S))
         if arrival is not None and (event := self.event_of(arrival)) is not None:
             self._take(event)
+        if self._overrun.is_set():
+            self._overrun.clear()
+            self._take(do.Refresh())
         while (asked := self._next_asked()) is not None:
             self._take(asked)
         if (name := self._timers.take_due(self._clock())) is not None:

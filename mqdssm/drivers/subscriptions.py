@@ -73,7 +73,7 @@ class Subscription(AsyncIterator[Told]):
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
 
     def put(self, event: StateEvent) -> None:
-        """Give it an event, from any thread; with a full buffer the oldest one goes, and is told as missed."""
+        """Give it an event, from any thread; of a full buffer the oldest one goes, and is told as missed."""
         with self._lock:
             if self._ended:
                 return

@@ -23,7 +23,8 @@ from mqdssm.events.notices import Notices
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.filters import Filter, SortKey
-from mqdssm.model.notice import Notify
+from mqdssm.model.notice import Notice, Notify
+from mqdssm.model.watching import ObjectChange
 
 E = TypeVar("E", bound=DirectoryObject)
 
@@ -151,6 +152,17 @@ class Directory:
         names = _names(attributes)
         with self.session.one_server(), self._notices.writing(obj, names):
             write.write(self._context, obj, names)
+
+    def notice_of(self, change: ObjectChange) -> Notice | None:
+        """Whom to notify of a change that a watcher of this directory saw ([MS-MQCN] 3.3.4.1).
+
+        Args:
+            change: it.
+
+        Returns:
+            What a notifier takes, as `connect(notify=…)` would have called it; None: nobody has to know.
+        """
+        return self._notices.of_change(change)
 
     def read_begin(
         self,

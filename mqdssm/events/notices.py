@@ -25,6 +25,7 @@ from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.filters import Filter
 from mqdssm.model.notice import Notice, NotifiedOperation, Notify
 from mqdssm.model.owned import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqdssm.model.watching import LDAP_MARK, ChangeEvent, ObjectChange
 from mqdssm.tables import TABLES, compute
 
 log: Final = logging.getLogger(__name__)
@@ -36,6 +37,12 @@ _READ: Final[dict[type[DirectoryObject], tuple[str, ...]]] = {
 _UPDATES: Final[dict[type[DirectoryObject], NotifiedOperation]] = {
     Queue: NotifiedOperation.QUEUE_UPDATE,
     QueueManager: NotifiedOperation.QUEUE_MANAGER_UPDATE,
+}
+_SEEN: Final[dict[tuple[type[DirectoryObject], ChangeEvent], NotifiedOperation]] = {
+    (Queue, ChangeEvent.CREATED): NotifiedOperation.QUEUE_CREATION,
+    (Queue, ChangeEvent.CHANGED): NotifiedOperation.QUEUE_UPDATE,
+    (Queue, ChangeEvent.DELETED): NotifiedOperation.QUEUE_DELETION,
+    (QueueManager, ChangeEvent.CHANGED): NotifiedOperation.QUEUE_MANAGER_UPDATE,
 }
 
 
@@ -91,6 +98,24 @@ class Notices:
         yield
         for notice in notices:
             self._tell(notice)
+
+    def of_change(self, change: ObjectChange) -> Notice | None:
+        """The notice of a change that a watcher of the directory saw, for who notifies the owners of it.
+
+        Returns:
+            None for what nobody is notified of, and for what cannot be read.
+        """
+        guid, kind = change.guid, change.element
+        if guid is None or (kind, change.event) not in _SEEN:
+            return None
+        operation = _SEEN[kind, change.event]
+        if change.event is ChangeEvent.DELETED:
+            gone = Queue.from_directory({"identifier": guid, "full_path": change.dn})
+            return self._notice(operation, gone, frozenset())
+        names = frozenset(name for name in change.changes if not name.startswith(LDAP_MARK))
+        for found in self._found(kind, Filter("Identifier", "==", guid)):
+            return self._notice(operation, found, names)
+        return None
 
     def _place(self, obj: DirectoryObject) -> Filter | None:
         """Which object an element stands for, as the event itself finds it."""

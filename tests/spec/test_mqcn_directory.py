@@ -30,7 +30,7 @@ from mqdssm.model.notice import Notice, NotifiedOperation
 from mqdssm.model.notification import NotificationBody, NotificationEvent, NotificationVersion
 from mqdssm.model.owned import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
 from mqdssm.model.transport import Message, notification_queue
-from mqdssm.model.watching import ChangeEvent, ObjectChange
+from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 from mqdssm.wire.mqcn import encode
 
 V1, V2 = NotificationVersion.UPDATES, NotificationVersion.BODY
@@ -327,6 +327,35 @@ class TestNotices:
             "QueueUpdate",
             "QueueDeletion",
         ]
+
+    def test_what_a_watcher_saw(self, world):
+        owner = world.queue_manager()
+        computer = world.computer_of(owner)
+        guid = world.queue(computer, "seen", label="now")
+        dn = world.queue_dn(computer, "seen")
+
+        def of(event: ChangeEvent, kind: str, one: UUID | None, dn: str = dn) -> Notice | None:
+            changes = {"Label": AttributeChange("was", "now"), "ldap:description": AttributeChange(None, "x")}
+            change = ObjectChange(event=event, type=kind, dn=dn, guid=one, changes=changes)
+            return world.directory.notice_of(change)
+
+        for event, operation in zip(ChangeEvent, NotifiedOperation, strict=False):
+            made = of(event, "queue", guid)
+            assert made is not None
+            assert (made.operation, made.owner, made.machine) == (operation, owner, computer)
+            assert made.element.identifier == guid
+        changed = of(ChangeEvent.CHANGED, "queue", guid)
+        assert changed is not None
+        assert (changed.changed, changed.element.label) == ({"Label"}, "now")
+        manager = of(ChangeEvent.CHANGED, "queue-manager", owner)
+        assert manager is not None
+        assert (manager.operation, manager.owner) == ("QueueManagerUpdate", owner)
+        assert of(ChangeEvent.CREATED, "queue-manager", owner) is None
+        assert of(ChangeEvent.CHANGED, "site", guid) is None
+        assert of(ChangeEvent.CHANGED, "queue", None) is None
+        assert of(ChangeEvent.CHANGED, "queue", uuid4()) is None
+        gone = f"CN=q,CN=msmq,CN=gone,CN=Computers,{world.root}"
+        assert of(ChangeEvent.DELETED, "queue", guid, gone) is None  # whose it was nobody can tell
 
     def test_without_callback_nothing_more_is_read(self, world):
         computer = world.computer_of(world.queue_manager())

@@ -31,7 +31,8 @@ MINUTE = 60.0
 
 def queue(number: int, **values: Any) -> OwnedQueue:
     """A queue of ours."""
-    return OwnedQueue(**{"identifier": UUID(int=number), "pathname": f"{COMPUTER}\\q{number}"} | values)
+    named: dict[str, Any] = {"identifier": UUID(int=number), "pathname": f"{COMPUTER}\\q{number}"}
+    return OwnedQueue(**named | values)
 
 
 def manager(**values: Any) -> OwnedQueueManager:
