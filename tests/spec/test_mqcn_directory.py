@@ -4,6 +4,7 @@ import logging
 import socket
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
@@ -11,6 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from notifications import deletion
 from queue_managers import guid_of, key_of, sender_of, wait_until
 
 import mqdssm
@@ -27,9 +29,14 @@ from mqdssm.engines.notification.settings import ReceiverSettings, SenderSetting
 from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound, TransportError
 from mqdssm.model.guid import Guid
 from mqdssm.model.notice import Notice, NotifiedOperation
-from mqdssm.model.notification import NotificationBody, NotificationEvent, NotificationVersion
+from mqdssm.model.notification import (
+    NotificationBody,
+    NotificationEvent,
+    NotificationUpdates,
+    NotificationVersion,
+)
 from mqdssm.model.owned import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
-from mqdssm.model.transport import Message, notification_queue
+from mqdssm.model.transport import Message, MessageClass, SenderIdentifierType, notification_queue
 from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 from mqdssm.wire.mqcn import encode
 
@@ -462,23 +469,29 @@ def test_a_queue_manager_that_is_closed_does_not_take_a_notification(world):
         assert there.notifier.counts.seen() == {"not sent": 1}
 
 
-def flood(there: Enterprise, machine: Machine, count: int) -> None:
+def flood(machine: Machine, count: int) -> None:
     """Garbage and forged messages, as fast as the driver takes them."""
     inbox = machine.host.open(NOTIFICATION)
-    forged = NotificationBody(
-        event=NotificationEvent.DELETE_QUEUE,
-        object_guid=Guid.of(next(iter(machine.believed()))),
-        domain_controller="evil",
+    guid = Guid.of(next(iter(machine.believed())))
+    event = NotificationBody(event=NotificationEvent.DELETE_QUEUE, object_guid=guid, domain_controller="evil")
+    images = [b"", b"\x02\x01garbage", b"\x01\xff", b"\x03", encode(event)[:-9], encode(event)]
+    messages = [Message(body=one) for one in images]
+    messages.append(
+        Message(
+            body=encode(NotificationUpdates(updates=(deletion(guid.uuid),))),
+            sender_type=SenderIdentifierType.QUEUE_MANAGER,  # says so, and nobody signed it
+        )
     )
-    bodies = [encode(forged), b"", b"\x02\x01garbage", b"\x01\xff", b"\x03", encode(forged)[:-9]]
     sent = 0
     while sent < count:
-        if inbox.put(Arrival(message=Message(body=bodies[sent % len(bodies)]), sender=None)):
+        if inbox.put(Arrival(message=messages[sent % len(messages)], sender=None)):
             sent += 1
         else:
             time.sleep(0.001)
-    wrong = sum(n % len(bodies) != 0 for n in range(count))
-    wait_until(lambda: machine.driver.counts.seen()["dropped: cannot be decoded"] == wrong, 120)
+    probe = machine.driver.counts.seen().get("dropped: class", 0) + 1
+    last = Arrival(message=Message(message_class=MessageClass.REPORT, priority=0), sender=None)
+    wait_until(lambda: inbox.put(last))
+    wait_until(lambda: machine.driver.counts.seen().get("dropped: class", 0) >= probe, 120)
 
 
 @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
@@ -489,10 +502,21 @@ def test_a_flood(world, count):
         machine.driver.refresh()
         machine.wait(1)
         begin = time.monotonic()
-        flood(there, machine, count)
+        tracemalloc.start()
+        try:
+            flood(machine, count // 10)
+            before = tracemalloc.get_traced_memory()[0]
+            flood(machine, count - count // 10)
+            grown = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+        assert grown < 500_000
         time.sleep(1.5)  # the last timer
         seconds = time.monotonic() - begin
         reads = machine.reader.counts.seen()
         assert sum(reads.values()) <= 2 + 2 * (seconds + 1)  # one of a queue, or of all, each second
         assert machine.believed() == machine.in_directory()
         assert len(machine.events) == 1
+        seen = machine.driver.counts.seen()
+        assert seen["dropped: cannot be decoded"] > count // 2
+        assert seen["dropped: not signed"] >= count // 8
