@@ -68,6 +68,10 @@ class OwnedReader:
         self.counts.add(type(operation).__name__)
         try:
             match operation:
+                case ReadQueue(server=str(server)) | ReadQueueManager(server=str(server)) if (
+                    server.casefold() not in self._servers
+                ):
+                    return NotRead(reason=f"directory server {server} is on the list, but not known here")
                 case ReadQueue(identifier=identifier, server=server):
                     return QueueRead(queue=self._queue(self._of(server), identifier))
                 case ReadQueueManager(server=server):

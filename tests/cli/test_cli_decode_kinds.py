@@ -10,6 +10,7 @@ from notification_strategies import IMAGES, PACKETS, VECTORS
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
 NOTIFICATION = ("decode", "--kind", "notification")
+END_OF_BODY = "</DomainController></Notification>"
 TOPOLOGY = ("decode", "--kind", "topology")
 
 
@@ -80,16 +81,15 @@ def test_a_reply_for_people_and_for_programs(alone, file):
     [
         (
             NOTIFICATION,
-            IMAGES["updates"][:40],
-            "Data[0].PathName",
-            "[MS-MQCN] 2.2.6 GuidMasterId at offset 30: needs 16 bytes, 10 left",
+            IMAGES["updates"][:-1],
+            "Data[2].PropertyValue.PROPID_D_SCOPE",
+            "[MS-MQCN] 2.2.6 PropertyValue PROPID_D_OBJTYPE at offset 300: needs 1 bytes, 0 left",
         ),
         (
             NOTIFICATION,
             IMAGES["queue-changed"][:-2],
             "Data.ObjectGuid",
-            "[MS-MQCN] 2.2.5 DomainController at offset 228: "
-            "must end with </DomainController></Notification>",
+            f"[MS-MQCN] 2.2.5 DomainController at offset 228: must end with {END_OF_BODY}",
         ),
         (
             TOPOLOGY,
@@ -98,6 +98,7 @@ def test_a_reply_for_people_and_for_programs(alone, file):
             "[MS-MQSD] 2.2.3 DirectoryServiceServerArray at offset 64: no NUL at its end",
         ),
     ],
+    ids=["updates", "event", "reply"],
 )
 def test_damage_is_told_after_what_stands_before_it(alone, file, kind, image, last, words):
     damaged = file(image)
@@ -131,7 +132,9 @@ def test_a_text_cannot_steer_the_terminal(alone, file):
 
 
 @pytest.mark.parametrize(
-    ("kind", "image"), [(NOTIFICATION, IMAGES["queue-deleted"]), (TOPOLOGY, PACKETS["mqsd-request"])]
+    ("kind", "image"),
+    [(NOTIFICATION, IMAGES["queue-deleted"]), (TOPOLOGY, PACKETS["mqsd-request"])],
+    ids=["notification", "topology"],
 )
 def test_the_standard_input(kind, image):
     command = [sys.executable, "-m", "mqdssm.cli.main", *kind, "-", "-o", "json"]

@@ -107,9 +107,9 @@ def test_the_state_ends_as_the_truth(steps, version, messages_max):
     assert replayed == truth
 
 
-@given(steps=st.lists(st.tuples(st.integers(0, 200), st.floats(0, 1000)), max_size=40))
+@given(steps=st.lists(st.tuples(st.integers(0, 15), st.floats(0, 1000)), max_size=20))
 def test_there_are_fifteen_minutes_between_two_times(steps):
-    bench = ReceiverBench(queue(1))
+    bench = ReceiverBench(queue(1), messages_max=10)
     times = []
     for count, seconds in steps:
         for _ in range(count):
