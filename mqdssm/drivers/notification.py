@@ -108,7 +108,10 @@ class NotificationDriver:
         self._asked.put(do.Refresh())
 
     def watched(self, changes: Iterable[ObjectChange]) -> None:
-        """Take what a watcher of the directory saw: what is ours is read at once; from any thread."""
+        """Take what a watcher of the directory saw: what is ours is read at once; from any thread.
+
+        `mqdssm.drivers.watch_feed.WatchFeed` does so for a whole watch.
+        """
         for change in changes:
             event = observed(change)
             if event is not None and self._asked.qsize() < ASKED_MAX:

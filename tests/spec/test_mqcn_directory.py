@@ -23,6 +23,7 @@ from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
 from mqdssm.drivers.owned_reader import OwnedReader
 from mqdssm.drivers.transport import NOTIFICATION, Arrival
+from mqdssm.drivers.watch_feed import WatchFeed
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.engines.notification.settings import ReceiverSettings, SenderSettings
@@ -211,6 +212,26 @@ def test_what_a_watcher_saw_is_read_at_once(world):
         )
         machine.wait(1)
         assert machine.events == [QueueCreated(machine.in_directory()[guid])]
+
+
+def test_what_a_watcher_saw_is_told_to_owners(world):
+    with enterprise(world) as there:
+        here, other = there.machine(settle_s=3600.0), there.machine()
+        guids = [world.queue(machine.name, "seen") for machine in (here, other)]
+        site = world.site()
+        feed = WatchFeed(world.directory, receiver=here.driver, notifier=there.notifier)
+        created = ChangeEvent.CREATED
+        feed.run(
+            ObjectChange(event=created, type=kind, dn="CN=x", guid=guid)
+            for kind, guid in (("queue", guids[0]), ("queue", guids[1]), ("site", site), ("queue", uuid4()))
+        )
+        here.wait(1)  # at once; the notification of it would wait an hour
+        other.wait(1)
+        assert other.events == [QueueCreated(other.in_directory()[guids[1]])]
+        assert there.notifier.counts.seen() == {"sent": 2}
+        there.admin.close()
+        feed.run([ObjectChange(event=created, type="queue", dn="CN=x", guid=guids[0])])
+        assert feed.counts.seen() == {"changes": 5, "not notified": 1}
 
 
 def test_a_queue_without_descriptor_is_read_all_the_same(world):
@@ -430,6 +451,8 @@ def test_a_directory_server_on_the_list_is_read(world):
         machine.wait(1)
         assert named.session.round_trips > after
         assert machine.driver.counts.seen() == {}
+        unknown = machine.reader.perform(do.ReadQueue(identifier=guid, server="dc10"))
+        assert unknown == do.NotRead(reason="directory server dc10 is on the list, but not known here")
 
 
 @pytest.mark.spec("MS-MQCN 3.2.5.1")
