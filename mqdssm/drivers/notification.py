@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final, Protocol, Self
@@ -120,17 +121,13 @@ class NotificationDriver:
                 self._overrun.set()
 
     def start(self) -> Self:
-        """`run` in a thread of its own; `stop` raises what it raised."""
+        """`run` in a thread of its own."""
         self._thread = Thread(target=self._run, name="change notifications", daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Let `run` end after what it does now; with `start`, wait for it.
-
-        Raises:
-            Exception: what `run` raised in its thread.
-        """
+        """Let `run` end after what it does now; with `start`, wait for it, and raise what it raised."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -153,16 +150,11 @@ class NotificationDriver:
         if self._overrun.is_set():
             self._overrun.clear()
             self._take(do.Refresh())
-        while (asked := self._next_asked()) is not None:
-            self._take(asked)
+        with suppress(Empty):
+            while True:
+                self._take(self._asked.get_nowait())
         if (name := self._timers.take_due(self._clock())) is not None:
             self._take(do.TimerFired(name=name))
-
-    def _next_asked(self) -> do.Event | None:
-        try:
-            return self._asked.get_nowait()
-        except Empty:
-            return None
 
     def event_of(self, arrival: Arrival) -> do.Received | None:
         """What the engine is told of a message ([MS-MQCN] 3.2.5); None: nothing, and it is counted."""
