@@ -226,6 +226,7 @@ class TestProcessing:
             ends.close()
 
 
+@pytest.mark.spec("MS-MQCN 2.1")
 @pytest.mark.spec("MS-MQCN 3.3.3")
 def test_the_outgoing_queue_is_private_queue_3_of_the_owner(ends):
     seen = []
