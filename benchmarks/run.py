@@ -19,6 +19,7 @@ from benchmarks import (
     importing,
     listing,
     loading,
+    notifying,
     reading,
     replicating,
     report,
@@ -42,6 +43,7 @@ ROWS: Mapping[Goal, Measure] = {
     **codec.ROWS,
     **replicating.ROWS,
     **synchronizing.ROWS,
+    **notifying.ROWS,
 }
 """Creating comes last: the lists have to find what was loaded, and nothing else."""
 QUICK = Size(queues=4_000, queue_managers=200, hosts=50)

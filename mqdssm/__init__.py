@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mqdssm.model.filters import SortKey as SortKey
     from mqdssm.model.names import PathName as PathName
     from mqdssm.model.names import parse_format_name as parse_format_name
+    from mqdssm.model.notice import Notice as Notice
     from mqdssm.model.results import DirectoryOperationResult as DirectoryOperationResult
     from mqdssm.wire.certificates import UserSignCerts as UserSignCerts
     from mqdssm.wire.dtyp import SecurityDescriptor as SecurityDescriptor
@@ -72,6 +73,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "mqdssm.model.enums": ("DirectoryServerType", "OperatingSystemType", "PrivacyLevel"),
     "mqdssm.model.filters": ("Filter", "SortKey"),
     "mqdssm.model.names": ("PathName", "parse_format_name"),
+    "mqdssm.model.notice": ("Notice",),
     "mqdssm.model.results": ("DirectoryOperationResult",),
     "mqdssm.wire.certificates": ("UserSignCerts",),
     "mqdssm.wire.dtyp": ("SecurityDescriptor",),
