@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from mqdssm.directory.filters import And, Equal
 from mqdssm.engines.discovery.values import Knowledge
-from mqdssm.errors import ConfigError, DirectoryError, MappingError, ObjectNotFound
+from mqdssm.errors import ConfigError, MappingError, MqdssmError, ObjectNotFound
 from mqdssm.events.facade import Directory
 from mqdssm.model.discovery import DirectoryServiceServer
 from mqdssm.model.dn import normalize
@@ -215,13 +215,14 @@ class KnowledgeCache:
                 await asyncio.wait_for(self._stale.wait(), self._refresh_s - self._pause_s)
             try:
                 await self.refresh()
-            except DirectoryError as error:
+            except MqdssmError as error:
                 log.warning("the directory cannot be read, what was known before counts: %s", error)
 
     def invalidate(self) -> None:
         """Something may have changed: read again soon. From any thread."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._stale.set)
+            with suppress(RuntimeError):  # the loop has ended: nobody wants to know
+                self._loop.call_soon_threadsafe(self._stale.set)
 
     def apply(self, change: Change) -> None:
         """An object of the directory has changed: read again soon, if it concerns us. From any thread."""

@@ -65,6 +65,11 @@ class Listener:
         """Where it listens, with the port that it has."""
         return self._address
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether there is a socket."""
+        return self._socket is not None
+
     def start(self) -> None:
         """Begin to listen."""
         self._take(do.Start())
@@ -164,6 +169,11 @@ class DiscoveryService:
     def addresses(self) -> list[do.Address]:
         """Where it listens."""
         return [one.address for one in self._listeners]
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it listens on all of them."""
+        return all(one.is_listening for one in self._listeners)
 
     def start(self) -> None:
         """Begin to listen on all addresses."""

@@ -3,6 +3,7 @@
 [MS-MQSD] 3.1.4.1. Linux alone is asked (SIOCGIFCONF and its relatives, netdevice(7)).
 """
 
+import array
 import socket
 import struct
 import sys
@@ -12,6 +13,9 @@ from typing import Final
 from mqdssm.engines.discovery.values import Network
 from mqdssm.errors import ConfigError
 from mqdssm.model.discovery import IP_PORT
+
+if sys.platform == "linux":
+    import fcntl
 
 ADDRESSES_MAX: Final = 1024
 _SIOCGIFCONF: Final = 0x8912
@@ -61,9 +65,6 @@ def _networks(asked: socket.socket, port: int) -> Iterator[Network]:
 
 def _addresses(asked: socket.socket) -> Iterator[bytes]:
     """One struct ifreq for each address: the interface's name, and the address."""
-    import array
-    import fcntl
-
     room = array.array("B", bytes(ADDRESSES_MAX * _IFREQ_BYTES))
     address, size = room.buffer_info()
     answer = fcntl.ioctl(asked, _SIOCGIFCONF, struct.pack("iP", size, address))
@@ -74,7 +75,5 @@ def _addresses(asked: socket.socket) -> Iterator[bytes]:
 
 
 def _ioctl(asked: socket.socket, what: int, request: bytes) -> bytes:
-    import fcntl
-
     answer: bytes = fcntl.ioctl(asked, what, request)
     return answer
