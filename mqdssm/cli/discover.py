@@ -24,7 +24,7 @@ Broadcasts = Annotated[
     typer.Option(
         "--broadcast",
         metavar="ADDRESS[:PORT]",
-        help="Where to ask: a broadcast address, or one server's; repeatable. Else all networks of this machine.",
+        help="Where to ask: broadcast addresses, or servers; repeatable. Else all networks there are.",
     ),
 ]
 SiteId = Annotated[
@@ -111,7 +111,7 @@ def _nobody(networks: "Sequence[Network]", wait: float, *, unsent: int) -> "Mqds
     if unsent >= len(networks):
         return TransportError(f"nobody could be asked on {where}: this machine has no way there")
     return TransportError(
-        f"no directory server answered within {wait:g} s on {where}: is one running, and does UDP get through?"
+        f"no directory server answered on {where} within {wait:g} s: is one running, does UDP get through?"
     )
 
 
@@ -135,7 +135,7 @@ def _document(result: "DiscoveryResult") -> dict[str, Any]:
 
 def _pairs(result: "DiscoveryResult") -> "Iterator[tuple[str, str]]":
     yield "answered by", f"{result.answered_by}, asked on {result.network}"
-    yield "site", f"{result.site}{', this machine’s own' if result.is_own_site else ''}"
+    yield "site", f"{result.site}, this machine's own" if result.is_own_site else str(result.site)
     for server in result.servers:
         protocols = [name for name, has in (("IP", server.ip), ("IPX", server.ipx)) if has]
         yield "directory server", f"{server.name} ({', '.join(protocols) or 'no protocol'})"

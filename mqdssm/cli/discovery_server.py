@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 REFRESH_MAX_S: Final = 86_400.0
+EVERYWHERE: Final = ("0.0.0.0:1801",)
+"""Where it listens if nobody says: broadcasts come to no address of the machine's own."""
 Listen = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--listen",
         metavar="ADDRESS[:PORT]",
-        help="Where to listen, UDP; repeatable. 0.0.0.0 and broadcast addresses hear broadcasts.",
+        help="Where to listen, UDP; repeatable; else 0.0.0.0:1801. Broadcasts come to 0.0.0.0, or to a "
+        "broadcast address.",
     ),
 ]
 SiteName = Annotated[str, typer.Option("--site", metavar="NAME", help="The server's site.")]
@@ -48,7 +51,7 @@ def discovery_server(
     *,
     site: SiteName,
     computer: ComputerName,
-    listen: Listen = ["0.0.0.0:1801"],  # noqa: B006, S104  typer copies it; broadcasts come to no other address
+    listen: Listen = None,
     network: Networks = None,
     refresh: Refresh = 300.0,
 ) -> None:
@@ -61,7 +64,9 @@ def discovery_server(
     from mqdssm.drivers.discovery_knowledge import DirectoryReader
     from mqdssm.model.discovery import IP_PORT, NETWORKS_MAX
 
-    addresses = [endpoint("--listen", text, IP_PORT, any_port=True) for text in dict.fromkeys(listen)]
+    addresses = [
+        endpoint("--listen", text, IP_PORT, any_port=True) for text in dict.fromkeys(listen or EVERYWHERE)
+    ]
     networks = [guid("--network", text) for text in dict.fromkeys(network or ())]
     if len(networks) > NETWORKS_MAX:
         raise UsageProblem(f"--network is given {len(networks)} times: an answer holds {NETWORKS_MAX}")
