@@ -1,4 +1,4 @@
-"""The client of discovery, rule by rule ([MS-MQSD] 3.1); the decisions S2, S3, S4 and S12 where it deviates."""
+"""The client of discovery, rule by rule ([MS-MQSD] 3.1); decisions S2, S3, S4, S12 where it deviates."""
 
 from itertools import product
 
