@@ -30,11 +30,16 @@ def answers_of(options: dict[str, Any]) -> Answers:
     return answers
 
 
+def ready() -> None:
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+
+
 async def serve(options: dict[str, Any]) -> None:
     """The real server."""
     service = DiscoveryService([("0.0.0.0", IP_PORT)], answers_of(options))
     service.start()
-    print("ready", flush=True)
+    ready()
     await service.run()
 
 
@@ -43,7 +48,7 @@ def misbehave(options: dict[str, Any]) -> None:
     answers = answers_of(options)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
         listening.bind(("0.0.0.0", IP_PORT))
-        print("ready", flush=True)
+        ready()
         while True:
             data, source = listening.recvfrom(4096)
             answer = answers.answer(data, source[0], time.monotonic())
