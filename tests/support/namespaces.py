@@ -74,16 +74,18 @@ class Lan:
         switch = self._space("switch")
         for name in ("switch", *self.hosts):
             ip("netns", "add", self._space(name))
-        for number, (network, hosts) in enumerate(self.networks.items(), 1):
-            ip("-n", switch, "link", "add", network, "type", "bridge")
-            ip("-n", switch, "link", "set", network, "up")
-            for at, host in enumerate(hosts, 1):
-                port, space = f"{network}{at}", self._space(host)
-                ip("-n", switch, "link", "add", port, "type", "veth", "peer", "name", network, "netns", space)
-                ip("-n", switch, "link", "set", port, "master", network, "up")
-                address = f"10.77.{number}.{at}/24"
-                ip("-n", space, "address", "add", address, "broadcast", "+", "dev", network)
-                ip("-n", space, "link", "set", network, "up")
+        for network, hosts in self.networks.items():
+            bridge = f"net-{network}"
+            ip("-n", switch, "link", "add", "name", bridge, "type", "bridge")
+            ip("-n", switch, "link", "set", "dev", bridge, "up")
+            for host in hosts:
+                port, space = self._port(network, host), self._space(host)
+                peer = ("peer", "name", bridge, "netns", space)
+                ip("-n", switch, "link", "add", "name", port, "type", "veth", *peer)
+                ip("-n", switch, "link", "set", "dev", port, "master", bridge, "up")
+                address = f"{self.address(network, host)}/24"
+                ip("-n", space, "address", "add", address, "broadcast", "+", "dev", bridge)
+                ip("-n", space, "link", "set", "dev", bridge, "up")
 
     def address(self, network: str, host: str) -> str:
         number = list(self.networks).index(network) + 1
@@ -94,8 +96,10 @@ class Lan:
 
     def cut(self, network: str, host: str) -> None:
         """Let everything to and from a host on a network be lost."""
-        port = f"{network}{self.networks[network].index(host) + 1}"
-        ip("-n", self._space("switch"), "link", "set", port, "nomaster")
+        ip("-n", self._space("switch"), "link", "set", "dev", self._port(network, host), "nomaster")
+
+    def _port(self, network: str, host: str) -> str:
+        return f"port-{network}{self.networks[network].index(host) + 1}"
 
     def run(self, host: str, command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
         """Run a program on a host, to its end."""
