@@ -75,8 +75,9 @@ class Listener:
         self._take(do.Start())
 
     def stop(self) -> None:
-        """End; `wait` returns."""
-        self._take(do.Stop())
+        """End, if it has not ended; `wait` returns."""
+        if not self._ended.done():
+            self._take(do.Stop())
 
     async def wait(self) -> None:
         """Wait for the end.
