@@ -98,7 +98,7 @@ class DirectoryReader:
             raise ObjectNotFound(f"site {self._site!r} has no GUID that can be read")
         machines = sorted(self._machines(), key=lambda one: (not self._is_own(one), _key(one)))
         beside = self._beside()
-        servers = []
+        servers: list[DirectoryServiceServer] = []
         for machine in machines:
             if site.identifier in machine.site_identifier_list:
                 addresses, _ = beside.get(normalize(machine.full_path or ""), (b"", ()))

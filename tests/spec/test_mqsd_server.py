@@ -293,6 +293,13 @@ def test_a_busy_source_is_not_forgotten() -> None:
     assert replies == 2
 
 
+def test_other_rates_may_be_set() -> None:
+    answers = Answers(SourceRates(at_once=12))
+    answers.learn(knowledge("PSC2"))
+    outcomes = [answers.answer(request(), CLIENT[0], 0) for _ in range(20)]
+    assert sum(isinstance(one, bytes) for one in outcomes) == 12
+
+
 def test_rates_that_let_nothing_through_are_refused() -> None:
     for wrong in ({"per_s": 0}, {"at_once": 0}, {"sources_max": 0}):
         with pytest.raises(ValueError, match="too few"):

@@ -61,7 +61,7 @@ class Answers:
 
     def __init__(self, rates: SourceRates | None = None, *, reply_bytes_max: int = REPLY_BYTES_MAX) -> None:
         self.left_out = 0
-        self._rates = rates or SourceRates()
+        self._rates = SourceRates() if rates is None else rates
         self._reply_bytes_max = reply_bytes_max
         self._site: Guid | None = None
         self._forms: dict[_Form, tuple[bytes, bytes]] = {}  # what stands before and behind CorrelationID
