@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from mqdssm.drivers import packet_filter
 from mqdssm.drivers.counts import Counts
 from mqdssm.engines.discovery import server as do
 from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX, Answers
@@ -51,11 +52,13 @@ class Listener:
         self._address, self._counts = address, counts
         self._server: Final = do.DiscoveryServer(answers)
         self._socket: socket.socket | None = None
+        self._muted: set[str] = set()
         self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Open: self._open,
             do.Close: self._close,
             do.Reply: self._reply,
+            do.Mute: self._mute,
             do.Ended: self._end,
             do.Dropped: lambda action: counts.add(action.what),
         }
@@ -102,6 +105,7 @@ class Listener:
             return
         with suppress(OSError):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        packet_filter.attach(opened, self._muted)
         self._socket, self._address = opened, opened.getsockname()
         asyncio.get_running_loop().add_reader(opened, self._read, opened)
         self._take(do.Opened())
@@ -140,6 +144,18 @@ class Listener:
                 self._take(do.SendFailed(reason=str(error)))
         else:
             self._counts.add("answered")
+
+    def _mute(self, action: do.Mute) -> None:
+        """What is in the buffer already still arrives."""
+        if len(self._muted) < packet_filter.SOURCES_MAX and action.source not in self._muted:
+            self._filter(self._muted | {action.source})
+            loop = asyncio.get_running_loop()
+            loop.call_later(action.seconds, lambda: self._filter(self._muted - {action.source}))
+
+    def _filter(self, muted: set[str]) -> None:
+        self._muted = muted
+        if self._socket is not None:
+            packet_filter.attach(self._socket, muted)
 
     def _end(self, action: do.Ended) -> None:
         if self._ended.done():

@@ -262,6 +262,21 @@ def test_a_source_gets_ten_replies_and_then_five_a_second() -> None:
     assert isinstance(answers.answer(request(), "10.1.0.21", 10), bytes)  # others are not concerned
 
 
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_a_source_that_goes_on_and_on_is_muted() -> None:
+    """Decision S16: after a hundred refusals, for a second."""
+    server = listening()
+    told = [server.step(do.Received(request(), CLIENT), 0) for _ in range(10 + 99)]
+    assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
+    dropped, mute = server.step(do.Received(request(), CLIENT), 0)
+    assert dropped == do.Dropped("flood of one source")
+    assert mute == do.Mute(source=CLIENT[0], seconds=1.0)
+    # what is in the buffer still arrives; it counts from the beginning, as it does after a reply
+    assert [type(one) for one in server.step(do.Received(request(), CLIENT), 0)] == [do.Dropped]
+    told = [server.step(do.Received(request(), CLIENT), now / 10) for now in range(1, 3000)]
+    assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
+
+
 def test_garbage_costs_a_source_nothing() -> None:
     answers = knowing()
     for _ in range(10_000):

@@ -44,6 +44,7 @@ class Refusal:
 
 NO_REQUEST: Final = Refusal("no request")
 TOO_MANY: Final = Refusal("too many requests of one source")
+FLOOD: Final = Refusal("flood of one source")
 NOTHING_KNOWN: Final = Refusal("nothing is known yet")
 NO_SERVERS: Final = Refusal("no directory server to tell of")
 
@@ -106,7 +107,7 @@ class Answers:
         if self._site is None:
             return NOTHING_KNOWN
         if not self._rates.may(source, now):
-            return TOO_MANY
+            return FLOOD if self._rates.is_a_flood(source) else TOO_MANY
         try:
             request = decode(data)
         except DecodeError:

@@ -12,6 +12,12 @@ SOURCES_MAX: Final = 4096
 to make us forget a source, somebody must send us more requests than that brings it replies."""
 
 
+REFUSALS_MAX: Final = 100
+"""So many refusals without a reply between them, and a source is no longer worth listening to for a while."""
+MUTE_S: Final = 1.0
+"""How long. It is refused in that time anyway, as long as it goes on like that."""
+
+
 class SourceRates:
     """Counts replies by source.
 
@@ -37,6 +43,7 @@ class SourceRates:
         self._lack_max_s: Final = (at_once - 1) / per_s + 1e-9
         self._sources_max: Final = sources_max
         self._full_at: Final[OrderedDict[str, float]] = OrderedDict()
+        self._refusals: Final[dict[str, int]] = {}  # of sources that are in the other table
 
     def __len__(self) -> int:
         return len(self._full_at)
@@ -47,11 +54,23 @@ class SourceRates:
         if full_at is None:
             return True
         self._full_at.move_to_end(source)
-        return full_at - now <= self._lack_max_s
+        if full_at - now <= self._lack_max_s:
+            return True
+        self._refusals[source] = self._refusals.get(source, 0) + 1
+        return False
+
+    def is_a_flood(self, source: str) -> bool:
+        """Whether a source that was refused goes on and on; it counts from 0 then."""
+        if self._refusals.get(source, 0) < REFUSALS_MAX:
+            return False
+        del self._refusals[source]
+        return True
 
     def count(self, source: str, now: float) -> None:
         """A source gets a reply."""
         self._full_at[source] = max(self._full_at.get(source, now), now) + self._reply_s
         self._full_at.move_to_end(source)
+        self._refusals.pop(source, None)
         if len(self._full_at) > self._sources_max:
-            self._full_at.popitem(last=False)
+            forgotten, _ = self._full_at.popitem(last=False)
+            self._refusals.pop(forgotten, None)

@@ -9,7 +9,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
-from mqdssm.engines.discovery.answers import Answers, Refusal
+from mqdssm.engines.discovery.answers import FLOOD, Answers, Refusal
+from mqdssm.engines.discovery.rates import MUTE_S
 
 Address: TypeAlias = tuple[str, int]
 """IPv4 address and port."""
@@ -106,6 +107,19 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mute:
+    """Do not even receive what a source sends, if that can be done (decision S16).
+
+    Attributes:
+        source: its IPv4 address.
+        seconds: how long.
+    """
+
+    source: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """It is over.
 
@@ -127,7 +141,7 @@ class Dropped:
     what: str
 
 
-Action: TypeAlias = Open | Close | Reply | Ended | Dropped
+Action: TypeAlias = Open | Close | Reply | Mute | Ended | Dropped
 Handler: TypeAlias = Callable[["DiscoveryServer", Any, float], list[Action]]
 """Takes the event that belongs to the row, and the time."""
 _IN: Final[Mapping[State, frozenset[State]]] = MappingProxyType({one: frozenset({one}) for one in State})
@@ -174,6 +188,8 @@ class DiscoveryServer:
     def _on_received(self, event: Received, now: float) -> list[Action]:
         """Receiving a TopologyClientRequest (3.2.5.1)."""
         answer = self._answers.answer(event.data, event.source[0], now)
+        if answer is FLOOD:
+            return [Dropped(FLOOD.what), Mute(source=event.source[0], seconds=MUTE_S)]
         if isinstance(answer, Refusal):
             return [Dropped(answer.what)]
         return [Reply(answer, event.source)]
