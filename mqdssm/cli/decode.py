@@ -41,9 +41,9 @@ def decode(
 ) -> int:
     r"""Show a captured message field by field; if it is damaged, what stands before that, and exit code 1.
 
-    replication is the body of a message between directory servers (\[MC-MQDSRP]); notification that of a
-    message to the queue notify_queue$, which tells a queue manager that its objects changed (\[MS-MQCN]);
-    topology is a datagram by which clients look for directory servers, or its answer (\[MS-MQSD]).
+    replication is the body of a message between directory servers (\[MC-MQDSRP]);
+    notification that of a message that tells a queue manager of changes (\[MS-MQCN]);
+    topology is a datagram that looks for directory servers, or its answer (\[MS-MQSD]).
     """
     largest, show = _KINDS[kind]()
     source = nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")

@@ -119,8 +119,8 @@ class NotificationBody:
         event: what happened.
         object_guid: the queue or the machine that it happened to.
         domain_controller: name of the directory server that it happened at: 1 to 256 visible ASCII
-            characters without ``<`` and ``&`` (decision C10). Whoever sent it may have made it up (decision
-            C2).
+            characters without ``<``, ``>`` and ``&`` (decision C10). Whoever sent it may have made it up
+            (decision C2).
 
     Raises:
         ValueError: a name that cannot be one.
@@ -133,12 +133,23 @@ class NotificationBody:
     domain_controller: str
 
     def __post_init__(self) -> None:
-        name = self.domain_controller
-        if not 1 <= len(name) <= DOMAIN_CONTROLLER_CHARS_MAX:
-            limits = f"1 to {DOMAIN_CONTROLLER_CHARS_MAX} are allowed"
-            raise ValueError(f"DirectoryServiceServer has {len(name)} characters: {limits}")
-        if not all("!" <= one <= "~" and one not in "<&" for one in name):
-            raise ValueError(f"DirectoryServiceServer {name!r}: only visible ASCII characters but < and &")
+        check_domain_controller(self.domain_controller)
+
+
+def check_domain_controller(name: str) -> str:
+    """Return the name of a directory server, DirectoryServiceServer ([MS-MQCN] 2.2.5).
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    if not 1 <= len(name) <= DOMAIN_CONTROLLER_CHARS_MAX:
+        limits = f"1 to {DOMAIN_CONTROLLER_CHARS_MAX} are allowed"
+        raise ValueError(f"the name of a directory server has {len(name)} characters: {limits}")
+    if not all("!" <= one <= "~" and one not in "<>&" for one in name):
+        raise ValueError(
+            f"the name of a directory server, {name!r}, holds other than visible ASCII, or <, > or &"
+        )
+    return name
 
 
 ChangeNotification: TypeAlias = NotificationUpdates | NotificationBody

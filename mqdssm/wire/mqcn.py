@@ -22,6 +22,7 @@ from mqdssm.model.notification import (
     NotificationUpdate,
     NotificationUpdates,
     NotificationVersion,
+    check_domain_controller,
 )
 from mqdssm.wire.codecs import dump_text16, load_text16
 from mqdssm.wire.layout import (
@@ -169,7 +170,10 @@ OBJECT_GUID: Final = Element(
     _dump_guid,  # decisions C1, C7
 )
 DOMAIN_CONTROLLER: Final = Element(
-    "<DomainController>", ("</DomainController></Notification>",), DOMAIN_CONTROLLER_CHARS_MAX
+    "<DomainController>",
+    ("</DomainController></Notification>",),
+    DOMAIN_CONTROLLER_CHARS_MAX,
+    check_domain_controller,  # decision C10
 )
 
 _VERSION: Final = enum_of(U8, NotificationVersion)

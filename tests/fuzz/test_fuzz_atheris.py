@@ -11,13 +11,12 @@ SECONDS = 5
 LONG_SECONDS = 600
 
 
-def run(tmp_path, seconds):
+def run(tmp_path, seconds, harness="fuzz_replication.py"):
     if importlib.util.find_spec("atheris") is None:
         pytest.skip("atheris is made for Linux on x86-64 alone")
-    harness = Path(__file__).with_name("fuzz_replication.py")
     command = [
         sys.executable,
-        str(harness),
+        str(Path(__file__).with_name(harness)),
         f"-max_total_time={seconds}",
         "-rss_limit_mb=1024",
         "-verbosity=0",
@@ -36,3 +35,16 @@ def test_replication_messages(tmp_path):
 @pytest.mark.timeout(LONG_SECONDS + 60)
 def test_replication_messages_for_long(tmp_path):
     run(tmp_path, LONG_SECONDS)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["notification", "topology"])
+def test_notifications_and_packets(tmp_path, kind):
+    run(tmp_path, SECONDS, f"fuzz_{kind}.py")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(LONG_SECONDS + 60)
+@pytest.mark.parametrize("kind", ["notification", "topology"])
+def test_notifications_and_packets_for_long(tmp_path, kind):
+    run(tmp_path, LONG_SECONDS, f"fuzz_{kind}.py")

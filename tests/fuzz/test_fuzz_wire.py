@@ -5,12 +5,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from notification_strategies import IMAGES, PACKETS
 from replication_strategies import VECTORS as MESSAGES
 from replication_strategies import image_of
 from wire_strategies import mutants
 
 from mqdssm.errors import DecodeError
-from mqdssm.wire import mqdsrp
+from mqdssm.wire import mqcn, mqdsrp, mqsd
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import Ace, Acl, SecurityDescriptor, Sid
 from mqdssm.wire.keys import RSA_BLOB, PublicKeys
@@ -121,4 +122,29 @@ def test_mutated_messages():
         accepted += 1
         assert shown.error is None
         assert mqdsrp.encode(made) == mutant
+    assert accepted > 0
+
+
+@pytest.mark.parametrize(
+    ("wire", "corpus"),
+    [
+        pytest.param(mqcn, [image + b"\0" for image in IMAGES.values()], id="notification"),
+        pytest.param(mqsd, list(PACKETS.values()), id="topology"),
+    ],
+)
+def test_mutated_notifications_and_packets(wire, corpus):
+    """What is accepted comes back as itself; what is refused is shown up to there, in the same words."""
+    accepted = 0
+    for mutant in mutants(Random(SEED), corpus, MUTANTS // 4):
+        made = attempt(wire.decode, mutant)
+        shown = wire.show_message(mutant)
+        json.dumps(plain("", shown.fields))
+        if made is None:
+            with pytest.raises(DecodeError) as caught:
+                wire.decode(mutant)
+            assert str(shown.error) == str(caught.value)
+            continue
+        accepted += 1
+        assert shown.error is None
+        assert wire.decode(wire.encode(made)) == made
     assert accepted > 0

@@ -48,6 +48,7 @@ from mqdssm.wire.layout import (
 PACKETS = {
     vector["id"]: vector
     for vector in json.loads((Path(__file__).parents[2] / "vectors" / "discovery.json").read_text())
+    if vector["published"]
 }
 
 
