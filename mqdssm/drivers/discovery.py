@@ -44,6 +44,7 @@ class DiscoveryDriver:
         self._sockets: Final[dict[Network, socket.socket]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._running: asyncio.Future[DiscoveryResult | None] | None = None
+        self._waiting = 0  # for that
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Broadcast: self._broadcast,
             do.Finished: self._finished,
@@ -62,12 +63,14 @@ class DiscoveryDriver:
         """
         if self._running is None:
             self._running = asyncio.get_running_loop().create_future()
-            try:
-                self._take(do.Discover(networks=tuple(networks), request_id=self._make_guid(), anew=anew))
-                return await asyncio.shield(self._running)
-            finally:
+            self._take(do.Discover(networks=tuple(networks), request_id=self._make_guid(), anew=anew))
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self._running)
+        finally:
+            self._waiting -= 1
+            if not self._waiting:  # all have their answer, or have given up
                 self._close()
-        return await asyncio.shield(self._running)
 
     def networks_changed(self, networks: Sequence[Network]) -> None:
         """The computer is now connected to these networks; to be called in the event loop."""
@@ -125,7 +128,7 @@ class DiscoveryDriver:
         self._close_sockets()
 
     def _close(self) -> None:
-        """Also when the caller gave up: then the client has to end, too."""
+        """Also when nobody wants the answer any more: then the client has to end, too."""
         while self._client.state is not do.State.IDLE:
             self._client.step(do.NetworksChanged(networks=()), asyncio.get_running_loop().time())
         if self._timer is not None:

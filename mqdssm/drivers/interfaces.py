@@ -45,7 +45,8 @@ def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
             "the networks of this computer are not known on this system: name them, as 10.0.0.255"
         )
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        return tuple(dict.fromkeys(_networks(asked, port)))
+        # several addresses on one network are one network
+        return tuple({one.address: one for one in _networks(asked, port)}.values())
 
 
 def _networks(asked: socket.socket, port: int) -> Iterator[Network]:

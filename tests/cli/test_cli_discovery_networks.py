@@ -11,16 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import discovery_process
 import pytest
 from discovering import NETWORK_1, NETWORK_2, OTHER_SITE, OWN_SITE, THIRD_SITE
 from namespaces import Lan, why_not
 
 from mqdssm.model.guid import NULL_GUID
 
-SUPPORT = Path(__file__).parent.parent / "support"
 WAIT_S = 1.0
 LATE_S = 1.7
 
@@ -42,7 +41,7 @@ class Networks:
             "networks": [str(NETWORK_1 if network == "a" else NETWORK_2)],
             **options,
         }
-        script = str(SUPPORT / "discovery_process.py")
+        script = discovery_process.__file__
         process = self.lan.start(host, [sys.executable, script, json.dumps(given)])
         self.stack.callback(_end, process)
         assert process.stdout is not None
@@ -188,3 +187,25 @@ def test_a_server_can_be_asked_by_its_own_address(networks: Networks) -> None:
     networks.serve("a-own")
     said = networks.discover("--broadcast", networks.lan.address("a", "a-own"))
     assert outcome(said) == (networks.lan.address("a", "a-own"), True, [])
+
+
+@pytest.mark.spec("MS-MQSD 3.1.4.1")
+def test_all_networks_of_a_computer_are_known(networks: Networks) -> None:
+    """With a second address on one, an interface that is down, and a tunnel: that is remote access."""
+    lan = networks.lan
+    lan.ip("client", "address", "add", "10.77.1.77/24", "broadcast", "+", "dev", "net-a")
+    lan.ip("client", "link", "set", "dev", "lo", "up")
+    lan.ip("client", "link", "add", "name", "down0", "type", "veth")
+    lan.ip("client", "address", "add", "10.78.0.1/24", "broadcast", "+", "dev", "down0")
+    try:
+        lan.ip("client", "tuntap", "add", "dev", "ras0", "mode", "tun")
+    except OSError as error:
+        pytest.skip(f"this kernel or container has no tunnels: {error}")
+    lan.ip("client", "address", "add", "10.79.0.1", "peer", "10.79.0.2", "dev", "ras0")
+    lan.ip("client", "link", "set", "dev", "ras0", "up")
+    code = (
+        "from mqdssm.drivers.interfaces import connected_networks\n"
+        "for one in connected_networks(): print(one, int(one.remote_access))"
+    )
+    told = lan.run("client", [sys.executable, "-c", code], env=_environment()).stdout.splitlines()
+    assert sorted(told) == ["10.77.1.255:1801 0", "10.77.2.255:1801 0", "10.79.0.2:1801 1"]

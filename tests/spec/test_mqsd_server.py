@@ -1,6 +1,7 @@
 """The server of discovery, rule by rule ([MS-MQSD] 3.2); the decisions S4, S5, S6, S13 and S14."""
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 from discovering import (
@@ -26,12 +27,15 @@ from mqdssm.engines.discovery.answers import (
     TOO_MANY,
     Answers,
 )
+from mqdssm.engines.discovery.client import DiscoveryClient
+from mqdssm.engines.discovery.client import State as AskingState
 from mqdssm.engines.discovery.rates import SourceRates
 from mqdssm.model.discovery import TopologyServerReply
 from mqdssm.model.guid import NULL_GUID
 from mqdssm.wire.mqsd import decode
 
 CLIENT = ("10.1.0.20", 40_000)
+ASKING = DiscoveryClient.STEPS
 
 
 def knowing(*names: str, **more) -> Answers:
@@ -358,3 +362,19 @@ def test_every_state_answers_every_event(state: do.State, event: do.Event) -> No
     if state is do.State.LISTENING and server.state is not do.State.LISTENING:
         assert actions[0] == do.Close()
     assert (do.Open() in actions) is (server.state is do.State.OPENING and state is not do.State.OPENING)
+
+
+def test_the_page_shows_both_machines() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "discovery.md").read_text(encoding="utf-8").splitlines()
+    rows = [
+        *(
+            f"| {state} | {signal} | {', '.join(sorted(ends))} |"
+            for (state, signal), (_, ends) in ASKING.items()
+        ),
+        *(
+            f"| {state} | {event.__name__} | {', '.join(sorted(ends))} |"
+            for (state, event), (_, ends) in do.DiscoveryServer.STEPS.items()
+        ),
+    ]
+    states = {str(one) for one in (*do.State, *AskingState)}
+    assert [line for line in page if line.split(" ")[1:2] and line.split(" ")[1] in states] == rows

@@ -94,6 +94,10 @@ class Lan:
     def broadcast(self, network: str) -> str:
         return f"10.77.{list(self.networks).index(network) + 1}.255"
 
+    def ip(self, host: str, *arguments: str) -> None:
+        """Run iproute2 on a host."""
+        ip("-n", self._space(host), *arguments)
+
     def cut(self, network: str, host: str) -> None:
         """Let everything to and from a host on a network be lost."""
         ip("-n", self._space("switch"), "link", "set", "dev", self._port(network, host), "nomaster")

@@ -158,7 +158,9 @@ def test_a_network_without_a_way_to_it_is_not_waited_for() -> None:
     async def run() -> tuple[DiscoveryResult | None, dict[str, int]]:
         driver = DiscoveryDriver(client(wait_s=60))
         # no computer of ours has this address, so no socket can have it either
-        return await driver.discover([Network("192.0.2.255", local="192.0.2.1")]), dict(driver.counts.seen())
+        return await driver.discover([Network("198.51.100.255", local="198.51.100.1")]), dict(
+            driver.counts.seen()
+        )
 
     result, counts = asyncio.run(run())
     assert result is None
@@ -181,6 +183,23 @@ def test_a_second_caller_waits_for_the_same_answer() -> None:
 
     first, second = asyncio.run(run())
     assert first is second
+
+
+def test_who_gives_up_does_not_take_the_answer_from_others() -> None:
+    async def run() -> DiscoveryResult | None:
+        with silent() as (where, listening):
+            driver = DiscoveryDriver(client(wait_s=60))
+            first = asyncio.create_task(driver.discover([where]))
+            data, source = await asked(listening)
+            second = asyncio.create_task(driver.discover([where]))
+            await asyncio.sleep(0)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            listening.sendto(own_reply(request=Guid(data[20:36])), source)
+            return await second
+
+    assert asyncio.run(run()) is not None
 
 
 def test_who_gives_up_leaves_nothing_behind() -> None:
