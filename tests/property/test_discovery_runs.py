@@ -14,6 +14,7 @@ from discovering import (
     guid_of,
     other_reply,
     own_reply,
+    request,
     servers,
 )
 from hypothesis import example, given
@@ -21,8 +22,10 @@ from hypothesis import strategies as st
 
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery import server as serve
-from mqdssm.engines.discovery.answers import Answers
+from mqdssm.engines.discovery.answers import REPLY_BYTES_MAX, Answers
 from mqdssm.engines.discovery.values import ANSWER_WAIT_S, DiscoveryResult, Knowledge, Network
+from mqdssm.model.discovery import TopologyClientRequest, TopologyServerReply
+from mqdssm.wire.mqsd import decode
 
 CLIENT = ("10.1.0.20", 40_000)
 SITES = (OWN_SITE, OTHER_SITE, THIRD_SITE)
@@ -196,3 +199,39 @@ def test_noise_alone_changes_nothing(wrong) -> None:
     assert result is not None
     assert air.now >= 14.9
     assert air.dropped == len(wrong)
+
+
+requests = st.builds(
+    lambda site, ipx, tail: request(site=SITES[site], ipx=ipx) + tail,
+    st.integers(0, 2),
+    st.lists(st.integers(0, 0xFFFF_FFFF), max_size=32),
+    st.binary(max_size=8),
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.binary(max_size=200), requests), st.integers(1, 3), st.floats(0, 2)),
+        max_size=60,
+    ),
+    st.sampled_from([(), ("PSC2",), tuple(f"SERVER{number}" for number in range(200))]),
+)
+def test_a_server_answers_requests_alone_and_never_too_much(datagrams, names) -> None:
+    answers, now = Answers(), 0.0
+    answers.learn(Knowledge(site=OTHER_SITE, servers=servers(*names), networks=(NETWORK_2,)))
+    replies: dict[str, list[float]] = {}
+    for data, host, seconds in datagrams:
+        now += seconds
+        answer = answers.answer(data, f"10.1.0.{host}", now)
+        if not isinstance(answer, bytes):
+            continue
+        asked, told = decode(data), decode(answer)
+        assert isinstance(asked, TopologyClientRequest)
+        assert isinstance(told, TopologyServerReply)
+        assert told.correlation_id == asked.request_id
+        assert told.is_ipx is asked.is_ipx
+        assert told.is_own_site is (asked.site_id == OTHER_SITE)
+        assert len(answer) <= REPLY_BYTES_MAX
+        times = replies.setdefault(f"10.1.0.{host}", [])
+        times.append(now)
+        assert all(number + 1 <= 10 + 5 * (now - one) + 1e-6 for number, one in enumerate(reversed(times)))
