@@ -256,6 +256,13 @@ def test_replies_fit_into_one_frame(networks: int) -> None:
 
 
 @pytest.mark.spec("MS-MQSD 5.1")
+@pytest.mark.parametrize("name", ["\ud800", "Düsseldorf", "\U0001f600", "x" * 256])
+def test_names_of_any_characters_are_told_as_they_are(name: str) -> None:
+    reply = answered(knowing(name, "LAST"), request())
+    assert [one.name for one in reply.directory_service_servers or ()] == [name, "LAST"]
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
 def test_a_source_gets_ten_replies_and_then_five_a_second() -> None:
     answers = knowing()
     outcomes = [answers.answer(request(), CLIENT[0], now / 1000) for now in range(10_000)]

@@ -54,7 +54,7 @@ class Answers:
 
     Args:
         rates: how many replies a source may have.
-        reply_bytes_max: the longest reply; servers, and then networks, that do not fit are left out.
+        reply_bytes_max: the longest reply; servers that do not fit are left out.
 
     Attributes:
         left_out: how many servers do not fit into the reply to other sites.
@@ -127,7 +127,7 @@ class Answers:
         # fixed fields, networks, RespondingSiteID
         room = self._reply_bytes_max - 32 - 16 * len(networks) - 16
         for server in servers:
-            room -= len(f"{server},".encode("utf-16-le"))  # the last comma is the NUL
+            room -= len(f"{server},".encode("utf-16-le", "surrogatepass"))  # the last comma is the NUL
             if room < 0:
                 return
             yield server
