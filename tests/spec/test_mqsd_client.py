@@ -305,6 +305,17 @@ def test_own_site_wins_whatever_the_order_of_networks(bench: Bench, own_first: b
     assert bench.client.directory_server_list == ()
 
 
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_of_two_of_the_own_site_the_first_counts(bench: Bench) -> None:
+    """Decision S2."""
+    bench.discover(NET_A, NET_B)
+    bench.receive(own_reply(networks=[NETWORK_1]))
+    result = finished(bench.receive(own_reply(networks=[NETWORK_2])))
+    assert result is not None
+    assert (result.network, result.connected_networks) == (NET_A, (NETWORK_1,))
+    assert bench.client.last_successful_network == NET_B
+
+
 # --- 3.1.6.1
 
 

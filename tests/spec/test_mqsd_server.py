@@ -326,6 +326,16 @@ def test_other_rates_may_be_set() -> None:
     assert sum(isinstance(one, bytes) for one in outcomes) == 12
 
 
+def test_a_full_table_takes_new_sources() -> None:
+    rates = SourceRates(per_s=1, at_once=2, sources_max=100)
+    for number in range(100):
+        rates.count(f"10.0.0.{number}", 0)
+    for _ in range(2):
+        assert rates.may("10.9.9.9", 0)
+        rates.count("10.9.9.9", 0)
+    assert not rates.may("10.9.9.9", 0)
+
+
 def test_rates_that_let_nothing_through_are_refused() -> None:
     for wrong in ({"per_s": 0}, {"at_once": 0}, {"sources_max": 0}):
         with pytest.raises(ValueError, match="too few"):
