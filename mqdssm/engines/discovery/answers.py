@@ -15,12 +15,11 @@ from mqdssm.model.discovery import (
     NETWORKS_MAX,
     DirectoryServiceServer,
     PacketType,
-    TopologyClientRequest,
     TopologyServerReply,
     ipx_mask,
 )
 from mqdssm.model.guid import NULL_GUID, Guid
-from mqdssm.wire.mqsd import IP_REQUEST_BYTES, decode, encode
+from mqdssm.wire.mqsd import CLIENT_REQUEST, IP_REQUEST_BYTES, IPX_REQUEST_BYTES_MIN, encode
 
 REQUEST_BYTES_MAX: Final = IP_REQUEST_BYTES + 4 + 4 * NETWORKS_MAX
 """The longest request, with 32 IPX networks ([MS-MQSD] 2.2.2)."""
@@ -108,11 +107,12 @@ class Answers:
             return NOTHING_KNOWN
         if not self._rates.may(source, now):
             return FLOOD if self._rates.is_a_flood(source) else TOO_MANY
+        if len(data) < IPX_REQUEST_BYTES_MIN:  # IPXNetworkCount and its array are not there (3.2.5.1)
+            data = data[:IP_REQUEST_BYTES]
         try:
-            request = decode(data)
+            request = CLIENT_REQUEST.decode(data)
         except DecodeError:
             return NO_REQUEST
-        assert isinstance(request, TopologyClientRequest)  # noqa: S101  by its type
         form = self._forms.get((request.site_id == self._site, request.is_ipx))
         if form is None:
             return NO_SERVERS

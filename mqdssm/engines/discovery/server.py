@@ -19,6 +19,8 @@ Address: TypeAlias = tuple[str, int]
 class State(StrEnum):
     """Where the server is."""
 
+    __hash__ = str.__hash__  # every datagram is looked up by it; Enum's is slow
+
     CLOSED = "closed"  # not started yet
     OPENING = "opening"  # there is to be a socket
     LISTENING = "listening"  # there is one
