@@ -109,3 +109,14 @@ def sent(actions: Sequence[do.Action]) -> TopologyClientRequest:
     (packet,) = [decode(one.data) for one in actions if isinstance(one, do.Broadcast)]
     assert isinstance(packet, TopologyClientRequest)
     return packet
+
+
+def dropped(actions: list[do.Action]) -> str:
+    (action,) = actions
+    assert isinstance(action, do.Dropped)
+    return action.what
+
+
+def everything(client: do.DiscoveryClient) -> dict[str, object]:
+    """All of a client's state but the clock, for "and perform no further processing"."""
+    return {name: value for name, value in vars(client).items() if name not in {"_now", "_heard"}}
