@@ -35,6 +35,8 @@ MODULES: Final = {
     "apply": "mqdssm.cli.apply",
     "migrate": "mqdssm.cli.migrate",
     "decode": "mqdssm.cli.decode",
+    "discover": "mqdssm.cli.discover",
+    "discovery-server": "mqdssm.cli.discovery_server",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""

@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import (  # noqa: E402  the folder is no part of the package
     codec,
+    discovering,
     harness,
     loading,
     notifying,
@@ -141,6 +142,12 @@ def test_every_row_of_the_issue_was_measured_against_its_goal():
 
 def test_rows_of_loading_have_the_goals_of_the_issue():
     assert {one.name: (one.goal, one.direction) for one in loading.ROWS} == NEXT_GOALS
+
+
+def test_the_row_of_discovery_has_the_goal_of_the_issue():
+    assert {one.name: (one.goal, one.direction) for one in discovering.ROWS} == {
+        "discovery": (0.5, "at_least")
+    }
 
 
 def test_rows_of_replication_have_the_goals_of_the_issue():
