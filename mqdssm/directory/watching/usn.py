@@ -1,0 +1,212 @@
+"""Active Directory numbers its changes: what is newer than a number is looked up ([MS-ADTS] 3.1.1.1.9).
+
+The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only wakes us: it says nothing of what happened while nobody
+listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in the
+same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14).
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Final
+from uuid import UUID
+
+from mqdssm.directory.channel import ConnectionBroken
+from mqdssm.directory.filters import TRUE, Equal, GreaterOrEqual, all_of, any_of, encode
+from mqdssm.directory.requests import Control, Scope
+from mqdssm.directory.searching import Search
+from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched
+from mqdssm.directory.watching.link import GoingOn, Link, end_of
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
+from mqdssm.model.dn import DN
+from mqdssm.model.guid import GUID_BYTES
+
+log = logging.getLogger(__name__)
+
+SHOW_DELETED_OID: Final = "1.2.840.113556.1.4.417"
+"""LDAP_SERVER_SHOW_DELETED_OID."""
+NOTIFICATION_OID: Final = "1.2.840.113556.1.4.528"
+"""LDAP_SERVER_NOTIFICATION_OID."""
+_SHOW_DELETED: Final = Control(SHOW_DELETED_OID, critical=True)
+_NOTIFY: Final = Control(NOTIFICATION_OID, critical=True)
+_DELETED_OBJECTS: Final = "Deleted Objects"
+_WANTED: Final = ("objectGUID", "objectClass", "isDeleted")
+_RIGHTS: Final = (
+    'log in as a domain administrator, or let the user list {dn}: dsacls "{dn}" /takeOwnership, then '
+    'dsacls "{dn}" /G DOMAIN\\user:LCRP (docs/watching.md)'
+)
+
+
+class UpdateNumbers:
+    """Watches the objects of some classes in the domain and in the configuration."""
+
+    def __init__(self, link: Link, classes: Sequence[str], rhythm: Rhythm) -> None:
+        """Watch nothing yet.
+
+        Args:
+            link: to the domain controller.
+            classes: object classes of entries that matter.
+            rhythm: see `Rhythm`.
+
+        Raises:
+            GenericDirectoryError: this user may not see what was deleted.
+            DirectoryNotConnected: the connection was lost.
+        """
+        self._link = link
+        self._classes = any_of(*(Equal("objectClass", name.encode()) for name in classes))
+        self._rhythm = rhythm
+        naming = link.naming
+        self._contexts = (naming.default, naming.configuration)
+        self._check_rights(naming.default.child("CN", _DELETED_OBJECTS))
+        self._server = self._invocation()
+
+    def hints(self, place: str | None) -> Iterator[Hints]:
+        """See `Source`."""
+        last = self._number_in(place)
+        if last is None:
+            last = self._newest()
+            yield Hints(full=True, place=self._place(last))
+        with ExitStack() as stack:
+            bell = _Bell(self._link, self._rhythm)
+            stack.callback(bell.close)
+            bell.hang()
+            while True:
+                newest = self._newest()
+                if newest > last:
+                    touched = tuple(self._newer_than(last))
+                    last = newest
+                    yield Hints(touched=touched, place=self._place(newest))
+                else:
+                    yield NOTHING
+                for _ in bell.wait(self._rhythm.poll_s):
+                    yield NOTHING
+
+    def _newer_than(self, number: int) -> Iterator[Touched]:
+        """What was changed and deleted behind a number; what is changed meanwhile may be among it."""
+        newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
+        controls = (_SHOW_DELETED, *self._link.profile.search_controls())
+        for context in self._contexts:
+            for entry in self._link.find(str(context), newer, _WANTED, controls):
+                guid = entry.first("objectGUID")
+                if guid is None or len(guid) != GUID_BYTES:
+                    continue  # hidden from this user
+                gone = (entry.first("isDeleted") or b"").upper() == b"TRUE"
+                classes = frozenset(one.decode(errors="replace").lower() for one in entry.all("objectClass"))
+                # a deleted object's name is another one than it had
+                yield Touched(str(UUID(bytes_le=guid)), None if gone else entry.dn, classes, gone)
+
+    def _newest(self) -> int:
+        """Every change up to this number can be seen; later ones may be seen, or not yet."""
+        value = self._link.get("", ["highestCommittedUSN"]).first("highestCommittedUSN")
+        if value is None or not value.isdigit():
+            raise GenericDirectoryError(
+                f"{self._link.url} does not tell the number of its last change (highestCommittedUSN)",
+                hint="may this user read the root DSE?",
+            )
+        return int(value)
+
+    def _invocation(self) -> str:
+        """Whose numbers they are: a controller that was restored from a copy begins new ones."""
+        service = self._link.get("", ["dsServiceName"]).first("dsServiceName")
+        if service is None:
+            raise GenericDirectoryError(f"{self._link.url} does not say which server it is (dsServiceName)")
+        try:
+            value = self._link.get(service.decode(errors="replace"), ["invocationId"]).first("invocationId")
+        except ObjectNotFound:
+            value = None
+        if value is None or len(value) != GUID_BYTES:
+            raise GenericDirectoryError(
+                "the domain controller does not show whose numbers its changes have (invocationId)",
+                dn=service.decode(errors="replace"),
+                hint="let the user read the configuration naming context, as every account may by default",
+            )
+        return str(UUID(bytes_le=value))
+
+    def _place(self, number: int) -> str:
+        return f"{self._server}:{number}"
+
+    def _number_in(self, place: str | None) -> int | None:
+        """The number in a place; None where it says nothing here."""
+        server, _, number = (place or "").partition(":")
+        if server != self._server or not number.isdecimal():
+            if place is not None:
+                log.warning(
+                    "%s: the numbers of changes are another server's: all is compared", self._link.url
+                )
+            return None
+        return int(number)
+
+    def _check_rights(self, deleted: DN) -> None:
+        """Refuse a user who would never hear of deletions.
+
+        Raises:
+            GenericDirectoryError: what was deleted is hidden from this user.
+        """
+        dn = str(deleted)
+        try:
+            self._link.get(dn, ["objectClass"], (_SHOW_DELETED,))
+        except DirectoryNotConnected:
+            raise
+        except ObjectNotFound as error:
+            raise GenericDirectoryError(
+                "this user may not see deleted objects, so deletions would go unnoticed",
+                dn=dn,
+                ldap_code=error.ldap_code,
+                server_text=error.server_text,
+                hint=_RIGHTS.format(dn=dn),
+            ) from error
+
+
+class _Bell:
+    """Rings when something changes, as far as the server can tell; else the time is waited for."""
+
+    def __init__(self, link: Link, rhythm: Rhythm) -> None:
+        self._link = link
+        self._rhythm = rhythm
+        self._stack = ExitStack()
+        self._going_on: GoingOn | None = None
+        self._hung = 0.0
+
+    def hang(self) -> None:
+        """Listen to the domain, where nearly everything happens."""
+        self.close()
+        root = str(self._link.naming.default)
+        search = Search(root, Scope.SUBTREE, encode(TRUE), ("objectGUID",), (_NOTIFY,))
+        self._going_on = self._stack.enter_context(self._link.going_on(search))
+        self._hung = time.monotonic()
+
+    def wait(self, wait_s: float) -> Iterator[None]:
+        """Wait until it rings, or so long; gives something now and then.
+
+        Raises:
+            DirectoryNotConnected: the connection was lost.
+        """
+        end = time.monotonic() + wait_s
+        if time.monotonic() - self._hung >= self._rhythm.renew_s:
+            self.hang()
+        while (left := end - time.monotonic()) > 0:
+            if self._rang(min(left, self._rhythm.tick_s)):
+                return
+            yield
+
+    def _rang(self, wait_s: float) -> bool:
+        if self._going_on is None:
+            time.sleep(wait_s)
+            return False
+        try:
+            buffer, messages = self._going_on.some(wait_s)
+        except ConnectionBroken as broken:
+            raise DirectoryNotConnected(
+                f"the connection to {self._link.url} was lost: {broken.words}"
+            ) from broken
+        result = end_of(buffer, messages)
+        if result is not None:
+            log.info("%s tells of no changes (LDAP result %d): it is asked", self._link.url, result.code)
+            self.close()
+        return bool(messages) and result is None
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._going_on = None
+        self._stack.close()
