@@ -212,12 +212,19 @@ class Channel:
             ConnectionBroken: the connection ended.
         """
         try:
-            try:
-                data = self._more(deadline)
-            except ConnectionBroken as broken:
-                if broken.timed_out:
-                    return b"", []
-                raise
+            return self._some(message_id, deadline)
+        except BaseException:
+            self.broken = True
+            raise
+
+    def _some(self, message_id: int, deadline: float) -> tuple[bytes, list[Message]]:
+        try:
+            data = self._more(deadline)
+        except ConnectionBroken as broken:
+            if broken.timed_out:
+                return b"", []
+            raise
+        try:
             buffer, messages = self._splitter.feed(data)
             for message in messages:
                 if message.id == 0 and message.tag in RESULT_TAGS:
@@ -225,11 +232,7 @@ class Channel:
                 if message.id != message_id:
                     raise self._confused(f"an answer to message {message.id}, not to {message_id}")
         except DecodeError as error:
-            self.broken = True
             raise self._confused(str(error)) from error
-        except BaseException:
-            self.broken = True
-            raise
         return buffer, messages
 
     def _answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:

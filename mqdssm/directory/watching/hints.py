@@ -69,12 +69,14 @@ class Rhythm:
     Attributes:
         tick_s: after so many seconds without news empty hints come, so that the caller can do other things.
         poll_s: how often a domain controller is asked whether anything changed, in seconds.
+        settle_s: how long what follows a domain controller's notification is waited for, in seconds.
         renew_s: a connection that has been silent for so many seconds is begun anew from where it was: it
             may be one that a firewall forgot.
     """
 
     tick_s: float = 0.25
     poll_s: float = 2.0
+    settle_s: float = 0.05
     renew_s: float = 60.0
 
 

@@ -31,7 +31,7 @@ _BUSY: Final = frozenset({51, 52})
 _NEWER_THAN_PROVIDER: Final = 53
 _NO_SYNCPROV: Final = (
     "load the overlay syncprov: 'moduleload syncprov' and, in the database, 'overlay syncprov', "
-    "'syncprov-checkpoint 100 10', 'syncprov-sessionlog 10000', 'index entryUUID,entryCSN eq' (docs/watching.md)"
+    "'syncprov-checkpoint 100 10', 'syncprov-sessionlog 10000', 'index entryUUID,entryCSN eq'"
 )
 _LIMITED: Final = 'grant it: limits dn.exact="…" size.soft=unlimited size.hard=unlimited'
 

@@ -1,7 +1,7 @@
 """Active Directory numbers its changes: what is newer than a number is looked up ([MS-ADTS] 3.1.1.1.9).
 
-The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only wakes us: it says nothing of what happened while nobody
-listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in the
+The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only wakes us: it says nothing of what happened while
+nobody listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in the
 same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14).
 """
 
@@ -28,6 +28,9 @@ SHOW_DELETED_OID: Final = "1.2.840.113556.1.4.417"
 """LDAP_SERVER_SHOW_DELETED_OID."""
 NOTIFICATION_OID: Final = "1.2.840.113556.1.4.528"
 """LDAP_SERVER_NOTIFICATION_OID."""
+TOMBSTONES_S: Final = 30 * 86_400.0
+"""What was deleted is believed to be shown for so long: half of the shortest lifetime of tombstones that is in
+use, 60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
 _SHOW_DELETED: Final = Control(SHOW_DELETED_OID, critical=True)
 _NOTIFY: Final = Control(NOTIFICATION_OID, critical=True)
 _DELETED_OBJECTS: Final = "Deleted Objects"
@@ -73,7 +76,11 @@ class UpdateNumbers:
             bell.hang()
             while True:
                 newest = self._newest()
-                if newest > last:
+                if newest < last:
+                    log.warning("%s was set back to an older state: all is compared", self._link.url)
+                    yield Hints(full=True, place=self._place(newest))
+                    last = newest
+                elif newest > last:
                     touched = tuple(self._newer_than(last))
                     last = newest
                     yield Hints(touched=touched, place=self._place(newest))
@@ -204,7 +211,10 @@ class _Bell:
         if result is not None:
             log.info("%s tells of no changes (LDAP result %d): it is asked", self._link.url, result.code)
             self.close()
-        return bool(messages) and result is None
+        if not messages or result is not None:
+            return False
+        time.sleep(self._rhythm.settle_s)  # others follow: a busy domain is not asked for each of them
+        return True
 
     def close(self) -> None:
         """Listen no more."""
