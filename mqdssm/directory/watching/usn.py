@@ -1,8 +1,8 @@
 """Active Directory numbers its changes: what is newer than a number is looked up ([MS-ADTS] 3.1.1.1.9).
 
 The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only wakes us: it says nothing of what happened while
-nobody listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in the
-same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14).
+nobody listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in
+the same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14).
 """
 
 import logging
@@ -29,8 +29,8 @@ SHOW_DELETED_OID: Final = "1.2.840.113556.1.4.417"
 NOTIFICATION_OID: Final = "1.2.840.113556.1.4.528"
 """LDAP_SERVER_NOTIFICATION_OID."""
 TOMBSTONES_S: Final = 30 * 86_400.0
-"""What was deleted is believed to be shown for so long: half of the shortest lifetime of tombstones that is in
-use, 60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
+"""What was deleted is believed to be shown for so long: half of the shortest lifetime of tombstones in use,
+60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
 _SHOW_DELETED: Final = Control(SHOW_DELETED_OID, critical=True)
 _NOTIFY: Final = Control(NOTIFICATION_OID, critical=True)
 _DELETED_OBJECTS: Final = "Deleted Objects"
