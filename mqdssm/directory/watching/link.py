@@ -49,6 +49,11 @@ class Link:
         self._pool.close()
 
     @property
+    def options(self) -> ConnectionOptions:
+        """How to connect to this server alone."""
+        return self._options
+
+    @property
     def profile(self) -> Profile:
         """What is special about this kind of server."""
         return self._knowledge.profile
