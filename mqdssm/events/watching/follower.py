@@ -64,7 +64,7 @@ class Follower:
         """The changes that hints lead to; an object counts as told when the next change is asked for.
 
         Raises:
-            DirectoryError: an object could not be read: nothing is lost, the same hints may be followed again.
+            DirectoryError: an object could not be read: nothing is lost, the hints may be followed again.
         """
         if hints.full or not self._mirror.is_complete:
             yield from self._compare_all()
@@ -126,7 +126,7 @@ class Follower:
         self._mirror.keep(key, seen)
 
     def _moved(self, touched: Iterable[Touched]) -> list[str]:
-        """Entries below which objects may have got other names, or other attributes: nobody tells of these."""
+        """Entries below which objects may have other names now, or other attributes: nobody tells of these."""
         found: dict[str, None] = {}
         for one in touched:
             if one.gone or one.dn is None or not one.classes & _ANCESTORS:

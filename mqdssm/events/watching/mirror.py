@@ -1,4 +1,4 @@
-"""What a watcher knows of a directory, and how what is there differs from it. Pure: no clock, no connection."""
+"""What a watcher knows of a directory, and how what is there differs from it. Pure: no clock, no server."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -11,7 +11,7 @@ from mqdssm.events.watching.bodies import ABSENT, DEFAULT, FULL_PATH, Body, Seen
 from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 
 QUIET: Final = frozenset({"ModifyTime"})
-"""Told along with others, but no change by themselves: every write changes them, also one of the same values."""
+"""Told along with others, but no change by themselves: a write of the same values changes them, too."""
 
 
 @dataclass(frozen=True, slots=True)

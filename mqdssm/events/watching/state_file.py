@@ -1,7 +1,7 @@
 """Where a watcher stands, in a file: it survives the watcher, and never half of it is there.
 
-Lines of JSON: what the state is of, one line for each object, and the digest of all lines before. Written to a
-file beside it, brought to the disk and renamed: a reader finds the old state or the new one.
+Lines of JSON: what the state is of, one line for each object, and the digest of all lines before. Written to
+a file beside it, brought to the disk and renamed: a reader finds the old state or the new one.
 """
 
 import contextlib
@@ -152,7 +152,7 @@ class StateFile:
             raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
         if said.get("version") != VERSION:
             raise ConfigError(
-                f"{self.path}: written by another version of mqdssm ({said.get('version')!r}, not {VERSION}): "
+                f"{self.path}: written by another version of mqdssm ({said.get('version')!r}, not {VERSION}); "
                 "go on with that one, or remove the file to begin anew"
             )
         try:

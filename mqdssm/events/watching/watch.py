@@ -5,7 +5,7 @@ import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,13 +14,14 @@ from uuid import UUID
 
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.session import Session
-from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm
+from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm, Touched
 from mqdssm.directory.watching.link import Link
 from mqdssm.directory.watching.sources import source_of
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
 from mqdssm.events.watching.follower import CLASS_OF, Follower
 from mqdssm.events.watching.reader import DirectoryReader
 from mqdssm.events.watching.state_file import State, StateFile, Subject
+from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 
@@ -29,11 +30,13 @@ log = logging.getLogger(__name__)
 SAVE_EVERY_S: Final = 1.0
 """The state is saved this often at most while changes come, in seconds, and when none come."""
 SAVE_SHARE_MAX: Final = 0.05
-"""Part of the time that saving may take: a state of 100,000 objects takes a second, and is saved three times a
-minute. Only after a crash it matters: what was told since is told again."""
+"""Part of the time that saving may take: a state of 100,000 objects takes a second, and is saved three times
+a minute. Only after a crash it matters: what was told since is told again."""
 COMPARE_EVERY_S: Final = 60.0
-"""Where only a part of a naming context is watched, and something above that part may have moved, all is compared;
-so often at most, in seconds."""
+"""Where only a part of a naming context is watched, objects may leave it with what they stand below: then all
+is compared, so often at most, in seconds."""
+_TRANSIENT: Final = frozenset({3, 11, 51, 52})
+"""Results of a server that may be better soon: time or other limits, busy, unavailable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +63,16 @@ class Pauses:
         return whole * (1 - self.jitter * self.chance())
 
 
-def _say_nothing(_error: DirectoryError, _pause_s: float) -> None:
-    """Tell nobody of troubles: they are in the log."""
-
-
 class Watch:
     """The changes of a directory, as they are made: an iterator, or an asynchronous one, without end.
 
     A change counts as handled when the next one is asked for. What is not handled is told again by the next
     watch with the same state file: each change at least once. Iterate it once; `stop` ends the iteration from
     any thread, `close` (or a ``with`` block) saves the state and disconnects.
+
+    Attributes:
+        is_settled: what happened while nobody watched has been told; false while no server is connected.
+        url: the server that is watched, or was last.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class Watch:
         ignore: Collection[str] = (),
         rhythm: Rhythm | None = None,
         pauses: Pauses | None = None,
-        on_trouble: Callable[[DirectoryError, float], None] = _say_nothing,
+        on_trouble: Callable[[DirectoryError, float], None] | None = None,
     ) -> None:
         """Watch nothing yet: that begins with the iteration.
 
@@ -117,6 +120,7 @@ class Watch:
         self._state = State() if self._file is None else self._file.load()
         self._is_saved = True
         self._saving = _Saving()
+        self._running = threading.Lock()
         self._changes = self._run()
         self.is_settled = False
         self.url: str | None = None
@@ -127,7 +131,8 @@ class Watch:
         return self
 
     def __next__(self) -> ObjectChange:
-        return next(self._changes)
+        with self._running:
+            return next(self._changes)
 
     def __aiter__(self) -> AsyncIterator[ObjectChange]:
         return self
@@ -136,7 +141,7 @@ class Watch:
         import asyncio  # noqa: PLC0415  slow to import, and few need it
 
         try:
-            change = await asyncio.to_thread(next, self._changes, None)
+            change = await asyncio.to_thread(next, self, None)
         except asyncio.CancelledError:
             self.stop()  # the thread comes to its end by itself
             raise
@@ -151,7 +156,7 @@ class Watch:
     def close(self) -> None:
         """Stop, save the state and disconnect."""
         self.stop()
-        with suppress(ValueError):  # it runs in another thread, which stops soon
+        with self._running:  # in another thread, perhaps, which stops soon
             self._changes.close()
         if self._file is not None:
             self._file.close()
@@ -179,20 +184,22 @@ class Watch:
             self._save()
 
     def _from_server_to_server(self) -> Iterator[ObjectChange]:
-        failures, ever = 0, False
+        failures, turn, ever = 0, 0, False
+        endpoints = self._options.endpoints
         while not self._stopped.is_set():
-            endpoint = self._options.endpoints[failures % len(self._options.endpoints)]
             self.is_settled = False
             try:
-                yield from self._at(endpoint)
-            except DirectoryNotConnected as error:
+                yield from self._at(endpoints[turn % len(endpoints)])
+            except DirectoryError as error:
                 failures = 1 if self.is_settled else failures + 1
+                turn += not self.is_settled  # one that worked is tried again first
                 ever = ever or self.is_settled
-                if error.ldap_code is not None or (not ever and failures >= len(self._options.endpoints)):
-                    raise  # a refused log-in, or nobody was ever there: that is for people
+                if _is_for_people(error) or (not ever and failures >= len(endpoints)):
+                    raise
                 pause_s = self._pauses.after(failures)
                 log.warning("%s; trying again in %.1f s", error, pause_s)
-                self._on_trouble(error, pause_s)
+                if self._on_trouble is not None:
+                    self._on_trouble(error, pause_s)
                 self._stopped.wait(pause_s)
 
     def _at(self, endpoint: Endpoint) -> Iterator[ObjectChange]:
@@ -208,18 +215,21 @@ class Watch:
             follower = Follower(self._state.mirror, reader, self._types, ignore=self._ignore)
             self.url = endpoint.url
             place = self._state.place if self._state.server == endpoint.url else None
+            doubts = _Doubts(link)
             for hints in source.hints(place):
                 if self._stopped.is_set():
                     return
                 yield from self._followed(follower, hints, endpoint.url)
+                if doubts.are_due(hints, time.monotonic()):
+                    yield from self._followed(follower, Hints(full=True), endpoint.url)
 
     def _followed(self, follower: Follower, hints: Hints, url: str) -> Iterator[ObjectChange]:
         for change in follower.follow(hints):
+            if self._stopped.is_set():
+                return  # the place stays: what is left is looked at again
             self._is_saved = False
             yield change
             self._save_now_and_then()
-            if self._stopped.is_set():
-                return  # the place stays: what is left is looked at again
         if hints.place is not None:
             self._is_saved = self._is_saved and self._state.place == hints.place
             self._state.server, self._state.place = url, hints.place
@@ -239,7 +249,7 @@ class Watch:
         where = "" if self._file is None else f"{self._file.path}: "
         if mine.directory != subject.directory:
             raise ConfigError(
-                f"{where}the state is of another directory ({mine.root}), not of {subject.root} on this server: "
+                f"{where}the state is of another directory ({mine.root}), not of this server's {subject.root}: "
                 "name the right server, or another file"
             )
         if mine.root != subject.root:
@@ -282,6 +292,35 @@ class _Saving:
     def took(self, began: float, ended: float) -> None:
         """It was saved."""
         self._due = ended + max(SAVE_EVERY_S, (ended - began) / SAVE_SHARE_MAX)
+
+
+class _Doubts:
+    """Whether something that is watched may have left the part of the directory that is watched."""
+
+    def __init__(self, link: Link) -> None:
+        naming = link.naming
+        self._root = naming.root
+        self._is_part = naming.root not in {naming.default, naming.forest}
+        self._due: float | None = None
+
+    def are_due(self, hints: Hints, now: float) -> bool:
+        """Whether it is time to compare all because of these hints, or earlier ones."""
+        if self._is_part and self._due is None and any(map(self._is_outside, hints.touched)):
+            self._due = now + COMPARE_EVERY_S
+        if self._due is None or now < self._due:
+            return False
+        self._due = None
+        return True
+
+    def _is_outside(self, one: Touched) -> bool:
+        return one.dn is not None and not DN.parse(one.dn).is_at_or_below(self._root)
+
+
+def _is_for_people(error: DirectoryError) -> bool:
+    """Whether it is of no use to try again: no rights, a refused log-in, a server without the overlay."""
+    if error.ldap_code in _TRANSIENT:
+        return False
+    return not isinstance(error, DirectoryNotConnected) or error.ldap_code is not None
 
 
 def classes_of(types: Collection[str]) -> tuple[str, ...]:
