@@ -126,7 +126,7 @@ class Follower:
         self._mirror.keep(key, seen)
 
     def _moved(self, touched: Iterable[Touched]) -> list[str]:
-        """Entries below which objects may have other names now, or other attributes: nobody tells of these."""
+        """Entries below which objects may have other names or attributes now: nobody tells of these."""
         found: dict[str, None] = {}
         for one in touched:
             if one.gone or one.dn is None or not one.classes & _ANCESTORS:
