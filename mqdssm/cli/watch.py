@@ -53,9 +53,8 @@ def watch(
     """
     kinds = [one.element for one in ([kind] if kind is not None else ObjectType)]
     ignored = _ignored(ignore or (), kinds)
-    with run.connect() as directory:
-        with usage_problems():
-            changes = directory.watch(*kinds, state=state, ignore=ignored, on_trouble=_say_trouble)
+    with run.connect() as directory, usage_problems():
+        changes = directory.watch(*kinds, state=state, ignore=ignored, on_trouble=_say_trouble)
     with changes, _until_told(changes), usage_problems():
         run.output.note("watching: Ctrl-C ends it")
         for change in changes:

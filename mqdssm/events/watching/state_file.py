@@ -152,7 +152,7 @@ class StateFile:
             raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
         if said.get("version") != VERSION:
             raise ConfigError(
-                f"{self.path}: its version is {said.get('version')!r}, not {VERSION}: another mqdssm wrote it; "
+                f"{self.path}: its version is {said.get('version')!r}, not {VERSION}: it is another mqdssm's; "
                 "go on with that one, or remove the file to begin anew"
             )
         try:

@@ -249,7 +249,7 @@ class Watch:
         where = "" if self._file is None else f"{self._file.path}: "
         if mine.directory != subject.directory:
             raise ConfigError(
-                f"{where}the state is of another directory, {mine.root}, not of this server's {subject.root}: "
+                f"{where}the state is of another directory ({mine.root}), not of {subject.root} here: "
                 "name the right server, or another file"
             )
         if mine.root != subject.root:
