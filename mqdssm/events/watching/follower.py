@@ -5,13 +5,13 @@ hint or newer: so the order of each object's changes is kept, nothing is told th
 hinted at twice is told once.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Final, Protocol
 
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
 from mqdssm.events.watching.bodies import Seen
-from mqdssm.events.watching.mirror import Known, Mirror
+from mqdssm.events.watching.mirror import Known, Mirror, known_of
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 from mqdssm.tables import table_of
 
@@ -41,11 +41,21 @@ class Reader(Protocol):
         """Those that are at or below an entry."""
 
 
+def _forget(_key: str, _known: Known | None) -> None:
+    """Note nothing: what is told need not survive."""
+
+
 class Follower:
     """Tells the changes of a directory, and keeps the mirror true."""
 
     def __init__(
-        self, mirror: Mirror, reader: Reader, types: Collection[str], *, ignore: Collection[str] = ()
+        self,
+        mirror: Mirror,
+        reader: Reader,
+        types: Collection[str],
+        *,
+        ignore: Collection[str] = (),
+        note: Callable[[str, Known | None], None] = _forget,
     ) -> None:
         """Begin where the mirror is.
 
@@ -54,7 +64,9 @@ class Follower:
             reader: reads objects of these types.
             types: that are watched.
             ignore: attributes that are not told.
+            note: gets key and new state of an object before its change is told: see `Mirror.replay`.
         """
+        self._note = note
         self._mirror = mirror
         self._reader = reader
         self._types = tuple(name for name in WATCHED_TYPES if name in types)
@@ -66,6 +78,7 @@ class Follower:
         Raises:
             DirectoryError: an object could not be read: nothing is lost, the hints may be followed again.
         """
+        yield from self._look_again(self._doubtful())  # before anything else is noted
         if hints.full or not self._mirror.is_complete:
             yield from self._compare_all()
             return
@@ -103,6 +116,14 @@ class Follower:
             )
         return list(wanted)
 
+    def _doubtful(self) -> list[tuple[str, str]]:
+        """What may have been told and undone."""
+        if self._mirror.doubt is None:
+            return []
+        key, told = self._mirror.doubt
+        known = self._mirror.get(key) or told
+        return [] if known is None else [(known.type, key)]
+
     def _types_of(self, one: Touched, known: Known | None) -> tuple[str, ...]:
         if known is not None:
             return (known.type,)
@@ -121,9 +142,11 @@ class Follower:
     def _settle(self, key: str, seen: Seen | None) -> Iterator[ObjectChange]:
         """Tell what there is to tell of an object; afterwards it is known as it was seen."""
         change = self._mirror.change(key, seen, self._ignore) if self._mirror.is_complete else None
+        known = known_of(seen)
         if change is not None:
+            self._note(key, known)
             yield change
-        self._mirror.keep(key, seen)
+        self._mirror.put(key, known)
 
     def _moved(self, touched: Iterable[Touched]) -> list[str]:
         """Entries below which objects may have other names or attributes now: nobody tells of these."""

@@ -1,7 +1,7 @@
 """What a watcher knows of a directory, and how what is there differs from it. Pure: no clock, no server."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -36,12 +36,15 @@ class Mirror:
 
     Attributes:
         is_complete: all of the directory has been seen once: from then on there are changes to tell.
+        doubt: a key, and what was about to be told of it when the watcher ended: perhaps it was. It may have
+            been undone since, so that nothing seems to have happened, and then this must be told, too.
     """
 
     def __init__(self) -> None:
         """Know nothing."""
         self._known: dict[str, Known] = {}
         self.is_complete = False
+        self.doubt: tuple[str, Known | None] | None = None
 
     def __len__(self) -> int:
         return len(self._known)
@@ -53,17 +56,21 @@ class Mirror:
         """An object as it was last seen; None if it is not known."""
         return self._known.get(key)
 
-    def put(self, key: str, known: Known) -> None:
-        """Know an object, out of a state file."""
-        self._known[key] = known
-
-    def keep(self, key: str, seen: Seen | None) -> None:
-        """Know an object as it was seen now; None: it is not there any more."""
-        if seen is None:
+    def put(self, key: str, known: Known | None) -> None:
+        """Know an object; None: it is not there any more."""
+        if known is None:
             self._known.pop(key, None)
-            return
-        body = json.dumps(seen.body, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-        self._known[key] = Known(seen.type, seen.dn, seen.guid, body)
+        else:
+            self._known[key] = known
+        if self.doubt is not None and self.doubt[0] == key:
+            self.doubt = None
+
+    def replay(self, told: Sequence[tuple[str, Known | None]]) -> None:
+        """Take what was noted before it was told, since this state was saved: all of it was, but the last."""
+        for key, known in told[:-1]:
+            self.put(key, known)
+        if told:
+            self.doubt = told[-1]
 
     def change(self, key: str, seen: Seen | None, ignore: Collection[str] = ()) -> ObjectChange | None:
         """What is to be told of an object that was looked for; the mirror stays as it is.
@@ -76,12 +83,26 @@ class Mirror:
         Returns:
             None where there is nothing to tell.
         """
-        known = self._known.get(key)
-        if seen is None:
-            return None if known is None else _deleted(known, ignore)
-        if known is None:
-            return _created(seen, ignore)
-        return _changed(known, seen, ignore)
+        change = _change(self._known.get(key), seen, ignore)
+        if change is None and self.doubt is not None and self.doubt[0] == key:
+            return _change(self.doubt[1], seen, ignore)
+        return change
+
+
+def known_of(seen: Seen | None) -> Known | None:
+    """What is remembered of an object that was looked for."""
+    if seen is None:
+        return None
+    body = json.dumps(seen.body, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return Known(seen.type, seen.dn, seen.guid, body)
+
+
+def _change(known: Known | None, seen: Seen | None, ignore: Collection[str]) -> ObjectChange | None:
+    if seen is None:
+        return None if known is None else _deleted(known, ignore)
+    if known is None:
+        return _created(seen, ignore)
+    return _changed(known, seen, ignore)
 
 
 def _deleted(known: Known, ignore: Collection[str]) -> ObjectChange:

@@ -1,7 +1,8 @@
 """Where a watcher stands, in a file: it survives the watcher, and never half of it is there.
 
 Lines of JSON: what the state is of, one line for each object, and the digest of all lines before. Written to
-a file beside it, brought to the disk and renamed: a reader finds the old state or the new one.
+a file beside it, brought to the disk and renamed: a reader finds the old state or the new one. Between two
+states each change is noted, before it is told, in another file beside it.
 """
 
 import contextlib
@@ -51,12 +52,14 @@ class State:
         server: whose place it is, as a URL.
         place: where to go on there; None: with a full comparison.
         mirror: what is known.
+        told: what was about to be told when the state was saved.
     """
 
     subject: Subject | None = None
     server: str = ""
     place: str | None = None
     mirror: Mirror = field(default_factory=Mirror)
+    told: list[tuple[str, Known | None]] = field(default_factory=list)
 
 
 class StateFile:
@@ -66,6 +69,8 @@ class StateFile:
         """Nothing is opened yet."""
         self.path = Path(path)
         self._lock: IO[str] | None = None
+        self._notes: IO[bytes] | None = None
+        self._last: tuple[str, Known | None] | None = None
 
     def load(self) -> State:
         """The state; an empty one where there is no file. From now on it is ours, until `close`.
@@ -81,31 +86,62 @@ class StateFile:
             self.close()
             raise
 
+    def note(self, key: str, known: Known | None) -> None:
+        """Note what is about to be told, once the first state was saved: all that was noted before was told.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._last = key, known
+        if self._notes is not None:
+            self._notes.write(_line(_with_key(key, known)))
+            self._notes.flush()  # survives us, which is what counts; a crash of the machine may repeat more
+
+    def told(self) -> None:
+        """All that was noted has been told."""
+        self._last = None
+
     def save(self, state: State) -> None:
         """Write the state; on the disk when it returns.
 
         Raises:
             OSError: it cannot be written; then the old one is still there.
         """
-        beside = self.path.with_name(self.path.name + ".new")
+        beside = self._beside(".new")
         with contextlib.suppress(FileNotFoundError):
             beside.unlink()
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), MODE)
         with open(handle, "wb") as file:  # noqa: PTH123  of a handle: its mode is ours from the beginning
             digest = hashlib.sha256()
-            for line in _lines(state):
+            for line in _lines(state, self._last):
                 file.write(line)
                 digest.update(line)
-            file.write(
-                json.dumps({"objects": len(state.mirror), "sha256": digest.hexdigest()}).encode() + b"\n"
-            )
+            file.write(_line({"objects": len(state.mirror), "sha256": digest.hexdigest()}))
             file.flush()
             os.fsync(file.fileno())
         beside.replace(self.path)
         _sync_folder(self.path.parent)
+        self._begin_notes(digest.hexdigest())
+
+    def _begin_notes(self, digest: str) -> None:
+        """Note from now on what is told beyond the state of a digest."""
+        if self._notes is not None:
+            self._notes.close()
+        place = self._beside(".told")
+        place.unlink(missing_ok=True)
+        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), MODE)
+        self._notes = open(handle, "wb")  # noqa: PTH123, SIM115  closed with this
+        self._notes.write(_line({"state": digest}))
+        self._notes.flush()
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
 
     def close(self) -> None:
         """Let another watcher have it."""
+        if self._notes is not None:
+            self._notes.close()
+            self._notes = None
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -115,7 +151,7 @@ class StateFile:
             import fcntl  # noqa: PLC0415  not everywhere
         except ImportError:  # pragma: no cover  nothing to lock with
             return
-        lock = self.path.with_name(self.path.name + ".lock").open("a")
+        lock = self._beside(".lock").open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -140,6 +176,8 @@ class StateFile:
                     if (said["sha256"], said.get("objects")) != (digest.hexdigest(), count) or file.read(1):
                         raise self._damaged("its digest is another one")
                     state.mirror.is_complete = True
+                    state.mirror.replay([*state.told, *self._noted_since(digest.hexdigest())])
+                    self._last = state.mirror.doubt
                     return state
                 else:
                     self._put(state.mirror, said)
@@ -152,7 +190,7 @@ class StateFile:
             raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
         if said.get("version") != VERSION:
             raise ConfigError(
-                f"{self.path}: its version is {said.get('version')!r}, not {VERSION}: it is another mqdssm's; "
+                f"{self.path}: its version is {said.get('version')!r}, not {VERSION}: "
                 "go on with that one, or remove the file to begin anew"
             )
         try:
@@ -161,19 +199,32 @@ class StateFile:
                 directory=str(subject["directory"]), root=str(subject["root"]), types=tuple(subject["types"])
             )
             state.server, state.place = str(said["server"]), said["place"]
-        except (KeyError, TypeError):
+            state.told = [] if said["told"] is None else [_known_in(said["told"])]
+        except (KeyError, TypeError, ValueError):
             raise self._damaged("its first line lacks something") from None
         if state.place is not None and not isinstance(state.place, str):
             raise self._damaged("its place is no text")
 
     def _put(self, mirror: Mirror, said: dict[str, Any]) -> None:
         try:
-            key, known = said.pop("key"), Known(**said)
-        except (KeyError, TypeError):
+            mirror.put(*_known_in(said))
+        except (KeyError, TypeError, ValueError):
             raise self._damaged("an object lacks something") from None
-        if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise self._damaged(f"{key!r} is no key")
-        mirror.put(key, known)
+
+    def _noted_since(self, digest: str) -> Iterator[tuple[str, Known | None]]:
+        """What was noted beyond the state of a digest; a line that is not whole was never told."""
+        try:
+            lines = self._beside(".told").read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return
+        if not lines or lines[0] != _line({"state": digest}):
+            return  # of an older state
+        for line in lines[1:]:
+            if line.endswith(b"\n"):
+                try:
+                    yield _known_in(self._parsed(line))
+                except (KeyError, TypeError, ValueError):
+                    raise self._damaged("what was told since lacks something") from None
 
     def _parsed(self, line: bytes) -> dict[str, Any]:
         try:
@@ -191,17 +242,34 @@ class StateFile:
         )
 
 
-def _lines(state: State) -> Iterator[bytes]:
+def _lines(state: State, told: tuple[str, Known | None] | None) -> Iterator[bytes]:
     head = {
         "format": FORMAT,
         "version": VERSION,
         "subject": None if state.subject is None else asdict(state.subject),
         "server": state.server,
         "place": state.place,
+        "told": None if told is None else _with_key(*told),
     }
     yield _line(head)
     for key, known in state.mirror:
-        yield _line({"key": key, **asdict(known)})
+        yield _line(_with_key(key, known))
+
+
+def _with_key(key: str, known: Known | None) -> dict[str, Any]:
+    return {"key": key} if known is None else {"key": key, **asdict(known)}
+
+
+def _known_in(said: dict[str, Any]) -> tuple[str, Known | None]:
+    """An object of a line.
+
+    Raises:
+        KeyError, TypeError, ValueError: something else.
+    """
+    key = said.pop("key")
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise ValueError(f"{key!r} is no key")
+    return key, Known(**said) if said else None
 
 
 def _line(said: dict[str, Any]) -> bytes:

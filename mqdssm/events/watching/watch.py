@@ -19,6 +19,7 @@ from mqdssm.directory.watching.link import Link
 from mqdssm.directory.watching.sources import source_of
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
 from mqdssm.events.watching.follower import CLASS_OF, Follower
+from mqdssm.events.watching.mirror import Known
 from mqdssm.events.watching.reader import DirectoryReader
 from mqdssm.events.watching.state_file import State, StateFile, Subject
 from mqdssm.model.dn import DN
@@ -209,10 +210,12 @@ class Watch:
             stack.callback(link.close)
             link.open()
             self._check_subject(_subject_of(link, self._types))
+            if self._state.mirror.is_complete and self.url is None:
+                self._save(anyway=True)  # from here on what is told can be noted
             session = stack.enter_context(Session.open(link.options))
             source = source_of(link, classes_of(self._types), self._rhythm)
             reader = DirectoryReader(session, self._types)
-            follower = Follower(self._state.mirror, reader, self._types, ignore=self._ignore)
+            follower = Follower(self._state.mirror, reader, self._types, ignore=self._ignore, note=self._note)
             self.url = endpoint.url
             place = self._state.place if self._state.server == endpoint.url else None
             doubts = _Doubts(link)
@@ -230,6 +233,8 @@ class Watch:
             self._is_saved = False
             yield change
             self._save_now_and_then()
+        if self._file is not None:
+            self._file.told()
         if hints.place is not None:
             self._is_saved = self._is_saved and self._state.place == hints.place
             self._state.server, self._state.place = url, hints.place
@@ -265,13 +270,17 @@ class Watch:
 
     # -- saving
 
+    def _note(self, key: str, known: Known | None) -> None:
+        if self._file is not None:
+            self._file.note(key, known)
+
     def _save_now_and_then(self) -> None:
         if not self._is_saved and self._saving.is_due(time.monotonic()):
             self._save()
 
-    def _save(self) -> None:
+    def _save(self, *, anyway: bool = False) -> None:
         """Save what is known, if that can be gone on with."""
-        if self._file is None or self._is_saved or not self._state.mirror.is_complete:
+        if self._file is None or (self._is_saved and not anyway) or not self._state.mirror.is_complete:
             return
         began = time.monotonic()
         self._file.save(self._state)
