@@ -1,4 +1,4 @@
-"""Any changes, told in any way, with lost connections and crashes: what is told is true, and nothing is lost."""
+"""Any changes, told in any way, with lost connections and crashes: what is told is true, nothing is lost."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field
