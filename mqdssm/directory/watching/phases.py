@@ -13,18 +13,19 @@ class Phases:
         refreshing: the refresh is not over yet.
     """
 
-    def __init__(self, *, has_cookie: bool) -> None:
+    def __init__(self, cookie: bytes | None) -> None:
         """Begin.
 
         Args:
-            has_cookie: a cookie was sent; without one everything comes, and tells nothing of what is gone.
+            cookie: that was sent; without one everything comes, and tells nothing of what is gone. Where
+                nothing happened since, no other one comes.
         """
         self.refreshing = True
-        self._has_cookie = has_cookie
+        self._has_cookie = cookie is not None
         self._touched: list[Touched] = []
         self._mentioned: set[str] = set()
         self._was_present_phase = False
-        self._cookie: bytes | None = None
+        self._cookie = cookie
 
     def entry(self, dn: str, classes: frozenset[str], said: SyncState) -> None:
         """Take what is said of an entry ([RFC4533] 3.3.1, 3.3.2, 3.4)."""

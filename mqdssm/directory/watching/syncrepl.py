@@ -76,7 +76,7 @@ class Syncrepl:
         search = Search(
             base, Scope.SUBTREE, encode(self._filter), ("objectClass",), (request_control(cookie),)
         )
-        phases = Phases(has_cookie=cookie is not None)
+        phases = Phases(cookie)
         heard = time.monotonic()
         with self._link.going_on(search) as going_on:
             while True:
