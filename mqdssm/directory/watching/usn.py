@@ -8,7 +8,7 @@ the same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14).
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Final
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from mqdssm.directory.watching.link import GoingOn, Link, end_of
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES
+from mqdssm.tables.places import is_in_configuration
 
 log = logging.getLogger(__name__)
 
@@ -60,16 +61,19 @@ class UpdateNumbers:
         self._classes = any_of(*(Equal("objectClass", name.encode()) for name in classes))
         self._rhythm = rhythm
         naming = link.naming
-        self._contexts = (naming.default, naming.configuration)
-        self._check_rights(naming.default.child("CN", _DELETED_OBJECTS))
+        places = {
+            naming.configuration if is_in_configuration(one) else naming.default: None for one in classes
+        }
+        self._contexts = tuple(places)
+        for context in self._contexts:
+            self._check_rights(context.child("CN", _DELETED_OBJECTS))
         self._server = self._invocation()
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
-        last = self._number_in(place)
-        if last is None:
-            last = self._newest()
-            yield Hints(full=True, place=self._place(last))
+        known = self._number_in(place)
+        last = self._newest() if known is None else known
+        yield Hints(full=known is None, place=self._place(last))
         with ExitStack() as stack:
             bell = _Bell(self._link, self._rhythm)
             stack.callback(bell.close)
@@ -151,18 +155,14 @@ class UpdateNumbers:
             GenericDirectoryError: what was deleted is hidden from this user.
         """
         dn = str(deleted)
-        try:
-            self._link.get(dn, ["objectClass"], (_SHOW_DELETED,))
-        except DirectoryNotConnected:
-            raise
-        except ObjectNotFound as error:
-            raise GenericDirectoryError(
-                "this user may not see deleted objects, so deletions would go unnoticed",
-                dn=dn,
-                ldap_code=error.ldap_code,
-                server_text=error.server_text,
-                hint=_RIGHTS.format(dn=dn),
-            ) from error
+        with suppress(ObjectNotFound):
+            if self._link.get(dn, ["objectClass"], (_SHOW_DELETED,)).first("objectClass") is not None:
+                return  # who may read the container may list it, by all defaults
+        raise GenericDirectoryError(
+            "this user may not see deleted objects, so deletions would go unnoticed",
+            dn=dn,
+            hint=_RIGHTS.format(dn=dn),
+        )
 
 
 class _Bell:
