@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -54,9 +55,10 @@ def watch(
     kinds = [one.element for one in ([kind] if kind is not None else ObjectType)]
     ignored = _ignored(ignore or (), kinds)
     with run.connect() as directory, usage_problems():
-        changes = directory.watch(*kinds, state=state, ignore=ignored, on_trouble=_say_trouble)
+        changes = directory.watch(
+            *kinds, state=state, ignore=ignored, on_ready=partial(_say_ready, run), on_trouble=_say_trouble
+        )
     with changes, _until_told(changes), usage_problems():
-        run.output.note("watching: Ctrl-C ends it")
         for change in changes:
             line = json_of(change) if run.output.is_json else exits.visible(text_of(change))
             sys.stdout.write(line + "\n")
@@ -79,6 +81,10 @@ def _ignored(names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, ...]:
                 f"names; of attributes that are LDAP's alone: {LDAP_MARK}NAME)"
             )
     return tuple(names)
+
+
+def _say_ready(run: Run, url: str) -> None:
+    run.output.note(f"watching {url}: Ctrl-C ends it")
 
 
 def _say_trouble(error: "DirectoryError", pause_s: float) -> None:

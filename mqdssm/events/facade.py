@@ -206,6 +206,7 @@ class Directory:
         ignore: Iterable[str] = (),
         rhythm: Rhythm | None = None,
         pauses: Pauses | None = None,
+        on_ready: Callable[[str], None] | None = None,
         on_trouble: Callable[[DirectoryError, float], None] | None = None,
     ) -> Watch:
         """Watch the directory: whoever changes an object, the iterator tells it; it has no end.
@@ -220,6 +221,7 @@ class Directory:
             ignore: the specification's names of attributes whose changes are not told.
             rhythm: how often to look.
             pauses: how long to wait for a server that is away.
+            on_ready: told the URL of the server, each time when all that happened before has been told.
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
 
         Raises:
@@ -235,6 +237,7 @@ class Directory:
             ignore=tuple(ignore),
             rhythm=rhythm,
             pauses=pauses,
+            on_ready=on_ready,
             on_trouble=on_trouble,
         )
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
 from mqdssm.events.watching.bodies import Seen
-from mqdssm.events.watching.mirror import Known, Mirror, known_of
+from mqdssm.events.watching.mirror import Known, Mirror, known_of, seen_of
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 from mqdssm.tables import table_of
 
@@ -78,7 +78,7 @@ class Follower:
         Raises:
             DirectoryError: an object could not be read: nothing is lost, the hints may be followed again.
         """
-        yield from self._look_again(self._doubtful())  # before anything else is noted
+        yield from self._doubtful()  # before anything else is noted
         if hints.full or not self._mirror.is_complete:
             yield from self._compare_all()
             return
@@ -116,13 +116,15 @@ class Follower:
             )
         return list(wanted)
 
-    def _doubtful(self) -> list[tuple[str, str]]:
-        """What may have been told and undone."""
+    def _doubtful(self) -> Iterator[ObjectChange]:
+        """What was about to be told when the watcher ended, and what became of it since."""
         if self._mirror.doubt is None:
-            return []
+            return
         key, told = self._mirror.doubt
-        known = self._mirror.get(key) or told
-        return [] if known is None else [(known.type, key)]
+        known = told or self._mirror.get(key)
+        yield from self._settle(key, seen_of(key, told))
+        if known is not None:
+            yield from self._look_again([(known.type, key)])
 
     def _types_of(self, one: Touched, known: Known | None) -> tuple[str, ...]:
         if known is not None:

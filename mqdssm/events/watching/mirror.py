@@ -36,8 +36,8 @@ class Mirror:
 
     Attributes:
         is_complete: all of the directory has been seen once: from then on there are changes to tell.
-        doubt: a key, and what was about to be told of it when the watcher ended: perhaps it was. It may have
-            been undone since, so that nothing seems to have happened, and then this must be told, too.
+        doubt: a key, and what was about to be told of it when the watcher ended: perhaps it was. It has to be
+            told again: it may have been undone since, so that nothing seems to have happened.
     """
 
     def __init__(self) -> None:
@@ -83,10 +83,14 @@ class Mirror:
         Returns:
             None where there is nothing to tell.
         """
-        change = _change(self._known.get(key), seen, ignore)
-        if change is None and self.doubt is not None and self.doubt[0] == key:
-            return _change(self.doubt[1], seen, ignore)
-        return change
+        return _change(self._known.get(key), seen, ignore)
+
+
+def seen_of(key: str, known: Known | None) -> Seen | None:
+    """An object as it was seen once."""
+    if known is None:
+        return None
+    return Seen(key=key, type=known.type, dn=known.dn, guid=known.guid, body=json.loads(known.body))
 
 
 def known_of(seen: Seen | None) -> Known | None:

@@ -85,6 +85,7 @@ class Watch:
         ignore: Collection[str] = (),
         rhythm: Rhythm | None = None,
         pauses: Pauses | None = None,
+        on_ready: Callable[[str], None] | None = None,
         on_trouble: Callable[[DirectoryError, float], None] | None = None,
     ) -> None:
         """Watch nothing yet: that begins with the iteration.
@@ -96,6 +97,7 @@ class Watch:
             ignore: attributes whose changes are not told, as `ObjectChange.changes` calls them.
             rhythm: how often to look.
             pauses: how long to wait for a server that is away.
+            on_ready: told the URL of the server, each time when all that happened before has been told.
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
 
         Raises:
@@ -115,6 +117,7 @@ class Watch:
         self._ignore = frozenset(ignore)
         self._rhythm = rhythm or Rhythm()
         self._pauses = pauses or Pauses()
+        self._on_ready = on_ready
         self._on_trouble = on_trouble
         self._stopped = threading.Event()
         self._file = None if state is None else StateFile(state)
@@ -238,7 +241,10 @@ class Watch:
         if hints.place is not None:
             self._is_saved = self._is_saved and self._state.place == hints.place
             self._state.server, self._state.place = url, hints.place
-            self.is_settled = True
+            if not self.is_settled:
+                self.is_settled = True
+                if self._on_ready is not None:
+                    self._on_ready(url)
         self._save_now_and_then()
 
     def _check_subject(self, subject: Subject) -> None:
@@ -254,7 +260,7 @@ class Watch:
         where = "" if self._file is None else f"{self._file.path}: "
         if mine.directory != subject.directory:
             raise ConfigError(
-                f"{where}the state is of another directory ({mine.root}), not of {subject.root} here: "
+                f"{where}this server has another directory than the one that the state is of ({mine.root}): "
                 "name the right server, or another file"
             )
         if mine.root != subject.root:
