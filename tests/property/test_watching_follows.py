@@ -25,7 +25,7 @@ class Watcher:
     saved: tuple[Mirror, str | None] | None = None
     notes: list[tuple[str, Known | None]] = field(default_factory=list)
     last: tuple[str, Known | None] | None = None
-    crashed: bool = False
+    in_doubt: bool = False
     pending: list[tuple[str, int]] = field(default_factory=list)
 
     def follow(self, way: str, *, stop_after: int | None = None, alarms: tuple[str, ...] = ()) -> None:
@@ -39,7 +39,8 @@ class Watcher:
                 self.save()
                 self.crash()  # this one was not handled, and nobody knows
                 return
-            self.listener.hear(change, again=self.crashed)
+            self.listener.hear(change, again=self.in_doubt)
+            self.in_doubt = False
         self.last = None
         self.place = hints.place
 
@@ -55,8 +56,7 @@ class Watcher:
         if self.saved is not None:
             self.mirror, self.place = deepcopy(self.saved[0]), self.saved[1]
             self.mirror.replay(self.notes)
-            self.crashed = True
-            self.listener.may_hear_again()
+            self.in_doubt = self.mirror.doubt is not None
 
     def _meanwhile(self) -> None:
         if self.pending:

@@ -157,16 +157,12 @@ class Listener:
         self.believed = dict(self.world.states())
         self.reached = {key: len(past) - 1 for key, past in self.world.history.items()}
 
-    def may_hear_again(self) -> None:
-        """The watcher crashed: it may tell again what it told since it was saved."""
-        self.reached = {}
-
     def hear(self, change: ObjectChange, *, again: bool) -> None:
         """Take a change.
 
         Args:
             change: as it is told.
-            again: the watcher crashed before, so that what it says of the past may be older than we know.
+            again: the watcher crashed before: this is what it told last, perhaps.
         """
         self.told += 1
         key = str(change.guid)
