@@ -85,11 +85,17 @@ def run(story: Story, changes: int, events: float) -> None:
     story.wait_for_state()
     while story.done < changes:
         story.change()
+        story.revive()
         if story.chance.random() < events:
             live_on(story)
     with story.kind.connect(story.server) as directory:
         there = story.there(directory)
-        wait_until(lambda: story.believed() == there, WAIT_S)
+
+        def all_is_told() -> bool:
+            story.revive()
+            return story.believed() == there
+
+        wait_until(all_is_told, WAIT_S)
         assert story.there(directory) == there
     story.end(signal.SIGTERM)
     told = story.check_order()

@@ -17,6 +17,7 @@ import mqdssm
 
 BATCH_MAX: Final = 8
 """Changes of one LDIF file."""
+_NOT_CONNECTED: Final = 3
 
 
 @dataclass
@@ -98,12 +99,20 @@ class Story:
         assert self.program is not None
         self.program.wait(self.state.exists)
 
+    def revive(self) -> None:
+        """Do what supervisors do: a watcher that began while the server was away is started again."""
+        if self.program is not None and self.program.process.poll() == _NOT_CONNECTED:
+            self.end(signal.SIGTERM)
+            self.start()
+
     def end(self, how: signal.Signals) -> None:
         """The end of a life; what was printed counts."""
         assert self.program is not None
         code = self.program.end(how)
-        # a program that has not begun to watch ends by the signal itself
-        assert code in {0 if how is signal.SIGTERM else -how, -how}, self.program.err.read_text()
+        # a program that has not begun to watch ends by the signal itself, or because the server is away
+        assert code in {0 if how is signal.SIGTERM else -how, -how, _NOT_CONNECTED}, (
+            self.program.err.read_text()
+        )
         self._heard(self.program)
         self.program = None
 
