@@ -4,7 +4,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,7 +180,7 @@ class Watch:
 
     # -- the work
 
-    def _run(self) -> Iterator[ObjectChange]:
+    def _run(self) -> Generator[ObjectChange, None, None]:
         """All changes; the state is saved at whatever end."""
         try:
             yield from self._from_server_to_server()
