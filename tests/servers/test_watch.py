@@ -19,6 +19,7 @@ from watchers import watching
 
 import mqdssm
 from mqdssm.errors import ConfigError, GenericDirectoryError
+from mqdssm.events.watching.state_file import State, StateFile
 from mqdssm.model.watching import UNKNOWN, ObjectChange
 
 _numbers = count(1)
@@ -213,23 +214,43 @@ def test_a_lost_place_leads_to_a_comparison_that_invents_nothing(world: World, t
         pass
     world.label(changed, "after")
     world.plain.delete(deleted)
-    with lost_place(state), watching(world.directory, mqdssm.Queue, state=state) as told:
+    with edited(state) as known:
+        known.server = "ldap://another.example.com"
+    with watching(world.directory, mqdssm.Queue, state=state) as told:
         assert told.one("changed", changed).changes["Label"] == ("before", "after")
         told.one("deleted", deleted)
         assert len(told.changes) == 2
 
 
-@contextmanager
-def lost_place(path: Path) -> Iterator[None]:
-    """The state as of another server, of which the place says nothing."""
-    from mqdssm.events.watching.state_file import StateFile
+def test_a_server_that_was_set_back_is_compared(world: World, tmp_path: Path):
+    """A place that is newer than the server: it was restored from a copy ([RFC4533] 3.3.2)."""
+    machine, state = world.machine(), tmp_path / "state"
+    changed, deleted = world.queue(machine, "before"), world.queue(machine, "gone soon")
+    with watching(world.directory, mqdssm.Queue, state=state):
+        pass
+    world.label(changed, "after")
+    world.plain.delete(deleted)
+    with edited(state) as known:
+        assert known.place is not None
+        server, number, written = (*known.place.split(":"), "", "")[:3]
+        newer = f"{server}:{int(number or 0) + 10**9}:{written}"
+        known.place = newer if world.kind.name == "samba" else known.place.replace("csn=20", "csn=21")
+    with watching(world.directory, mqdssm.Queue, state=state) as told:
+        assert told.one("changed", changed).changes["Label"] == ("before", "after")
+        told.one("deleted", deleted)
+        assert len(told.changes) == 2
+        world.label(changed, "and on")
+        told.wait(lambda one: one.changes[-1].changes.get("Label") == ("after", "and on"))
 
+
+@contextmanager
+def edited(path: Path) -> Iterator[State]:
+    """The state in a file, to be changed."""
     file = StateFile(path)
     state = file.load()
-    state.server = "ldap://another.example.com"
+    yield state
     file.save(state)
     file.close()
-    yield
 
 
 def test_a_state_of_other_objects_is_refused(world: World, tmp_path: Path):

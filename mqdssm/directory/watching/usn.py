@@ -42,6 +42,47 @@ _RIGHTS: Final = (
 )
 
 
+class Numbers:
+    """What numbers of changes mean, and for how long ([MS-ADTS] 3.1.1.1.9, decision W1)."""
+
+    def __init__(self, server: str, url: str) -> None:
+        """Know nothing but whose numbers they are.
+
+        Args:
+            server: its invocationId: one that was restored from a copy has another one.
+            url: of the server, for messages.
+        """
+        self._server = server
+        self._url = url
+
+    def place(self, number: int, now: float) -> str:
+        """A place behind a number.
+
+        Args:
+            number: of the last change that is known.
+            now: seconds since 1970.
+        """
+        return f"{self._server}:{number}:{int(now)}"
+
+    def number_in(self, place: str | None, now: float) -> int | None:
+        """The number in a place; None where it says nothing here, or not of all that was deleted since.
+
+        Args:
+            place: from an earlier `place`, perhaps of another server.
+            now: seconds since 1970.
+        """
+        if place is None:
+            return None
+        server, number, written = (*place.split(":"), "", "")[:3]
+        if server != self._server or not number.isdecimal() or not written.isdecimal():
+            log.warning("%s: the numbers of changes are another server's: all is compared", self._url)
+            return None
+        if abs(now - int(written)) > TOMBSTONES_S:
+            log.warning("%s was not watched for long: all is compared", self._url)
+            return None
+        return int(number)
+
+
 class UpdateNumbers:
     """Watches the objects of some classes in the domain and in the configuration."""
 
@@ -67,13 +108,13 @@ class UpdateNumbers:
         self._contexts = tuple(places)
         for context in self._contexts:
             self._check_rights(context.child("CN", _DELETED_OBJECTS))
-        self._server = self._invocation()
+        self._numbers = Numbers(self._invocation(), link.url)
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
-        known = self._number_in(place)
+        known = self._numbers.number_in(place, time.time())
         last = self._newest() if known is None else known
-        yield Hints(full=known is None, place=self._place(last))
+        yield Hints(full=known is None, place=self._numbers.place(last, time.time()))
         with ExitStack() as stack:
             bell = _Bell(self._link, self._rhythm)
             stack.callback(bell.close)
@@ -82,12 +123,12 @@ class UpdateNumbers:
                 newest = self._newest()
                 if newest < last:
                     log.warning("%s was set back to an older state: all is compared", self._link.url)
-                    yield Hints(full=True, place=self._place(newest))
+                    yield Hints(full=True, place=self._numbers.place(newest, time.time()))
                     last = newest
                 elif newest > last:
                     touched = tuple(self._newer_than(last))
                     last = newest
-                    yield Hints(touched=touched, place=self._place(newest))
+                    yield Hints(touched=touched, place=self._numbers.place(newest, time.time()))
                 else:
                     yield NOTHING
                 for _ in bell.wait(self._rhythm.poll_s):
@@ -133,20 +174,6 @@ class UpdateNumbers:
                 hint="let the user read the configuration naming context, as every account may by default",
             )
         return str(UUID(bytes_le=value))
-
-    def _place(self, number: int) -> str:
-        return f"{self._server}:{number}"
-
-    def _number_in(self, place: str | None) -> int | None:
-        """The number in a place; None where it says nothing here."""
-        server, _, number = (place or "").partition(":")
-        if server != self._server or not number.isdecimal():
-            if place is not None:
-                log.warning(
-                    "%s: the numbers of changes are another server's: all is compared", self._link.url
-                )
-            return None
-        return int(number)
 
     def _check_rights(self, deleted: DN) -> None:
         """Refuse a user who would never hear of deletions.

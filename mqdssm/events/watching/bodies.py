@@ -30,7 +30,7 @@ _ABSENT: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """An object as it was read.
+    """An object as it was read (decision W2).
 
     Attributes:
         key: tells it apart from all others, for ever.
@@ -50,7 +50,7 @@ class Seen:
 
 
 def body_of(element: DirectoryObject, table: ElementTable) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is remembered of an element, and the values of which that has only a digest."""
+    """What is remembered of an element, and the values of which that has only a digest (decision W5)."""
     body: dict[str, Any] = {}
     whole: dict[str, Any] = {}
     for name, plain in json.loads(element.to_json()).items():
@@ -70,7 +70,7 @@ def body_of(element: DirectoryObject, table: ElementTable) -> tuple[dict[str, An
 def add_ldap(
     body: dict[str, Any], whole: dict[str, Any], names: Sequence[str], values: Sequence[Value]
 ) -> None:
-    """Remember attributes that the model does not have, under `LDAP_MARK`."""
+    """Remember attributes that the model does not have, under `LDAP_MARK`; octets as decision W5 says."""
     for name, value in zip(names, values, strict=True):
         items = [value] if isinstance(value, bytes) else sorted(value or ())
         if not items:
@@ -86,7 +86,15 @@ def add_ldap(
 def attribute_change(
     type_name: str, name: str, old: Any, new: Any, whole: Mapping[str, Any]
 ) -> AttributeChange:
-    """An attribute before and after, as the element holds it; both are of bodies, or `ABSENT`."""
+    """An attribute before and after, as the element holds it (decision W5).
+
+    Args:
+        type_name: of the object.
+        name: of the attribute.
+        old: of a body, `ABSENT` or `DEFAULT`.
+        new: of a body, `ABSENT` or `DEFAULT`.
+        whole: the values of which the new body has a digest.
+    """
     return AttributeChange(
         _value(type_name, name, old), whole[name] if name in whole else _value(type_name, name, new)
     )

@@ -29,7 +29,7 @@ _LENDING: Final = "computer"
 
 
 class Reader(Protocol):
-    """Reads watched objects as they are now."""
+    """Reads watched objects as they are now (decision W2)."""
 
     def all(self) -> Iterator[Seen]:
         """Every object of every watched type."""
@@ -46,7 +46,7 @@ def _forget(_key: str, _known: Known | None) -> None:
 
 
 class Follower:
-    """Tells the changes of a directory, and keeps the mirror true."""
+    """Tells the changes of a directory, and keeps the mirror true (decisions W2, W3, W4)."""
 
     def __init__(
         self,

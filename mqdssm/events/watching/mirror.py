@@ -16,7 +16,7 @@ QUIET: Final = frozenset({"ModifyTime"})
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An object as it was last seen.
+    """An object as it was last seen (decision W5).
 
     Attributes:
         type: of the object.
@@ -32,7 +32,7 @@ class Known:
 
 
 class Mirror:
-    """The objects that are known, by their keys.
+    """The objects that are known, by their keys (decisions W3, W7, W9).
 
     Attributes:
         is_complete: all of the directory has been seen once: from then on there are changes to tell.
@@ -87,14 +87,14 @@ class Mirror:
 
 
 def seen_of(key: str, known: Known | None) -> Seen | None:
-    """An object as it was seen once."""
+    """An object as it was seen once, to be told again (decision W7)."""
     if known is None:
         return None
     return Seen(key=key, type=known.type, dn=known.dn, guid=known.guid, body=json.loads(known.body))
 
 
 def known_of(seen: Seen | None) -> Known | None:
-    """What is remembered of an object that was looked for."""
+    """What is remembered of an object that was looked for (decision W5)."""
     if seen is None:
         return None
     body = json.dumps(seen.body, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -57,7 +57,7 @@ class _Kind:
 
 
 class DirectoryReader:
-    """See `follower.Reader`."""
+    """See `follower.Reader`; users as decision W8 says."""
 
     def __init__(self, session: Session, types: Sequence[str]) -> None:
         """Read with a session, whose servers are one.

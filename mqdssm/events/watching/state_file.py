@@ -30,7 +30,7 @@ _KEY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a state is of: one of another directory, or of other objects, is not gone on with.
+    """What a state is of: one of another directory, or of other objects, is not gone on with (decision W6).
 
     Attributes:
         directory: identifies it: the GUID of its root.
@@ -45,7 +45,7 @@ class Subject:
 
 @dataclass(slots=True)
 class State:
-    """Where a watcher stands.
+    """Where a watcher stands (decision W7).
 
     Attributes:
         subject: what is watched; None: nobody knows yet.
@@ -63,7 +63,7 @@ class State:
 
 
 class StateFile:
-    """A state in a file; one watcher at a time has it."""
+    """A state in a file; one watcher at a time has it (decisions W6, W7)."""
 
     def __init__(self, path: str | Path) -> None:
         """Nothing is opened yet."""

@@ -42,7 +42,7 @@ _TRANSIENT: Final = frozenset({3, 11, 51, 52})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pauses:
-    """How long to wait for a server that is away: longer and longer, and never two watchers alike.
+    """How long to wait for a server that is away: longer and longer, never two watchers alike (decision W1).
 
     Attributes:
         first_s: the first pause, in seconds.
@@ -68,8 +68,8 @@ class Watch:
     """The changes of a directory, as they are made: an iterator, or an asynchronous one, without end.
 
     A change counts as handled when the next one is asked for. What is not handled is told again by the next
-    watch with the same state file: each change at least once. Iterate it once; `stop` ends the iteration from
-    any thread, `close` (or a ``with`` block) saves the state and disconnects.
+    watch with the same state file: each change at least once (decision W7). Iterate it once; `stop` ends the
+    iteration from any thread, `close` (or a ``with`` block) saves the state and disconnects.
 
     Attributes:
         is_settled: what happened while nobody watched has been told; false while no server is connected.
@@ -339,7 +339,7 @@ def _is_for_people(error: DirectoryError) -> bool:
 
 
 def classes_of(types: Collection[str]) -> tuple[str, ...]:
-    """The object classes of all entries that matter to some types."""
+    """The object classes of all entries that matter to some types (decision W4)."""
     wanted = {CLASS_OF[name]: None for name in types}
     if wanted.keys() & {"mSMQQueue", "mSMQConfiguration", "user"}:
         wanted |= dict.fromkeys(ANCESTORS)
