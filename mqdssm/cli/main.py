@@ -34,6 +34,7 @@ MODULES: Final = {
     "plan": "mqdssm.cli.plan",
     "apply": "mqdssm.cli.apply",
     "migrate": "mqdssm.cli.migrate",
+    "watch": "mqdssm.cli.watch",
     "decode": "mqdssm.cli.decode",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
