@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mqdssm.model.filters import SortKey as SortKey
     from mqdssm.model.names import PathName as PathName
     from mqdssm.model.names import parse_format_name as parse_format_name
+    from mqdssm.model.notice import Notice as Notice
     from mqdssm.model.results import DirectoryOperationResult as DirectoryOperationResult
     from mqdssm.model.watching import UNKNOWN as UNKNOWN
     from mqdssm.model.watching import AttributeChange as AttributeChange
@@ -78,6 +79,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "mqdssm.model.enums": ("DirectoryServerType", "OperatingSystemType", "PrivacyLevel"),
     "mqdssm.model.filters": ("Filter", "SortKey"),
     "mqdssm.model.names": ("PathName", "parse_format_name"),
+    "mqdssm.model.notice": ("Notice",),
     "mqdssm.model.results": ("DirectoryOperationResult",),
     "mqdssm.model.watching": ("UNKNOWN", "AttributeChange", "ChangeEvent", "ObjectChange"),
     "mqdssm.wire.certificates": ("UserSignCerts",),

@@ -122,7 +122,7 @@ class Notices:
         try:
             dn = locate(self._ctx, TABLES[type(obj)], obj, NO_ATTRIBUTES).dn
         except (DirectoryError, ValueError) as error:
-            log.warning("nobody is notified of a change of %r: %s", obj, error)
+            log.warning("nobody is notified of a change of a %s: %s", obj.element_name, error)
             return None
         return Filter("FullPath", "==", dn)
 
@@ -184,4 +184,5 @@ class Notices:
         try:
             self._notify(notice)
         except Exception:
-            log.exception("%s of %s was done, but not notified", notice.operation, notice.element)
+            where = notice.element.full_path or notice.element.identifier
+            log.exception("%s of %s was done, but not notified", notice.operation, where)

@@ -120,7 +120,9 @@ class TestNotices:
             read = directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", guid))
             assert read.label == "new"
             directory.delete(queue)
-        assert [record.message.partition(" of ")[0] for record in caplog.records] == [
+        assert [
+            one.message.partition(" of ")[0] for one in caplog.records if one.name == "mqdssm.events.notices"
+        ] == [
             "QueueCreation",
             "QueueUpdate",
             "QueueDeletion",
