@@ -11,7 +11,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 PROGRAM = [sys.executable, "-m", "mqdssm.cli.main", "watch"]
-WAIT_S = 30.0
+WAIT_S = 90.0
 
 
 T = TypeVar("T")
