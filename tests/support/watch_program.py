@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from uuid import uuid4
 
 PROGRAM = [sys.executable, "-m", "mqdssm.cli.main", "watch"]
-WAIT_S = 30.0
+WAIT_S = 90.0
+
+
+T = TypeVar("T")
 
 
 class Program:
@@ -22,7 +25,7 @@ class Program:
         with self.out.open("wb") as out, self.err.open("wb") as err:
             self.process = subprocess.Popen([*PROGRAM, *args], stdout=out, stderr=err, env=environment)
 
-    def wait(self, fits: Callable[[], Any]) -> Any:
+    def wait(self, fits: Callable[[], T | None]) -> T:
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             if found := fits():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from plain_ldap import PlainLdap
+from plain_ldap import PlainLdap, Values
 from servers import Kind
 from watch_program import Program
 
@@ -52,7 +52,7 @@ class Story:
         name = f"Y{uuid4().hex[:8].upper()}"
         self.kind.add_computer(self.server, name)
         self.machine = f"CN=msmq,CN={name},CN=Computers,{self.server.base_dn}"
-        self.plain.add(self.machine, {"objectClass": "mSMQConfiguration"} | self._guid())
+        self.plain.add(self.machine, {"objectClass": "mSMQConfiguration", **self._guid()})
 
     def _guid(self) -> dict[str, bytes]:
         return {"objectGUID": uuid4().bytes_le} if self.kind.keeps_guids else {}
@@ -80,7 +80,9 @@ class Story:
 
     def _add(self, many: int) -> None:
         new = [(f"CN=q{uuid4().hex[:10]},{self.machine}", self._label()) for _ in range(many)]
-        values = [(dn, {"objectClass": "mSMQQueue", "mSMQLabelEx": text} | self._guid()) for dn, text in new]
+        values: list[tuple[str, Values]] = [
+            (dn, {"objectClass": "mSMQQueue", "mSMQLabelEx": text, **self._guid()}) for dn, text in new
+        ]
         self.plain.add_many(values)
         self.written.update((dn, [text]) for dn, text in new)
 

@@ -170,7 +170,7 @@ class Listener:
         before = self.believed.get(key)
         after: State | None = None
         if change.event is ChangeEvent.CREATED:
-            after = State(change.dn, change.changes[name].new)
+            after = State(change.dn, str(change.changes[name].new))
             assert again or before is None, change
         elif change.event is ChangeEvent.CHANGED:
             assert before is not None, change
@@ -179,7 +179,7 @@ class Listener:
             if not again:
                 assert value is None or value.old == before.value
                 assert place is None or place.old == before.dn
-            after = State(change.dn, before.value if value is None else value.new)
+            after = State(change.dn, before.value if value is None else str(value.new))
         else:
             assert again or before is not None, change
             assert before is None or again or change.dn == before.dn

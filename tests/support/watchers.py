@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import mqdssm
 from mqdssm.directory.watching.hints import Rhythm
@@ -16,6 +16,7 @@ from mqdssm.model.watching import ObjectChange
 QUICK: Final = Rhythm(tick_s=0.05, poll_s=0.2, settle_s=0.01, renew_s=2.0)
 IMPATIENT: Final = Pauses(first_s=0.05, longest_s=0.2)
 WAIT_S: Final = 30.0
+T = TypeVar("T")
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Told:
         except BaseException as error:  # noqa: BLE001  whatever it is, the test must say it
             self.failure = error
 
-    def wait(self, fits: Callable[["Told"], Any], seconds: float = WAIT_S) -> Any:
+    def wait(self, fits: Callable[["Told"], T | None], seconds: float = WAIT_S) -> T:
         """Wait until what was told fits; a failure of the watch is raised."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -8,13 +8,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from mqdssm.events.computed import Value
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.watching import LDAP_MARK, UNKNOWN, WATCHED_TYPES, AttributeChange
-from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables import table_of
 from mqdssm.tables.syntax import Kind
 
 Body: TypeAlias = Mapping[str, Any]
@@ -49,22 +50,35 @@ class Seen:
     whole: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def body_of(element: DirectoryObject, table: ElementTable) -> tuple[dict[str, Any], dict[str, Any]]:
+def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is remembered of an element, and the values of which that has only a digest (decision W5)."""
+    populated = element.model_fields_set
+    told = {
+        field: (name, octets)
+        for field, name, default, octets in _fields_of(element.element_name)
+        if field in populated and getattr(element, field) != default
+    }
+    plain = element.model_dump(mode="json", include=set(told))
     body: dict[str, Any] = {}
     whole: dict[str, Any] = {}
-    for name, plain in json.loads(element.to_json()).items():
-        if name in BESIDE_THE_BODY:
-            continue
-        row = table.row(name)
-        value = getattr(element, row.field)
-        if value == _default_of(table.element, name):
-            continue
-        if row.kind is Kind.BYTES:
-            body[name], whole[name] = _digest_of(json.dumps(plain).encode()), value
+    for own, (name, octets) in told.items():
+        if octets:
+            body[name] = _digest_of(json.dumps(plain[own]).encode())
+            whole[name] = getattr(element, own)
         else:
-            body[name] = plain
+            body[name] = plain[own]
     return body, whole
+
+
+@cache
+def _fields_of(table: str) -> tuple[tuple[str, str, Any, bool], ...]:
+    """Field, name, default, and whether only a digest is kept, of each attribute that a body has."""
+    found = table_of(table)
+    return tuple(
+        (row.field, row.adm, _default_of(found.element, row.adm), row.kind is Kind.BYTES)
+        for row in found.rows
+        if row.adm not in BESIDE_THE_BODY
+    )
 
 
 def add_ldap(

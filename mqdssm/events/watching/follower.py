@@ -117,14 +117,10 @@ class Follower:
         return list(wanted)
 
     def _doubtful(self) -> Iterator[ObjectChange]:
-        """What was about to be told when the watcher ended, and what became of it since."""
-        if self._mirror.doubt is None:
-            return
-        key, told = self._mirror.doubt
-        known = told or self._mirror.get(key)
-        yield from self._settle(key, seen_of(key, told))
-        if known is not None:
-            yield from self._look_again([(known.type, key)])
+        """What was about to be told when the watcher ended; what became of it since is among the hints."""
+        if self._mirror.doubt is not None:
+            key, told = self._mirror.doubt
+            yield from self._settle(key, seen_of(key, told))
 
     def _types_of(self, one: Touched, known: Known | None) -> tuple[str, ...]:
         if known is not None:

@@ -112,7 +112,7 @@ class DirectoryReader:
             if key is None:
                 continue  # hidden from this user
             element = decoder.element(row[0], row[1:own], references)
-            body, whole = body_of(element, kind.table)
+            body, whole = body_of(element)
             add_ldap(body, whole, kind.others, row[own : own + len(kind.others)])
             guid = element.identifier
             yield Seen(

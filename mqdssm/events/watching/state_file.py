@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.locking import locked
 from mqdssm.events.watching.mirror import Known, Mirror
 
 FORMAT: Final = "mqdssm watch"
@@ -68,7 +69,7 @@ class StateFile:
     def __init__(self, path: str | Path) -> None:
         """Nothing is opened yet."""
         self.path = Path(path)
-        self._lock: IO[str] | None = None
+        self._stack = contextlib.ExitStack()
         self._notes: IO[bytes] | None = None
         self._last: tuple[str, Known | None] | None = None
 
@@ -110,8 +111,7 @@ class StateFile:
         beside = self._beside(".new")
         with contextlib.suppress(FileNotFoundError):
             beside.unlink()
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), MODE)
-        with open(handle, "wb") as file:  # noqa: PTH123  of a handle: its mode is ours from the beginning
+        with open(beside, "xb", opener=_private) as file:
             digest = hashlib.sha256()
             for line in _lines(state, self._last):
                 file.write(line)
@@ -129,8 +129,7 @@ class StateFile:
             self._notes.close()
         place = self._beside(".told")
         place.unlink(missing_ok=True)
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), MODE)
-        self._notes = open(handle, "wb")  # noqa: PTH123, SIM115  closed with this
+        self._notes = open(place, "xb", opener=_private)  # noqa: SIM115  closed with this
         self._notes.write(_line({"state": digest}))
         self._notes.flush()
 
@@ -142,24 +141,11 @@ class StateFile:
         if self._notes is not None:
             self._notes.close()
             self._notes = None
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._stack.close()
 
     def _take(self) -> None:
-        try:
-            import fcntl  # noqa: PLC0415  not everywhere
-        except ImportError:  # pragma: no cover  nothing to lock with
-            return
-        lock = self._beside(".lock").open("a")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            raise ConfigError(
-                f"{self.path}: another watcher works with this state: give each its own"
-            ) from None
-        self._lock = lock
+        taken = f"{self.path}: another watcher works with this state: give each its own"
+        self._stack.enter_context(locked(self._beside(".lock"), wait_s=0, taken=taken))
 
     def _load(self) -> State:
         try:
@@ -274,6 +260,10 @@ def _known_in(said: dict[str, Any]) -> tuple[str, Known | None]:
 
 def _line(said: dict[str, Any]) -> bytes:
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass") + b"\n"
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, MODE)
 
 
 def _sync_folder(folder: Path) -> None:
