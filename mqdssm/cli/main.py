@@ -34,6 +34,7 @@ MODULES: Final = {
     "plan": "mqdssm.cli.plan",
     "apply": "mqdssm.cli.apply",
     "migrate": "mqdssm.cli.migrate",
+    "watch": "mqdssm.cli.watch",
     "decode": "mqdssm.cli.decode",
     "discover": "mqdssm.cli.discover",
     "discovery-server": "mqdssm.cli.discovery_server",

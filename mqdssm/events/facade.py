@@ -1,6 +1,7 @@
 """The public surface: a directory, and the events of [MS-MQDSSM] 3.1.6 on it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 from uuid import UUID
@@ -15,16 +16,19 @@ from mqdssm.directory.options import (
 )
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
+from mqdssm.directory.watching.hints import Rhythm
+from mqdssm.errors import DirectoryError
 from mqdssm.events import alias, create, delete, lookup, read, write
 from mqdssm.events.attributes import element_table
 from mqdssm.events.context import Context
 from mqdssm.events.iterators import Handle, Iterators
 from mqdssm.events.notices import Notices
+from mqdssm.events.watching.watch import Pauses, Watch
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.filters import Filter, SortKey
 from mqdssm.model.notice import Notice, Notify
-from mqdssm.model.watching import ObjectChange
+from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 
 E = TypeVar("E", bound=DirectoryObject)
 
@@ -221,6 +225,48 @@ class Directory:
             ValueError: no distribution list format name.
         """
         return alias.resolve_distribution_list(self._context, format_name)
+
+    def watch(
+        self,
+        *kinds: type[DirectoryObject],
+        state: str | Path | None = None,
+        ignore: Iterable[str] = (),
+        rhythm: Rhythm | None = None,
+        pauses: Pauses | None = None,
+        on_ready: Callable[[str], None] | None = None,
+        on_trouble: Callable[[DirectoryError, float], None] | None = None,
+    ) -> Watch:
+        """Watch the directory: whoever changes an object, the iterator tells it; it has no end.
+
+        It has connections of its own, and may outlive this object. Close it, or use it in a ``with`` block;
+        ``async for`` works, too.
+
+        Args:
+            kinds: classes of the elements to watch; none: all that can be.
+            state: file that says where to go on, and is kept true: what happened in between is told, too.
+                None: what happened before is not told.
+            ignore: the specification's names of attributes whose changes are not told.
+            rhythm: how often to look.
+            pauses: how long to wait for a server that is away.
+            on_ready: told the URL of the server, each time when all that happened before has been told.
+            on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
+
+        Raises:
+            ConfigError: options that cannot be watched with, a damaged state, or one that another watch has.
+            GenericDirectoryError: objects that no directory keeps.
+            DirectoryError: while iterating: the server does not tell of changes, or not to this user.
+        """
+        names = [element_table(kind, "watched").element for kind in kinds]
+        return Watch(
+            self.session.options,
+            [name for name, element in WATCHED_TYPES.items() if element in names],
+            state=state,
+            ignore=tuple(ignore),
+            rhythm=rhythm,
+            pauses=pauses,
+            on_ready=on_ready,
+            on_trouble=on_trouble,
+        )
 
     def close(self) -> None:
         """End all iterations and unbind all connections."""
