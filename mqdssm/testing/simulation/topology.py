@@ -175,8 +175,15 @@ class Administrator:
         return Choice(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
 
     def _take_over(self, site_id: Guid) -> Task:
+        """Have a site taken over, and make good what was lost of the topology (decision R86)."""
         self._taken_over = True
-        return self._losses.take_over(site_id)
+        yield from self._losses.take_over(site_id)
+        heir = self._census.owner(site_id)
+        yield from self._create_machine(heir, Service.PSC, at=heir)
+        for site in self._losses.sites_that_are_back():
+            self._say("a site is back, and is removed again")
+            yield from self._losses.bring_back(site)
+            yield from self.remove_site(site.partition_id)
 
     # -- beginning
 
