@@ -11,6 +11,8 @@ from typing import Final
 from mqdssm.engines.replication import authority, purging, requests, sync, topology
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.operations import (
+    Answer,
+    HasObjects,
     ListObjects,
     ObjectRead,
     ObjectsListed,
@@ -231,11 +233,17 @@ def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
     if not partition.settled and (yield from _is_named(server, partition)):
         partition.doubted = True  # we were its authority before: on a disk that is lost, or older
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
-    if adopts and partition.last == MIN:
+    if adopts and (partition.last == MIN or (told and (yield from _is_empty(partition)))):
         yield from _inherit(server, partition)
     else:
         yield from inherit_if_named(server, partition, surely=True)
     partition.settled = partition.settled or told
+
+
+def _is_empty(partition: Partition) -> Job[bool]:
+    """Whether a site has lost all its objects, and the machine that would name us, too (decision R86)."""
+    answer = yield from perform(HasObjects(partition_id=partition.id), Answer)
+    return not answer.yes
 
 
 def _inherit(server: Server, partition: Partition) -> Job[None]:
