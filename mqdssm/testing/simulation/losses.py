@@ -192,6 +192,22 @@ class Losses:
         self._retire_dead()
         yield from self._remove_machine(owner)
 
+    def sites_that_are_back(self) -> list[PartitionLedger]:
+        """Sites that were removed: only the authority that is lost knew of it."""
+        enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
+        live = {one.identifier for one in enterprise.live()}
+        partitions = self._world.ledger.partitions
+        return [one for one in partitions.values() if one.dead and one.partition_id in live]
+
+    def bring_back(self, site: PartitionLedger) -> Task:
+        """Start the controller of a removed site again: without it the site could not be removed again."""
+        server = self._census.owner(site.partition_id)
+        site.dead = False
+        site.loosen(0)
+        server.retired = False
+        self._start(server)
+        yield from self._until_owned(server, [site])
+
     def heirs(self, site_id: Guid) -> list[Server]:
         """Backup controllers that may take over from their site's controller.
 
