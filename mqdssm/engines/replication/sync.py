@@ -202,7 +202,10 @@ def _after_sync0_reply(server: Server, partition: Partition, message: SyncReplyM
         ask(server, partition)
     elif message.complete_sync0 is not CompleteSync0.NONE:
         _heard(server, partition)
-        ask(server, partition)
+        if partition.last > message.from_seq_number:
+            ask(server, partition)
+        else:
+            ask_later(server, partition)  # it told nothing, and would again: not at once (decision R81)
 
 
 def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender: str) -> Job[None]:

@@ -8,7 +8,7 @@ from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command
-from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.census import Census
 from mqdssm.testing.simulation.clients import Clients
@@ -35,6 +35,7 @@ class Losses:
         census: who is there.
         dice: chance.
         remove_machine: deletes a server's machine object.
+        create_machine: makes a server's machine object, as that of a service, at the server itself.
     """
 
     def __init__(
@@ -43,13 +44,16 @@ class Losses:
         clients: Clients,
         census: Census,
         dice: Dice,
+        *,
         remove_machine: Callable[[Server], Task],
+        create_machine: Callable[[Server, Service], Task],
     ) -> None:
         self._world = world
         self._clients = clients
         self._census = census
         self._dice = dice
         self._remove_machine = remove_machine
+        self._create_machine = create_machine
 
     # -- backup controllers
 
@@ -134,12 +138,18 @@ class Losses:
             partition.loosen(max(reached, known.get(partition.partition_id, 0)))
 
     def _until_owned(self, server: Server, partitions: list[PartitionLedger]) -> Task:
-        """Wait until a server is the authority again, and take in what is left."""
+        """Wait until a server is the authority again, and take in what is left.
+
+        If nobody else had heard of its own machine, that is lost, too, and is made again (decision R80).
+        """
         while not all(server.owns(one.partition_id) for one in partitions):
             yield PAUSE_S
         for partition in sorted(partitions, key=_enterprise_last):
             self._start_over(server, partition)
         self._retire_dead()
+        if self._census.machine(server) is None:
+            service = Service.PEC if server is self._world.pec else Service.PSC
+            yield from self._create_machine(server, service)
 
     def _start_over(self, server: Server, partition: PartitionLedger) -> None:
         partition.giver = server.index
