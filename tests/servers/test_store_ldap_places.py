@@ -20,6 +20,7 @@ from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.store.ldap import LdapStore
+from mqdssm.tables.places import computer_dn
 from mqdssm.testing.openldap import OpenLdapServer
 
 PRIVATE: Final = {"user": None, "password": None, "ca_file": None}
@@ -98,6 +99,32 @@ class TestPlaceholders:
         assert world.apply(world.sync(queue, 2, world.queue(queue))) == ops.Applied(count=1, status=OK)
         assert world.values(queue)[Propid.Q_PATHNAME] == world.name(r"web\q")
         assert brief(world.changes()) == [(Command.SYNC, 1, machine), (Command.SYNC, 2, queue)]
+
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+    @pytest.mark.parametrize("queue_first", [False, True])
+    def test_what_has_a_computers_place_and_is_none_has_the_machine_below_it(
+        self, world: World, harness: LdapHarness, directory: mqdssm.Directory, queue_first: bool
+    ) -> None:
+        """Decision R82."""
+        machine, queue, other = guid(), guid(), guid()
+        place = computer_dn(harness.session.naming.root, world.name("web"))
+        harness.session.add(place, {"objectClass": (b"container",)})
+        changes = [world.sync(machine, 1, world.machine(machine)), world.sync(queue, 2, world.queue(queue))]
+        if queue_first:
+            changes = [
+                world.sync(queue, 1, world.queue(queue)),
+                world.sync(machine, 2, world.machine(machine)),
+            ]
+        for change in changes:
+            assert world.apply(change) == ops.Applied(count=1, status=OK)
+        assert world.values(queue)[Propid.Q_PATHNAME] == world.name(r"web\q")
+        assert dn_of(harness, queue) == f"cn=q,cn=msmq,{place}".lower()
+        assert managers_of(directory, world) == [machine.uuid], "the adapter shows it"
+        assert world.create(world.queue(other, r"web\r"), at=3).status == OK, "an authority does the same"
+        deletions = [world.deletion(one, n) for n, one in enumerate((queue, other), 4)]
+        world.apply(*deletions, world.deletion(machine, 6, MACHINE))
+        assert harness.session.get(place, ["objectClass"]).all("objectClass") == [b"container"]
+        assert managers_of(directory, world) == []
 
 
 class TestQueuesOfMachinesThatStandAside:
