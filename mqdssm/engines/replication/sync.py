@@ -75,14 +75,14 @@ def _start_timer(server: Server, partition: Partition) -> None:
     partition.wait_s = min(2 * wait_s, settings.sync_wait_max_s)
 
 
-def timer(server: Server, rest: str) -> None:
-    """No reply came: ask again."""
+def timer(server: Server, rest: str) -> Job[None]:
+    """No reply came: ask again. A step of a full synchronization that was given up is done first (R83)."""
     partition = server.partitions.get(Guid.parse(rest))
     if partition is not None and not partition.record.owned:
         partition.asking = False
         partition.tries += 1
         partition.hint = _somebody_else(server, partition)
-        ask(server, partition)
+        yield from resume(server, partition)
 
 
 def _somebody_else(server: Server, partition: Partition) -> str:
