@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from time import monotonic
 from typing import Final
 
 from mqdssm.engines.replication.operations import Failed, Operation, Result
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.store.performer import Store
+from mqdssm.store.telling import Teller
 
 log: Final = logging.getLogger(__name__)
 
@@ -20,10 +20,6 @@ RETRY_FIRST_S: Final = 0.1
 """How long the first repetition waits; each further one twice as long."""
 RETRY_MAX_S: Final = 15.0
 """The longest wait: a server that is back is noticed within a quarter of a minute."""
-TOLD_S: Final = 600.0
-"""The same damage of the directory is told again after so long."""
-TOLD_MAX: Final = 100
-"""So many damages are told in that time."""
 LOOKUP_S: Final = 5.0
 """How long a lookup of another thread may wait for the store's work to be done."""
 
@@ -59,7 +55,7 @@ class StoreThread:
         self._retry_max_s = retry_max_s
         self._jobs: Final[SimpleQueue[_Job | None]] = SimpleQueue()
         self._stopping: Final = Event()
-        self._told: Final[dict[str, float]] = {}  # damage -> when it was told, monotonic
+        self._teller: Final = Teller()
         self._down = False  # while an operation waits to be repeated
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
 
@@ -133,7 +129,7 @@ class StoreThread:
                 if job.begin is not None:
                     job.failed(error)
                     return
-                self._tell(job.operation, str(error))
+                self._teller.tell(job.operation, str(error))
                 job.done(Failed(reason=str(error)))
                 return
             except Exception as error:  # noqa: BLE001  a defect of the store: the driver stops, and says so
@@ -143,14 +139,3 @@ class StoreThread:
                 self._down = False
                 job.done(result)
                 return
-
-    def _tell(self, operation: Operation, damage: str) -> None:
-        """Tell the operator, but not each time."""
-        now = monotonic()
-        for old in [one for one, at in self._told.items() if now - at >= TOLD_S]:
-            del self._told[old]
-        if damage in self._told or len(self._told) >= TOLD_MAX:
-            return
-        self._told[damage] = now
-        name = type(operation).__name__
-        log.error("%s cannot be done, and is tried again later: mend the entry: %s", name, damage)

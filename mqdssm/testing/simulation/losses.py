@@ -138,15 +138,16 @@ class Losses:
             partition.loosen(max(reached, known.get(partition.partition_id, 0)))
 
     def _until_owned(self, server: Server, partitions: list[PartitionLedger]) -> Task:
-        """Wait until a server is the authority again, and take in what is left.
-
-        If nobody else had heard of its own machine, that is lost, too, and is made again (decision R80).
-        """
+        """Wait until a server is the authority again, and take in what is left."""
         while not all(server.owns(one.partition_id) for one in partitions):
             yield PAUSE_S
         for partition in sorted(partitions, key=_enterprise_last):
             self._start_over(server, partition)
         self._retire_dead()
+        yield from self._see_to_machine(server)
+
+    def _see_to_machine(self, server: Server) -> Task:
+        """Make an authority's own machine again, if nobody who is left had heard of it (decision R80)."""
         if self._census.machine(server) is None:
             service = Service.PEC if server is self._world.pec else Service.PSC
             yield from self._create_machine(server, service)
@@ -200,6 +201,7 @@ class Losses:
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
         self._retire_dead()
+        yield from self._see_to_machine(heir)
         yield from self._remove_machine(owner)
 
     def heirs(self, site_id: Guid) -> list[Server]:
