@@ -83,7 +83,7 @@ _TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = Mappin
         "sync": sync.timer,
         "request": requests.timer,
         "claim": succession.claim_timer,
-        "again": failing.again,
+        failing.AGAIN_TIMER: failing.again,
         failing.START_TIMER: failing.start_again,
     }
 )

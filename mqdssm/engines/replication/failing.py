@@ -24,7 +24,7 @@ from mqdssm.model.messages import SyncRequestMessage
 AGAIN_S: Final = 60.0
 """How long it takes until what was given up is tried again."""
 START_TIMER: Final = "start"
-_AGAIN_TIMER: Final = "again"
+AGAIN_TIMER: Final = "again"
 
 
 def give_up(server: Server, event: Event, reason: str) -> None:
@@ -39,7 +39,7 @@ def give_up(server: Server, event: Event, reason: str) -> None:
     if isinstance(event, Started):
         server.start_timer(START_TIMER, AGAIN_S)
         return
-    if isinstance(event, TimerFired):
+    if isinstance(event, TimerFired) and event.name != AGAIN_TIMER:
         server.start_timer(event.name, AGAIN_S)
     elif isinstance(event, ChangeObject | PropagateChange | TakeOver):
         server.reply(event.request, Hresult.MQDS_NO_RSP_FROM_OWNER)  # made or not: nobody can tell (R61)
@@ -47,7 +47,7 @@ def give_up(server: Server, event: Event, reason: str) -> None:
         return  # that only reads
     for partition in server.partitions.values():
         _go_back(server, partition)
-    server.start_timer(_AGAIN_TIMER, AGAIN_S)
+    server.start_timer(AGAIN_TIMER, AGAIN_S)
 
 
 def _go_back(server: Server, partition: Partition) -> None:
