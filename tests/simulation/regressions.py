@@ -13,5 +13,6 @@ REGRESSIONS = {
     265: "a header with an old purged number was dropped whole, and the successor never heard of the baton",
     2249: "a BSC that had asked another PSC meanwhile never learnt the new name of its own",
     2396: "the same, with other PSCs that were renamed",
+    12360: "an heir that had not heard of its own machine took over: the administrator never made that again",
     605: "a PEC that was renamed and crashed before it had claimed its name gave the enterprise away",
 }

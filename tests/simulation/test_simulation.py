@@ -3,18 +3,21 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
 from mqdssm.testing.simulation.options import RECORDED_MAX, REINSTALLED_MIN, options_of
-from mqdssm.testing.simulation.run import Report, simulate
+from mqdssm.testing.simulation.run import Report, Simulation, simulate
 
 SHORT = range(1, 6)
 SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
 REINSTALLED = (12025, 12042, 12043)
 """Seeds in which a primary controller loses its directory."""
+UNHEARD_OF = (2037, 2431)
+"""Seeds in which one loses it before anybody has heard of its own machine."""
 SOAK = ((RECORDED_MAX, 500), (REINSTALLED_MIN, 100))
 """First seed and number of seeds of each part: with all that seeds below the first one do not have."""
 REACHED = (
@@ -89,6 +92,15 @@ def test_primary_controllers_that_lose_their_directory(seed: int) -> None:
     report = simulate(seed)
     clean(report)
     assert report.counts["admin reinstalls a PSC"]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.parametrize("seed", UNHEARD_OF)
+def test_what_nobody_had_heard_of_is_made_again(seed: int) -> None:
+    """Decision R80: with an option that these seeds do not have by themselves."""
+    options = options_of(seed)
+    lost = replace(options, work=replace(options.work, primary_reinstalling=True))
+    clean(Simulation(lost).run())
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)
