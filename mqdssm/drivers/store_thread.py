@@ -9,9 +9,10 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final
 
-from mqdssm.engines.replication.operations import Operation, Result
-from mqdssm.errors import DirectoryError, DirectoryNotConnected
+from mqdssm.engines.replication.operations import Failed, Operation, Result
+from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.store.performer import Store
+from mqdssm.store.telling import Teller
 
 log: Final = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class StoreThread:
         self._retry_max_s = retry_max_s
         self._jobs: Final[SimpleQueue[_Job | None]] = SimpleQueue()
         self._stopping: Final = Event()
+        self._teller: Final = Teller()
         self._down = False  # while an operation waits to be repeated
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
 
@@ -68,7 +70,7 @@ class StoreThread:
 
         Args:
             operation: what to perform.
-            done: takes the result.
+            done: takes the result; `Failed` where the directory is damaged (decision R83).
             failed: takes an error that is no DirectoryError: a defect, nothing that waiting mends.
         """
         self._jobs.put(_Job(operation=operation, done=done, failed=failed))
@@ -123,6 +125,13 @@ class StoreThread:
                 log.warning("%s is repeated in %.1f s: %s", type(job.operation).__name__, wait, error)
                 self._stopping.wait(wait)
                 wait = min(2 * wait, self._retry_max_s)
+            except MappingError as error:
+                if job.begin is not None:
+                    job.failed(error)
+                    return
+                self._teller.tell(job.operation, str(error))
+                job.done(Failed(reason=str(error)))
+                return
             except Exception as error:  # noqa: BLE001  a defect of the store: the driver stops, and says so
                 job.failed(error)
                 return

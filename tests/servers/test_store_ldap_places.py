@@ -12,7 +12,7 @@ from store_world import NOT_FOUND, OK, World, brief, guid
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.engines.replication import operations as ops
-from mqdssm.errors import DirectoryError, ObjectNotFound
+from mqdssm.errors import DirectoryError, MappingError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -20,6 +20,9 @@ from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.store.ldap import LdapStore
+from mqdssm.store.ldap.places import Places
+from mqdssm.store.ldap.view import Reader
+from mqdssm.tables.places import computer_dn
 from mqdssm.testing.openldap import OpenLdapServer
 
 PRIVATE: Final = {"user": None, "password": None, "ca_file": None}
@@ -98,6 +101,32 @@ class TestPlaceholders:
         assert world.apply(world.sync(queue, 2, world.queue(queue))) == ops.Applied(count=1, status=OK)
         assert world.values(queue)[Propid.Q_PATHNAME] == world.name(r"web\q")
         assert brief(world.changes()) == [(Command.SYNC, 1, machine), (Command.SYNC, 2, queue)]
+
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+    @pytest.mark.parametrize("queue_first", [False, True])
+    def test_what_has_a_computers_place_and_is_none_has_the_machine_below_it(
+        self, world: World, harness: LdapHarness, directory: mqdssm.Directory, queue_first: bool
+    ) -> None:
+        """Decision R82."""
+        machine, queue, other = guid(), guid(), guid()
+        place = computer_dn(harness.session.naming.root, world.name("web"))
+        harness.session.add(place, {"objectClass": (b"container",)})
+        changes = [world.sync(machine, 1, world.machine(machine)), world.sync(queue, 2, world.queue(queue))]
+        if queue_first:
+            changes = [
+                world.sync(queue, 1, world.queue(queue)),
+                world.sync(machine, 2, world.machine(machine)),
+            ]
+        for change in changes:
+            assert world.apply(change) == ops.Applied(count=1, status=OK)
+        assert world.values(queue)[Propid.Q_PATHNAME] == world.name(r"web\q")
+        assert dn_of(harness, queue) == f"cn=q,cn=msmq,{place}".lower()
+        assert managers_of(directory, world) == [machine.uuid], "the adapter shows it"
+        assert world.create(world.queue(other, r"web\r"), at=3).status == OK, "an authority does the same"
+        deletions = [world.deletion(one, n) for n, one in enumerate((queue, other), 4)]
+        world.apply(*deletions, world.deletion(machine, 6, MACHINE))
+        assert harness.session.get(place, ["objectClass"]).all("objectClass") == [b"container"]
+        assert managers_of(directory, world) == []
 
 
 class TestQueuesOfMachinesThatStandAside:
@@ -302,6 +331,66 @@ class TestDamage:
         (one,) = found_in(harness, Equal("mqisDeletedID", bytes(gone)))
         harness.session.modify(one.dn, {"mqisObjectType": (b"77",)})
         assert brief(world.changes()) == [(Command.DELETE, 1, gone)]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.3")
+class TestDamagedNumbers:
+    """Decision R83: an entry that is no object any more stops what needs it, and nothing else."""
+
+    def damage(self, harness: LdapHarness, identifier: Guid, **values: bytes) -> str:
+        dn = dn_of(harness, identifier)
+        harness.session.modify(dn, {name: (raw,) for name, raw in values.items()})
+        return dn
+
+    @pytest.mark.parametrize(
+        ("name", "wrong"),
+        [("mqisSeqNumber", b"99999999999999999999999"), ("mqisPartitionID", b"xx"), ("mqisObjectID", b"xx")],
+    )
+    def test_other_partitions_and_other_objects_go_on(
+        self,
+        world: World,
+        harness: LdapHarness,
+        caplog: pytest.LogCaptureFixture,
+        name: str,
+        wrong: bytes,
+    ) -> None:
+        hurt, sound, other, elsewhere = guid(), guid(), guid(), guid()
+        world.apply(world.sync(hurt, 1, world.machine(hurt)))
+        world.apply(world.sync(sound, 2, world.machine(sound, "sound")))
+        good = Reader(harness.session, Places(harness.session))
+        (before,) = good.holding([hurt])
+        dn = self.damage(harness, hurt, **{name: wrong})
+        caplog.clear()
+        again = world.sync(hurt, 3, world.machine(hurt, QUOTA=8))
+        for _ in range(3):
+            assert world.apply(again) == ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_ERROR)
+        outcome = world.update(hurt, ((Propid.QM_QUOTA, 8),), at=3)
+        assert outcome.status == Hresult.MQ_ERROR_DS_ERROR
+        said = [one.message.lower() for one in caplog.records if one.levelname == "ERROR"]
+        assert 1 <= len(said) <= 2, "not each time"
+        assert all(dn in one for one in said)
+        assert world.apply(world.sync(sound, 4, world.machine(sound, "sound", QUOTA=9))).status == OK
+        assert world.apply(world.sync(other, 1, world.machine(other, "there"), elsewhere)).status == OK
+        assert brief(world.changes(elsewhere)) == [(Command.SYNC, 1, other)]
+        world.recover()
+        harness.session.modify(dn, {name: before.entry.get(name, ())})
+        assert world.apply(again) == ops.Applied(count=1, status=OK)
+        assert brief(world.changes()) == [(Command.SYNC, 3, hurt), (Command.SYNC, 4, sound)]
+
+    def test_what_cannot_be_told_is_an_error_that_names_it(self, world: World, harness: LdapHarness) -> None:
+        hurt = guid()
+        world.apply(world.sync(hurt, 1, world.machine(hurt)))
+        dn = self.damage(harness, hurt, mqisPartitionID=b"xx")
+        with pytest.raises(MappingError, match="(?i)" + dn):
+            world.changes()
+
+    def test_a_damaged_tombstone_does_not_hinder_a_start(self, world: World, harness: LdapHarness) -> None:
+        gone, machine = guid(), guid()
+        world.apply(world.deletion(gone, 1), world.sync(machine, 2, world.machine(machine)))
+        (grave,) = found_in(harness, Equal("mqisDeletedID", bytes(gone)))
+        harness.session.modify(grave.dn, {"mqisObjectID": (b"xx",)})
+        harness.reopen()
+        assert world.recover() == 2
 
 
 def test_a_full_database_is_said_to_be_full() -> None:

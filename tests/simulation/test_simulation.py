@@ -3,18 +3,23 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
-from mqdssm.testing.simulation.options import RECORDED_MAX, options_of
-from mqdssm.testing.simulation.run import Report, simulate
+from mqdssm.testing.simulation.options import RECORDED_MAX, REINSTALLED_MIN, options_of
+from mqdssm.testing.simulation.run import Report, Simulation, simulate
 
 SHORT = range(1, 6)
 SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
-SOAK_FIRST = RECORDED_MAX
-SOAK_SEEDS = 500
+REINSTALLED = (12025, 12042, 12043)
+"""Seeds in which a primary controller loses its directory."""
+UNHEARD_OF = (2037, 2431)
+"""Seeds in which one loses it before anybody has heard of its own machine."""
+SOAK = ((RECORDED_MAX, 500), (REINSTALLED_MIN, 100))
+"""First seed and number of seeds of each part: with all that seeds below the first one do not have."""
 REACHED = (
     "answer MQ_OK",
     "answer MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER",
@@ -42,6 +47,7 @@ REACHED = (
     "admin restores a BSC",
     "admin makes another server take over",
     "admin restores a PSC",
+    "admin reinstalls a PSC",
     "admin does two things together",
     "note somebody knows more of our partition than we do",
     "note asks others for what it owned",
@@ -78,6 +84,23 @@ def test_every_replica_becomes_its_authoritys_copy(seed: int) -> None:
 @pytest.mark.parametrize("seed", SHORT_LATER)
 def test_later_options(seed: int) -> None:
     clean(simulate(seed))
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.parametrize("seed", REINSTALLED)
+def test_primary_controllers_that_lose_their_directory(seed: int) -> None:
+    report = simulate(seed)
+    clean(report)
+    assert report.counts["admin reinstalls a PSC"]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.parametrize("seed", UNHEARD_OF)
+def test_what_nobody_had_heard_of_is_made_again(seed: int) -> None:
+    """Decision R80: with an option that these seeds do not have by themselves."""
+    options = options_of(seed)
+    lost = replace(options, work=replace(options.work, primary_reinstalling=True))
+    clean(Simulation(lost).run())
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)
@@ -126,9 +149,10 @@ def test_the_command_counts(capsys: pytest.CaptureFixture[str]) -> None:
 def test_many_seeds() -> None:
     """The issue asks for 10,000 of them: `make simulate SEEDS=10000`."""
     counts: dict[str, int] = {}
-    for report in run_seeds(SOAK_FIRST, SOAK_SEEDS):
-        clean(report)
-        for name, count in report.counts.items():
-            counts[name] = counts.get(name, 0) + count
+    for first, seeds in SOAK:
+        for report in run_seeds(first, seeds):
+            clean(report)
+            for name, count in report.counts.items():
+                counts[name] = counts.get(name, 0) + count
     assert not [name for name in REACHED if not counts.get(name)]
     assert PROCESSES == 2

@@ -67,6 +67,10 @@ def partitions_of(message) -> set:
     return {message.partition_id}
 
 
+def neighbors(net: Net, name: str) -> set[str]:
+    return {one.machine_name for one in net.hosts[name].store.perform(LoadState()).neighbors}
+
+
 def old_copy_with_more(net: Net, *names: str, at: str = "PSC1") -> None:
     """Everybody hears of some queues, and their authority forgets them."""
     old = copy.deepcopy(net.hosts[at].store._kept)
@@ -169,6 +173,32 @@ def test_a_bsc_that_is_half_a_copy_is_made_whole_by_others_and_takes_over() -> N
     net.run(LONG_S)
     assert owners(net) == ["BSC1"]
     assert all(has(net, "BSC1", f"q{n}") for n in range(9))
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+def test_a_psc_whose_machine_nobody_had_heard_of_has_it_made_again() -> None:
+    """Decisions R43, R80: its disk is lost before the first number of its site was told to anybody."""
+    net = enterprise(header_s=60.0)
+    with_site(net, "Site2", "PSC2")
+    assert net.create_site("Site1", "PSC1").status == OK
+    net.server("PSC1", Role.PSC, "Site1")
+    net.run(60)
+    net.drop = lambda source, _send: source == "PSC1"
+    assert net.create_machine("PSC1", "Site1", "PSC1", Service.PSC).status == OK
+    net.stop("PSC1")
+    net.drop = nothing_lost
+    net.server("PSC1", Role.PSC, "Site1")  # its disk is empty
+    net.run(LONG_S)
+    assert owners(net) == ["PSC1"], "the site's object names it"
+    assert not any(net.content(name, SITE1) for name in net.hosts)
+    assert neighbors(net, "PEC") == neighbors(net, "PSC2") ^ {"PEC", "PSC2"} == {"PSC1", "PSC2"}
+    refused = net.create_machine("C14", "Site1", "PSC1")
+    assert refused.status != OK, "the first object of a site is its controller's machine (R34)"
+    assert net.create_machine("PSC1", "Site1", "PSC1", Service.PSC).status == OK
+    assert net.create_machine("C14", "Site1", "PSC2").status == OK
+    net.run(LONG_S)
+    assert len(net.content("PEC", SITE1)) == 2
     assert all_equal(net)
 
 

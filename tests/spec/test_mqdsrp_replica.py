@@ -237,6 +237,32 @@ def test_full_synchronization() -> None:
     assert server.has("cn60")
 
 
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.10")
+@pytest.mark.parametrize("complete", [CompleteSync0.SOON, CompleteSync0.NOW])
+def test_an_answer_that_brings_nothing_is_asked_again_by_timer(complete) -> None:
+    """Decision R81: an endless "more to come" is no endless exchange of messages."""
+    server = Lone()
+    server.answered(numbered(1))
+    purged = number(50)
+    server.got(AlreadyPurgedMessage(site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=purged))
+    nothing = {"purged_seq_number": purged, "complete_sync0": complete}
+    timer = f"sync {PEC_PARTITION_ID}"
+    for start, further in [(MIN, number(40)), (number(40), number(41))]:
+        at = {"from_seq_number": start, "to_seq_number": start}
+        made = server.answered(**nothing, **at)
+        assert sends(made) == []
+        if complete is CompleteSync0.SOON:
+            assert timers(made)[timer] >= server.settings.sync_wait_s
+        (asked,) = sends(server.fired(timer))
+        assert asked.message.is_sync0
+        assert asked.message.from_seq_number == start
+        change = numbered(further, int(start), purged_seq_number=purged)
+        made = server.answered(change, purged_seq_number=purged, complete_sync0=CompleteSync0.SOON)
+        assert kinds(made) == [("SyncRequestMessage", "PEC")], "what brings something is asked on at once"
+    assert server.partition().purge_state is PurgeState.SYNC0
+
+
 @pytest.mark.spec("MC-MQDSRP 3.3.7.7")
 def test_what_was_purged_long_ago_does_not_matter() -> None:
     server = Lone()

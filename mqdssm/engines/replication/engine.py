@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.engines.replication import (
+    failing,
     propagation,
     purging,
     requests,
@@ -32,7 +33,7 @@ from mqdssm.engines.replication.actions import (
     TakeOver,
     TimerFired,
 )
-from mqdssm.engines.replication.operations import Result
+from mqdssm.engines.replication.operations import Failed, Result
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.state import Job, Server, key_of
 from mqdssm.model.guid import Guid
@@ -82,6 +83,8 @@ _TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = Mappin
         "sync": sync.timer,
         "request": requests.timer,
         "claim": succession.claim_timer,
+        failing.AGAIN_TIMER: failing.again,
+        failing.START_TIMER: failing.start_again,
     }
 )
 """Which handler a timer wakes, by the first word of its name; it gets the rest."""
@@ -100,7 +103,9 @@ class ReplicationEngine:
         self._server = Server(settings=settings, next_request=first_request)
         self._backlog: deque[Event] = deque()
         self._messages_waiting = 0  # of those in it
+        self._event: Event = Started()  # what the job is about
         self._job: Job[None] | None = None
+        self._has_started = False
         self._token = 0
 
     def step(self, event: Event, now: float) -> list[Action]:
@@ -121,7 +126,10 @@ class ReplicationEngine:
         if isinstance(event, Performed):
             if self._job is None or event.token != self._token:
                 raise ValueError(f"no operation {event.token} is under way")
-            self._advance(self._job, event.result)
+            if isinstance(event.result, Failed):
+                self._give_up(self._job, event.result)
+            else:
+                self._advance(self._job, event.result)
         elif self._job is None:
             self._begin(event)
         else:
@@ -157,9 +165,23 @@ class ReplicationEngine:
             self._server.note("dropped: too much is waiting", type(event).__name__)
 
     def _begin(self, event: Event) -> None:
+        if not self._has_started and not _is_start(event):
+            self._refuse(event)
+            return
+        self._event = event
         self._job = self._handler(event)
         if self._job is not None:
             self._advance(self._job, None)
+
+    def _refuse(self, event: Event) -> None:
+        """Nothing can be done: the start was given up, and is tried again."""
+        if isinstance(event, ChangeObject | PropagateChange | TakeOver):
+            self._server.reply(event.request, Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+
+    def _give_up(self, job: Job[None], failed: Failed) -> None:
+        job.close()
+        self._job = None
+        failing.give_up(self._server, self._event, failed.reason)
 
     def _advance(self, job: Job[None], result: Result | None) -> None:
         """Let the handler go on until it needs its next result, or is through."""
@@ -167,6 +189,7 @@ class ReplicationEngine:
             operation = next(job) if result is None else job.send(result)
         except StopIteration:
             self._job = None
+            self._has_started = True
         except Exception:
             self._job = None  # a fault of ours stays one event's
             raise
@@ -183,3 +206,7 @@ class ReplicationEngine:
             kind, _, rest = event.name.partition(" ")
             return _TIMERS[kind](server, rest)
         return _EVENTS[type(event)](server, event)
+
+
+def _is_start(event: Event) -> bool:
+    return isinstance(event, Started) or (isinstance(event, TimerFired) and event.name == failing.START_TIMER)

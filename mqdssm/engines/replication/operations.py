@@ -292,6 +292,17 @@ class Done:
     """It is durable."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """Any operation: the directory holds what no server of this kind has written (decision R83).
+
+    Attributes:
+        reason: which entry, and what is wrong with it.
+    """
+
+    reason: str
+
+
 Operation: TypeAlias = (
     LoadState
     | SavePartition
@@ -312,5 +323,5 @@ Operation: TypeAlias = (
     | SweepPartition
 )
 Result: TypeAlias = (
-    State | Done | Recovered | Outcome | ObjectRead | ObjectsListed | Answer | Applied | ChangesFound
+    State | Done | Recovered | Outcome | ObjectRead | ObjectsListed | Answer | Applied | ChangesFound | Failed
 )

@@ -75,14 +75,14 @@ def _start_timer(server: Server, partition: Partition) -> None:
     partition.wait_s = min(2 * wait_s, settings.sync_wait_max_s)
 
 
-def timer(server: Server, rest: str) -> None:
-    """No reply came: ask again."""
+def timer(server: Server, rest: str) -> Job[None]:
+    """No reply came: ask again. A step of a full synchronization that was given up is done first (R83)."""
     partition = server.partitions.get(Guid.parse(rest))
     if partition is not None and not partition.record.owned:
         partition.asking = False
         partition.tries += 1
         partition.hint = _somebody_else(server, partition)
-        ask(server, partition)
+        yield from resume(server, partition)
 
 
 def _somebody_else(server: Server, partition: Partition) -> str:
@@ -203,7 +203,10 @@ def _after_sync0_reply(server: Server, partition: Partition, message: SyncReplyM
         ask(server, partition)
     elif message.complete_sync0 is not CompleteSync0.NONE:
         _heard(server, partition)
-        ask(server, partition)
+        if partition.last > message.from_seq_number:
+            ask(server, partition)
+        else:
+            ask_later(server, partition)  # it told nothing, and would again: not at once (decision R81)
 
 
 def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender: str) -> Job[None]:

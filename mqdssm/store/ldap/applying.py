@@ -1,7 +1,8 @@
 """Changes on their way into the directory: planned in their order, sent together (decision R15)."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,7 +10,7 @@ from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
-from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists
+from mqdssm.errors import GenericDirectoryError, MappingError, ObjectAlreadyExists
 from mqdssm.events.making import Maker, Target
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
@@ -148,7 +149,8 @@ class Applier:
                     break
             run.add(wanted, plan)
         self._carry_out(run, failures)
-        self._complete(changes, identifiers)
+        with _beside():
+            self._complete(changes, identifiers)
         if not failures:
             return identifiers, None
         row = min(failures)
@@ -178,9 +180,10 @@ class Applier:
 
     def _settle(self, gone: Sequence[Held]) -> None:
         """See to what follows from deletions."""
-        settled = self.homes.settle(gone)
         machines = [held.identifier for held in gone if _of_machine(held)]
-        self.companions.follow([*machines, *settled], machines)
+        with _beside():
+            settled = self.homes.settle(gone)
+            self.companions.follow([*machines, *settled], machines)
 
     def remove(self, entries: Iterable[Held]) -> None:
         """Remove objects and tombstones that have no other ones below them any more.
@@ -289,6 +292,15 @@ _REFERRED: Final = frozenset({ObjectType.SITE, ObjectType.MACHINE})
 def _of_machine(held: Held) -> bool:
     """Whether it is a machine, or the tombstone of one."""
     return held.type is ObjectType.MACHINE or held.entry.get(DELETED_TYPE) == (b"%d" % ObjectType.MACHINE,)
+
+
+@contextmanager
+def _beside() -> Iterator[None]:
+    """What follows from changes that are made: a damaged entry there is told, and unmakes none (R83)."""
+    try:
+        yield
+    except MappingError as error:
+        log.error("what follows from a change could not all be done: %s", error)  # noqa: TRY400
 
 
 def _encoded(name: str | None) -> bytes:

@@ -1,7 +1,7 @@
 """Entries as the store sees them: which object one holds, with which number."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -145,5 +145,14 @@ def held_of(entry: Entry) -> Held:
     spelt = {_SPELT[name]: tuple(raws) for name, raws in entry.attributes.items() if name in _SPELT}
     try:
         return Held(entry.dn, spelt)
-    except MappingError as error:
+    except ValueError as error:  # a MappingError, or no GUID
         raise MappingError(f"{entry.dn}: {error}") from None
+
+
+def readable(entries: Iterable[Entry]) -> Iterator[Held]:
+    """Entries that were read, without those that are damaged: these are told (decision R83)."""
+    for entry in entries:
+        try:
+            yield held_of(entry)
+        except MappingError as error:
+            log.error("an entry is damaged, and left out: %s", error)  # noqa: TRY400

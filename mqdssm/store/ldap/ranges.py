@@ -1,5 +1,6 @@
 """Objects and tombstones by their numbers, at the price of the answer ([MC-MQDSRP] 3.2.7.8, decision R26)."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -25,10 +26,13 @@ from mqdssm.tables.numbering import (
     PARTITION,
     SLICE_BUCKETS,
     bucket_of,
+    number_of,
     number_value,
     slices,
 )
 from mqdssm.tables.property_facts import CHANGED
+
+log = logging.getLogger(__name__)
 
 TOMBSTONE: Final = Equal("objectClass", b"mqisTombstone")
 SLICE_NUMBERS: Final = SLICE_BUCKETS << BUCKET_BITS
@@ -128,8 +132,15 @@ class Ranges:
         return max(self._numbers(Equal(PARTITION, bytes(partition))), default=MIN)
 
     def _numbers(self, wanted: LdapFilter) -> list[SequenceNumber]:
-        found = self._reader.find(wanted, (NUMBER,))
-        return [SequenceNumber(int(raw)) for entry in found if (raw := entry.first(NUMBER)) is not None]
+        """The numbers of what matches; one that is none is no entry's number (decision R83)."""
+        numbers = []
+        for entry in self._reader.find(wanted, (NUMBER,)):
+            raw = entry.first(NUMBER)
+            try:
+                numbers += [] if raw is None else [number_of(raw)]
+            except MappingError as error:
+                log.error("an entry is damaged, and left out: %s: %s", entry.dn, error)  # noqa: TRY400
+        return numbers
 
     # -- changes
 

@@ -26,7 +26,7 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.ldap.applying import Applier
 from mqdssm.store.ldap.finding import Finder
-from mqdssm.store.ldap.held import Held, held_of, values_of
+from mqdssm.store.ldap.held import Held, held_of, readable, values_of
 from mqdssm.store.ldap.local import Authority
 from mqdssm.store.ldap.owner import Owner, claim
 from mqdssm.store.ldap.places import Places
@@ -36,6 +36,7 @@ from mqdssm.store.ldap.state import StateKeeper, delete_all
 from mqdssm.store.ldap.view import Concern, Reader, batches
 from mqdssm.store.lookup import Restriction, View
 from mqdssm.store.performer import performers
+from mqdssm.store.telling import Teller
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.ldap_results import is_full
@@ -63,6 +64,16 @@ _FULL: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
     }
 )
 """What becomes of changes that the server has no room for (decision R66); all else waits for room."""
+_DAMAGED: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
+            ops.Outcome(status=Hresult.MQ_ERROR_DS_ERROR),
+        ),
+        ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_ERROR),
+    }
+)
+"""What becomes of changes of an entry that is damaged (decision R83); all else is given up."""
 _TOMBSTONES_AT_ONCE: Final = 256
 _NO_SUCH_OBJECT: Final = 32
 _HINT: Final = (
@@ -95,6 +106,7 @@ class LdapStore:
         self._closes_session = closes_session
         self._is_closed = False
         self._is_mended = False
+        self._teller = Teller()
         _check(session)
         places = Places(session)
         self._reader = Reader(session, places)
@@ -146,12 +158,19 @@ class LdapStore:
 
         Raises:
             DirectoryError: the directory cannot be reached; the operation may be repeated.
-            MappingError: the directory holds something that is none of ours where only ours belongs.
+            MappingError: the directory holds something that is none of ours where only ours belongs; of
+                changes, which have a status, it is one.
         """
         self._check_open()
         try:
             with self._session.one_server():
                 return self._performers[type(operation)](operation)
+        except MappingError as error:
+            damaged = _DAMAGED.get(type(operation))
+            if damaged is None:
+                raise
+            self._teller.tell(operation, str(error))
+            return damaged
         except DirectoryError as error:
             full = _FULL.get(type(operation))
             if full is None or not is_full(error.ldap_code, error.server_text):
@@ -223,7 +242,7 @@ class LdapStore:
         wanted = And(
             (TOMBSTONE, Equal(PARTITION, bytes(partition)), GreaterOrEqual(NUMBER, number_value(after)))
         )
-        graves = map(held_of, self._reader.find(wanted))
+        graves = readable(self._reader.find(wanted))
         for some in batches(graves, _TOMBSTONES_AT_ONCE):
             again = [one for row, grave in enumerate(some) if (one := _deletion(row, grave)) is not None]
             self._applier.apply([_at(row, one) for row, one in enumerate(again)])

@@ -235,8 +235,20 @@ class Viewing:
             key = dn.name.casefold()
             if key in paths and (view.computers.get(key) is None or dn.normalized in usual):
                 view.computers[key] = dn
-        for key in paths:
-            view.computers.setdefault(key, None)
+        missing = [
+            names.computer_dn(self._places.root, name)
+            for key, name in paths.items()
+            if key not in view.computers
+        ]
+        view.computers |= dict.fromkeys(paths.keys() - view.computers.keys())
+        self._holders(view, missing)
+
+    def _holders(self, view: View, missing: Sequence[DN]) -> None:
+        """What has the place of a computer, and is none: the machine goes below it all the same (R82)."""
+        dn_filter = self._reader.session.profile.dn_filter
+        for entry in self._reader.any_of((dn_filter(str(dn)) for dn in missing), attributes=("1.1",)):
+            dn = DN.parse(entry.dn)
+            view.computers[dn.name.casefold()] = dn
 
     def _neighbourhood(self, view: View, concerns: Sequence[Concern]) -> None:
         """What is where the objects belong, and above it."""

@@ -8,7 +8,7 @@ from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command
-from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.census import Census
 from mqdssm.testing.simulation.clients import Clients
@@ -35,6 +35,7 @@ class Losses:
         census: who is there.
         dice: chance.
         remove_machine: deletes a server's machine object.
+        create_machine: makes a server's machine object, as that of a service, at the server itself.
     """
 
     def __init__(
@@ -43,13 +44,16 @@ class Losses:
         clients: Clients,
         census: Census,
         dice: Dice,
+        *,
         remove_machine: Callable[[Server], Task],
+        create_machine: Callable[[Server, Service], Task],
     ) -> None:
         self._world = world
         self._clients = clients
         self._census = census
         self._dice = dice
         self._remove_machine = remove_machine
+        self._create_machine = create_machine
 
     # -- backup controllers
 
@@ -140,6 +144,13 @@ class Losses:
         for partition in sorted(partitions, key=_enterprise_last):
             self._start_over(server, partition)
         self._retire_dead()
+        yield from self._see_to_machine(server)
+
+    def _see_to_machine(self, server: Server) -> Task:
+        """Make an authority's own machine again, if nobody who is left had heard of it (decision R80)."""
+        if self._census.machine(server) is None:
+            service = Service.PEC if server is self._world.pec else Service.PSC
+            yield from self._create_machine(server, service)
 
     def _start_over(self, server: Server, partition: PartitionLedger) -> None:
         partition.giver = server.index
@@ -190,6 +201,7 @@ class Losses:
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
         self._retire_dead()
+        yield from self._see_to_machine(heir)
         yield from self._remove_machine(owner)
 
     def sites_that_are_back(self) -> list[PartitionLedger]:

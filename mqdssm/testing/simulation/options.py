@@ -9,6 +9,8 @@ PER_MILLE: Final = 1000
 """Chances are given as so many in a thousand."""
 RECORDED_MAX: Final = 2_000
 """Seeds below it have no options that came later: those that are recorded keep their runs."""
+REINSTALLED_MIN: Final = 12_000
+"""From this seed on primary controllers may lose their directories; seeds below it keep their runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +263,7 @@ def _later_options(seed: int, work: Work) -> Work:
         together=dice.of((1, 2, 3)),
         primary_restoring=dice.one_in(3),
         takeover_half=work.takeover and not work.renaming and dice.one_in(2),
+        primary_reinstalling=seed >= REINSTALLED_MIN and dice.one_in(2),
     )
 
 

@@ -71,7 +71,14 @@ class Administrator:
         self._clients = clients
         self._dice = Dice("administrator", world.options.seed)
         self._census = Census(world, clients.closing)
-        self._losses = Losses(world, clients, self._census, self._dice, self._remove_machine)
+        self._losses = Losses(
+            world,
+            clients,
+            self._census,
+            self._dice,
+            remove_machine=self._remove_machine,
+            create_machine=lambda server, service: self._create_machine(server, service, at=server),
+        )
         self._under_way: list[Choice] = []
         self._sites = 0
         self._names = 0

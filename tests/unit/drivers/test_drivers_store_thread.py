@@ -10,9 +10,18 @@ from queue_managers import wait_until
 
 from mqdssm.drivers import store_thread
 from mqdssm.drivers.store_thread import StoreThread
-from mqdssm.engines.replication.operations import Answer, HasObjects, LoadState, Operation, Result, State
-from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError
+from mqdssm.engines.replication.operations import (
+    Answer,
+    Failed,
+    HasObjects,
+    LoadState,
+    Operation,
+    Result,
+    State,
+)
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, MappingError
 from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.store import telling
 
 LOAD = LoadState()
 HAS = HasObjects(partition_id=PEC_PARTITION_ID)
@@ -85,6 +94,30 @@ def test_a_defect_is_handed_over_and_not_repeated(started):
     assert submit(thread, LOAD).get(timeout=5) is defect
     assert store.performed == [LOAD]
     assert submit(thread, LOAD).get(timeout=5) == State()
+
+
+def test_damage_is_a_result_that_is_told_once_in_a_while(started, caplog, monkeypatch):
+    """Decision R83."""
+    damage = [MappingError(f"cn={n % 3}: mqisSeqNumber is none") for n in range(9)]
+    thread, store = started(*damage, MappingError("cn=a"), MappingError("cn=b"))
+    got = [submit(thread, LOAD).get(timeout=5) for _ in damage]
+    assert got == [Failed(reason=str(one)) for one in damage]
+    assert store.performed == [LOAD] * 9
+    told = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [record.args[1] for record in told] == [str(one) for one in damage[:3]]
+    monkeypatch.setattr(telling, "TOLD_MAX", 3)
+    assert submit(thread, LOAD).get(timeout=5) == Failed(reason="cn=a")
+    monkeypatch.setattr(telling, "TOLD_S", 0.0)
+    assert submit(thread, LOAD).get(timeout=5) == Failed(reason="cn=b")
+    told = [record.args[1] for record in caplog.records if record.levelname == "ERROR"]
+    assert told[3:] == ["cn=b"]
+
+
+def test_damage_that_a_lookup_comes_upon_is_its_own_matter(started):
+    thread, _ = started(MappingError("cn=a"))
+    with pytest.raises(MappingError, match="cn=a"):
+        thread.lookup(HAS)
+    assert thread.lookup(HAS) == Answer(yes=True)
 
 
 def test_lookups_fail_at_once_and_do_not_spoil_the_next(started):

@@ -1,0 +1,204 @@
+"""Entries that somebody has damaged: what needs them is given up and tried again, all else goes on (R83)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lone_authority import OK
+from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
+
+from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.actions import Received
+from mqdssm.engines.replication.failing import AGAIN_S
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import AlreadyPurgedMessage
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+from mqdssm.samples.dice import Dice
+from mqdssm.store.memory import MemoryStore
+
+SITE1 = guid_of("site Site1")
+LONG_S = 3000
+STATUSES: dict[type, Any] = {
+    **dict.fromkeys(
+        (ops.CreateObject, ops.UpdateObject, ops.DeleteObject), ops.Outcome(status=Hresult.MQ_ERROR_DS_ERROR)
+    ),
+    ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_ERROR),
+}
+UNTOUCHED = (ops.LoadState, ops.SavePartition, ops.SaveNeighbor, ops.RemoveNeighbor, ops.RemovePartition)
+"""Operations on the state of the protocol: what is damaged is objects."""
+
+
+class Damaged:
+    """A store of which some operations come upon damaged entries."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.is_hurt: Callable[[Any], bool] = lambda _operation: False
+        self.hurt = 0
+
+    def perform(self, operation: Any) -> Any:
+        if not self.is_hurt(operation):
+            return self.store.perform(operation)
+        self.hurt += 1
+        return STATUSES.get(type(operation), ops.Failed(reason="cn=x: mqisSeqNumber is none"))
+
+    def reopened(self) -> "Damaged":
+        made = Damaged(self.store.reopened())
+        made.is_hurt = self.is_hurt
+        return made
+
+
+def of_type(*types: type) -> Callable[[Any], bool]:
+    return lambda operation: isinstance(operation, types)
+
+
+def world() -> Net:
+    """PEC, PSC1 with BSC1, PSC2; a machine C14 in Site1."""
+    net = enterprise(header_s=60.0)
+    with_site(net, "Site1", "PSC1")
+    with_bsc(net, "Site1", "BSC1", "PSC1")
+    with_site(net, "Site2", "PSC2")
+    assert net.create_machine("C14", "Site1", "PSC1").status == OK
+    net.run(100)
+    for host in net.hosts.values():
+        host.store = Damaged(host.store)
+    return net
+
+
+def store_of(net: Net, name: str) -> Any:
+    return net.hosts[name].store
+
+
+def notes(net: Net, name: str) -> list[str]:
+    return [one.what for one in net.hosts[name].notes]
+
+
+def queue(net: Net, name: str) -> int:
+    return net.create_queue("C14", name, "Site1", "PSC1").status
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_who_cannot_read_one_partition_answers_about_the_others() -> None:
+    net = world()
+    store_of(net, "PSC1").is_hurt = lambda operation: (
+        isinstance(operation, ops.LookupChanges) and operation.partition_id == SITE1
+    )
+    net.drop = lambda source, _send: source == "PSC1"
+    assert queue(net, "q1") == OK
+    net.run(20)
+    net.drop = lambda _source, _send: False
+    assert net.create_site("X", "").status == OK
+    net.run(LONG_S)
+    assert guid_of("site X") in net.content("BSC1", PEC_PARTITION_ID)
+    assert guid_of(r"queue C14\q1") not in net.content("PEC", SITE1)
+    assert "given up: the directory is damaged" in notes(net, "PSC1")
+    store_of(net, "PSC1").is_hurt = of_type()
+    net.run(LONG_S)
+    assert guid_of(r"queue C14\q1") in net.content("PEC", SITE1)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.3")
+@pytest.mark.parametrize("broken", [ops.ListObjects, ops.ApplyChanges])
+def test_a_replica_takes_what_it_could_not_when_that_is_mended(broken) -> None:
+    net = world()
+    store_of(net, "PSC2").is_hurt = of_type(broken)
+    assert net.create_site("Site3", "PSC3").status == OK
+    net.run(LONG_S)
+    assert "psc3" not in net.hosts["PSC2"].engine._server.pscs
+    assert store_of(net, "PSC2").hurt < LONG_S / 10, "no hot loop"
+    store_of(net, "PSC2").is_hurt = of_type()
+    net.run(LONG_S)
+    assert "psc3" in net.hosts["PSC2"].engine._server.pscs
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+def test_a_client_is_told_that_its_change_may_have_been_made() -> None:
+    net = world()
+    store_of(net, "PEC").is_hurt = of_type(ops.ListObjects)
+    assert net.create_site("Site3", "PSC3").status == Hresult.MQDS_NO_RSP_FROM_OWNER
+    assert "psc3" not in net.hosts["PEC"].engine._server.pscs
+    store_of(net, "PEC").is_hurt = of_type()
+    net.run(2 * AGAIN_S)
+    assert "psc3" in net.hosts["PEC"].engine._server.pscs, "neighbours are derived again"
+    assert net.create_site("Site4", "").status == OK
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+@pytest.mark.parametrize("broken", [ops.Recover, ops.ListObjects, ops.ReadObject])
+def test_a_start_is_tried_again(broken) -> None:
+    net = world()
+    assert queue(net, "q1") == OK
+    store_of(net, "PSC1").is_hurt = of_type(broken)
+    net.restart("PSC1")
+    assert queue(net, "q2") == Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+    net.run(3 * AGAIN_S)
+    assert queue(net, "q2") == Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+    store_of(net, "PSC1").is_hurt = of_type()
+    net.run(2 * AGAIN_S)
+    assert queue(net, "q2") == OK
+    net.run(LONG_S)
+    numbers = [number for number, *_ in net.content("PSC1", SITE1).values()]
+    assert len(set(numbers)) == len(numbers), "no number is given twice"
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.10")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("broken", [ops.MarkPartition, ops.SweepPartition])
+def test_a_full_synchronization_goes_on_where_it_was_given_up(broken) -> None:
+    net = world()
+    store = store_of(net, "PSC2")
+    store.is_hurt = of_type(broken)
+    net.drop = lambda source, send: source == "PSC1" and send.destination == "PSC2"
+    assert [queue(net, name) for name in ("q1", "q2", "q3")] == [OK] * 3
+    net.run(30)
+    net.drop = lambda _source, _send: False
+    last = max(number for number, *_ in net.content("PSC1", SITE1).values())
+    purged = AlreadyPurgedMessage(site_id=SITE1, partition_id=SITE1, purged_seq_number=last)
+    net._put("PSC2", Received(message=purged, sender="PSC1"), 0)
+    net.run(LONG_S)
+    state = next(one for one in store.perform(ops.LoadState()).partitions if one.partition_id == SITE1)
+    assert state.purge_state is not PurgeState.NORMAL
+    assert 1 < store.hurt < LONG_S / 10
+    assert net.create_site("X", "").status == OK
+    net.run(100)
+    assert guid_of("site X") in net.content("PSC2", PEC_PARTITION_ID), "other partitions go on"
+    store.is_hurt = of_type()
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_is_given_up_and_when_all_copies_become_equal(seed) -> None:
+    """Any operation may come upon damage, at every server, while the enterprise is changed."""
+    net = world()
+    dice = Dice("damage", seed)
+    untouched = of_type(*UNTOUCHED)
+    for host in net.hosts.values():
+        host.store.is_hurt = lambda operation: not untouched(operation) and dice.one_in(6)
+    done = []
+    for n in range(30):
+        match dice.below(8):
+            case 0:
+                net.restart(dice.of(list(net.hosts)))
+            case 1:
+                net.create_site(f"S{n}", "")
+            case _:
+                done.append((n, queue(net, f"q{n}")))
+        net.run(dice.below(60))
+    assert any(host.store.hurt for host in net.hosts.values())
+    for host in net.hosts.values():
+        host.store.is_hurt = of_type()
+    net.run(2 * LONG_S)
+    there = net.content("PSC1", SITE1)
+    for n, status in done:
+        found = guid_of(f"queue C14\\q{n}") in there
+        if status != Hresult.MQDS_NO_RSP_FROM_OWNER:
+            assert found is (status == OK), (n, status)
+    assert queue(net, "last") == OK
+    net.run(LONG_S)
+    assert all_equal(net)
