@@ -15,10 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks import (
     codec,
     creating,
+    discovering,
     exporting,
     importing,
     listing,
     loading,
+    notifying,
     reading,
     replicating,
     report,
@@ -42,6 +44,8 @@ ROWS: Mapping[Goal, Measure] = {
     **codec.ROWS,
     **replicating.ROWS,
     **synchronizing.ROWS,
+    **notifying.ROWS,
+    **discovering.ROWS,
 }
 """Creating comes last: the lists have to find what was loaded, and nothing else."""
 QUICK = Size(queues=4_000, queue_managers=200, hosts=50)

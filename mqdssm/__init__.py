@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mqdssm.errors import OutcomeUnknown as OutcomeUnknown
     from mqdssm.events.facade import Directory as Directory
     from mqdssm.events.facade import connect as connect
+    from mqdssm.events.watching.watch import Watch as Watch
     from mqdssm.model.base import DirectoryObject as DirectoryObject
     from mqdssm.model.elements import ConnectedNetwork as ConnectedNetwork
     from mqdssm.model.elements import Enterprise as Enterprise
@@ -37,7 +38,12 @@ if TYPE_CHECKING:
     from mqdssm.model.filters import SortKey as SortKey
     from mqdssm.model.names import PathName as PathName
     from mqdssm.model.names import parse_format_name as parse_format_name
+    from mqdssm.model.notice import Notice as Notice
     from mqdssm.model.results import DirectoryOperationResult as DirectoryOperationResult
+    from mqdssm.model.watching import UNKNOWN as UNKNOWN
+    from mqdssm.model.watching import AttributeChange as AttributeChange
+    from mqdssm.model.watching import ChangeEvent as ChangeEvent
+    from mqdssm.model.watching import ObjectChange as ObjectChange
     from mqdssm.wire.certificates import UserSignCerts as UserSignCerts
     from mqdssm.wire.dtyp import SecurityDescriptor as SecurityDescriptor
     from mqdssm.wire.keys import PublicKeys as PublicKeys
@@ -59,6 +65,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
         "OutcomeUnknown",
     ),
     "mqdssm.events.facade": ("Directory", "connect"),
+    "mqdssm.events.watching.watch": ("Watch",),
     "mqdssm.model.base": ("DirectoryObject",),
     "mqdssm.model.elements": (
         "ConnectedNetwork",
@@ -72,7 +79,9 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "mqdssm.model.enums": ("DirectoryServerType", "OperatingSystemType", "PrivacyLevel"),
     "mqdssm.model.filters": ("Filter", "SortKey"),
     "mqdssm.model.names": ("PathName", "parse_format_name"),
+    "mqdssm.model.notice": ("Notice",),
     "mqdssm.model.results": ("DirectoryOperationResult",),
+    "mqdssm.model.watching": ("UNKNOWN", "AttributeChange", "ChangeEvent", "ObjectChange"),
     "mqdssm.wire.certificates": ("UserSignCerts",),
     "mqdssm.wire.dtyp": ("SecurityDescriptor",),
     "mqdssm.wire.keys": ("PublicKeys",),

@@ -34,7 +34,10 @@ MODULES: Final = {
     "plan": "mqdssm.cli.plan",
     "apply": "mqdssm.cli.apply",
     "migrate": "mqdssm.cli.migrate",
+    "watch": "mqdssm.cli.watch",
     "decode": "mqdssm.cli.decode",
+    "discover": "mqdssm.cli.discover",
+    "discovery-server": "mqdssm.cli.discovery_server",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""

@@ -198,6 +198,43 @@ class Channel:
             self.broken = True
             raise
 
+    def some(self, message_id: int, deadline: float) -> tuple[bytes, list[Message]]:
+        """Wait for some answers to a search that goes on.
+
+        Args:
+            message_id: of the request.
+            deadline: how long to wait for the first.
+
+        Returns:
+            A buffer and what lies in it; nothing where nothing came in time, which is no failure.
+
+        Raises:
+            ConnectionBroken: the connection ended.
+        """
+        try:
+            return self._some(message_id, deadline)
+        except BaseException:
+            self.broken = True
+            raise
+
+    def _some(self, message_id: int, deadline: float) -> tuple[bytes, list[Message]]:
+        try:
+            data = self._more(deadline)
+        except ConnectionBroken as broken:
+            if broken.timed_out:
+                return b"", []
+            raise
+        try:
+            buffer, messages = self._splitter.feed(data)
+            for message in messages:
+                if message.id == 0 and message.tag in RESULT_TAGS:
+                    raise self._said_goodbye(decode_result(buffer, message))
+                if message.id != message_id:
+                    raise self._confused(f"an answer to message {message.id}, not to {message_id}")
+        except DecodeError as error:
+            raise self._confused(str(error)) from error
+        return buffer, messages
+
     def _answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
         found: dict[int, LdapResult] = {}
         try:

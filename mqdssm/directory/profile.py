@@ -177,6 +177,8 @@ class Profile(ABC):
         holds_large_integers: integers above 2^31 - 1 may be stored, and compared with (decision M11).
         twins_hint: what to say of several objects that are found by one GUID.
         no_replication: why such a server cannot hold the replication store; empty: it can.
+        watched_through: how such a server tells of changes: a key of `watching.sources`.
+        watch_key: the attribute by which watched objects are told apart, and that never changes.
         facts: what such servers are expected to be like.
     """
 
@@ -202,6 +204,8 @@ class Profile(ABC):
     holds_large_integers: ClassVar[bool] = False
     twins_hint: ClassVar[str] = "is the unique overlay on objectGUID missing?"
     no_replication: ClassVar[str] = ""
+    watched_through: ClassVar[str]
+    watch_key: ClassVar[str]
     facts: ClassVar[ServerFacts]
 
     @abstractmethod

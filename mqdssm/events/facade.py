@@ -1,6 +1,7 @@
 """The public surface: a directory, and the events of [MS-MQDSSM] 3.1.6 on it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 from uuid import UUID
@@ -15,12 +16,19 @@ from mqdssm.directory.options import (
 )
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
+from mqdssm.directory.watching.hints import Rhythm
+from mqdssm.errors import DirectoryError
 from mqdssm.events import alias, create, delete, lookup, read, write
 from mqdssm.events.attributes import element_table
 from mqdssm.events.context import Context
 from mqdssm.events.iterators import Handle, Iterators
+from mqdssm.events.notices import Notices
+from mqdssm.events.watching.watch import Pauses, Watch
 from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
 from mqdssm.model.filters import Filter, SortKey
+from mqdssm.model.notice import Notice, Notify
+from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 
 E = TypeVar("E", bound=DirectoryObject)
 
@@ -31,9 +39,12 @@ class Directory:
     Every method is one event of [MS-MQDSSM] 3.1.6. Attributes are named as the specification names them.
     """
 
-    def __init__(self, session: Session, *, create_server_objects: bool = True) -> None:
+    def __init__(
+        self, session: Session, *, create_server_objects: bool = True, notify: Notify | None = None
+    ) -> None:
         self._context = Context(session, create_server_objects=create_server_objects)
         self._iterators = Iterators()
+        self._notices = Notices(self._context, notify)
 
     @property
     def session(self) -> Session:
@@ -57,7 +68,9 @@ class Directory:
             ValueError: a name or value that no directory can hold; nothing was sent.
         """
         with self.session.one_server():
-            return create.create(self._context, obj, _names(attributes))
+            identifier = create.create(self._context, obj, _names(attributes))
+            self._notices.created(obj, identifier)
+        return identifier
 
     def delete(self, obj: DirectoryObject, recursive: bool = False) -> None:
         """Delete an object ([MS-MQDSSM] 3.1.6.2).
@@ -70,7 +83,7 @@ class Directory:
             GenericDirectoryError: a kind that cannot be deleted, or objects are below it.
             ObjectNotFound: there is no such object.
         """
-        with self.session.one_server():
+        with self.session.one_server(), self._notices.deleting(obj, recursive=recursive):
             delete.delete(self._context, obj, recursive=recursive)
 
     def read(
@@ -99,6 +112,7 @@ class Directory:
         *,
         attributes: Sequence[str] | None = None,
         sort: SortKey | Iterable[SortKey] = (),
+        below: str | None = None,
     ) -> Iterator[E]:
         """The objects that satisfy all filters, streamed ([MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator).
 
@@ -109,15 +123,21 @@ class Directory:
             filters: all of them must hold.
             attributes: names of the attributes to read; None: all.
             sort: keys; those of a higher priority decide first.
+            below: DN; only objects there and below are looked at, as the queues of one queue manager.
 
         Raises:
             GenericDirectoryError: a name that cannot be asked for.
-            ValueError: a filter value that the attribute cannot have.
+            ValueError: a filter value that the attribute cannot have, or `below` is no DN.
             DirectoryError: while iterating; a search that breaks off never looks like a short list.
         """
         keys = (sort,) if isinstance(sort, SortKey) else tuple(sort)
         found = lookup.search(
-            self._context, element_table(kind, "read"), _filters(filters), _names(attributes), keys
+            self._context,
+            element_table(kind, "read"),
+            _filters(filters),
+            _names(attributes),
+            keys,
+            below=None if below is None else DN.parse(below),
         )
         return cast("Iterator[E]", found)
 
@@ -133,8 +153,20 @@ class Directory:
             ObjectNotFound: there is no such object.
             ValueError: a value that no directory can hold; nothing was sent.
         """
-        with self.session.one_server():
-            write.write(self._context, obj, _names(attributes))
+        names = _names(attributes)
+        with self.session.one_server(), self._notices.writing(obj, names):
+            write.write(self._context, obj, names)
+
+    def notice_of(self, change: ObjectChange) -> Notice | None:
+        """Whom to notify of a change that a watcher of this directory saw ([MS-MQCN] 3.3.4.1).
+
+        Args:
+            change: it.
+
+        Returns:
+            What a notifier takes, as `connect(notify=…)` would have called it; None: nobody has to know.
+        """
+        return self._notices.of_change(change)
 
     def read_begin(
         self,
@@ -194,6 +226,48 @@ class Directory:
         """
         return alias.resolve_distribution_list(self._context, format_name)
 
+    def watch(
+        self,
+        *kinds: type[DirectoryObject],
+        state: str | Path | None = None,
+        ignore: Iterable[str] = (),
+        rhythm: Rhythm | None = None,
+        pauses: Pauses | None = None,
+        on_ready: Callable[[str], None] | None = None,
+        on_trouble: Callable[[DirectoryError, float], None] | None = None,
+    ) -> Watch:
+        """Watch the directory: whoever changes an object, the iterator tells it; it has no end.
+
+        It has connections of its own, and may outlive this object. Close it, or use it in a ``with`` block;
+        ``async for`` works, too.
+
+        Args:
+            kinds: classes of the elements to watch; none: all that can be.
+            state: file that says where to go on, and is kept true: what happened in between is told, too.
+                None: what happened before is not told.
+            ignore: the specification's names of attributes whose changes are not told.
+            rhythm: how often to look.
+            pauses: how long to wait for a server that is away.
+            on_ready: told the URL of the server, each time when all that happened before has been told.
+            on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
+
+        Raises:
+            ConfigError: options that cannot be watched with, a damaged state, or one that another watch has.
+            GenericDirectoryError: objects that no directory keeps.
+            DirectoryError: while iterating: the server does not tell of changes, or not to this user.
+        """
+        names = [element_table(kind, "watched").element for kind in kinds]
+        return Watch(
+            self.session.options,
+            [name for name, element in WATCHED_TYPES.items() if element in names],
+            state=state,
+            ignore=tuple(ignore),
+            rhythm=rhythm,
+            pauses=pauses,
+            on_ready=on_ready,
+            on_trouble=on_trouble,
+        )
+
     def close(self) -> None:
         """End all iterations and unbind all connections."""
         self._iterators.end_all()
@@ -229,6 +303,7 @@ def connect(
     catalog: str | Iterable[str] | None = None,
     create_server_objects: bool = True,
     check_msmq: bool = True,
+    notify: Notify | None = None,
 ) -> Directory:
     """Connect to a directory ([MS-MQDSSM] 3.1.3, 3.1.6.18). Certificates are always verified.
 
@@ -255,6 +330,8 @@ def connect(
         create_server_objects: make the ``server`` objects that mSMQSettings needs (decision M6).
         check_msmq: make sure that this is a directory of MSMQ: another one would answer every search with
             nothing.
+        notify: is told of every queue that was created, written or deleted and of every queue manager that
+            was written, and whom to notify of it (decision C22).
 
     Raises:
         DirectoryNotConnected: no server could be reached, or none let us in.
@@ -284,7 +361,7 @@ def connect(
         catalog=catalog,
     )
     session = _opened(options, check_msmq=check_msmq)
-    return Directory(session, create_server_objects=create_server_objects)
+    return Directory(session, create_server_objects=create_server_objects, notify=notify)
 
 
 def _opened(options: ConnectionOptions, *, check_msmq: bool) -> Session:

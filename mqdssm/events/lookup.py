@@ -19,6 +19,7 @@ from mqdssm.events.references import BATCH_TERMS, batched
 from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
 from mqdssm.events.views import View
 from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
 from mqdssm.model.elements import Site
 from mqdssm.model.filters import Filter, SortKey
 from mqdssm.tables import TABLES, compute
@@ -39,11 +40,13 @@ class Criteria:
         place: a filter that names the one object there can be (FullPath, Pathname, ComputerName): it is read
             at its DN, not searched for (M17).
         residuals: tests on the results.
+        below: where the search begins; None: where objects of the class are ([MS-MQDSSM] 3.1.6.15).
     """
 
     wanted: LdapFilter
     place: Filter | None
     residuals: tuple[Residual, ...]
+    below: DN | None = None
 
 
 def search(
@@ -54,6 +57,7 @@ def search(
     sort: Sequence[SortKey] = (),
     *,
     strict: bool = False,
+    below: DN | None = None,
 ) -> Iterator[DirectoryObject]:
     """The objects that satisfy all filters, streamed; in memory only where a sort needs it.
 
@@ -67,6 +71,7 @@ def search(
         sort: see `SortKey`.
         strict: a value that is missing or damaged is an error, not a gap and a warning (M40); of the objects
             that satisfy the filters, not of the others that have to be looked at.
+        below: look only there and below; where nothing is, nothing is found.
 
     Raises:
         GenericDirectoryError: a name that cannot be asked for, a site that does not exist (3.1.6.4.5.4).
@@ -76,6 +81,8 @@ def search(
     keys = _sort_keys(table, sort)
     searched = forest.searched(ctx, table.ldap_class)
     criteria = _criteria(ctx, table, filters, part_only=searched.is_part_only)
+    if below is not None:
+        criteria = replace(criteria, below=below)
     needed = dict.fromkeys(names)
     needed.update(dict.fromkeys(key.attribute for key in keys))
     needed.update(dict.fromkeys(residual.attribute for residual in criteria.residuals))
@@ -182,7 +189,7 @@ def _elements(
 
 def _entries(table: ElementTable, criteria: Criteria, view: View) -> Iterator[Found]:
     session, decoder = view.decoder.session, view.decoder
-    base = search_base(table.ldap_class, session.naming.root, session.naming.configuration)
+    base = criteria.below or search_base(table.ldap_class, session.naming.root, session.naming.configuration)
     rows = session.rows(
         base, criteria.wanted, decoder.columns, multi=decoder.multi, references=decoder.referring
     )

@@ -268,3 +268,8 @@ def replication_queue(machine_name: str) -> DirectFormatName:
 def own_replication_queue(queue_manager: Guid) -> PrivateFormatName:
     r"""REPLICATION_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\1`` ([MC-MQDSRP] 1.9)."""
     return PrivateFormatName(queue_manager.uuid, REPLICATION_QUEUE_NUMBER)
+
+
+def notification_queue(queue_manager: Guid) -> PrivateFormatName:
+    r"""NOTIFY_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\3`` ([MS-MQCN] 1.9)."""
+    return PrivateFormatName(queue_manager.uuid, NOTIFICATION_QUEUE_NUMBER)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
+from mqdssm.events.locking import locked
 from mqdssm.spark.access import Access, LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, Witness, probe, refuse_speculation
 from mqdssm.spark.columns import FRAME_TYPES
@@ -24,7 +25,6 @@ from mqdssm.spark.journal import (
     prepare,
     progress_of,
 )
-from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds
 from mqdssm.spark.session import check_spark, spark_session
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.events.locking import locked
 from mqdssm.spark.access import Access
 from mqdssm.spark.cluster import Witness
 from mqdssm.spark.export_rows import all_rows, head_of, without
 from mqdssm.spark.failures import pack
 from mqdssm.spark.held import held_by
 from mqdssm.spark.journal import Finished, Folder, Journal, Plan, tell_progress
-from mqdssm.spark.locking import locked
 from mqdssm.spark.objects import columns
 from mqdssm.spark.partitions import refuse_other
 from mqdssm.spark.parts import PARQUET, PartOptions, Parts

@@ -11,7 +11,7 @@ def test_version(alone):
 
 COMMANDS = (
     *("demo", "sandbox", "schema", "doctor", "create", "read", "list", "write", "delete", "resolve"),
-    *("export", "validate", "support-bundle"),
+    *("export", "validate", "support-bundle", "discover", "discovery-server"),
 )
 
 

@@ -16,12 +16,12 @@ from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
+from mqdssm.events.locking import locked
 from mqdssm.spark import export as export_module
 from mqdssm.spark import export_worker, load_order, objects
 from mqdssm.spark.export import Progress, export
 from mqdssm.spark.export_worker import STOP_NAME, told
 from mqdssm.spark.journal import WORK_NAME, Plan
-from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 

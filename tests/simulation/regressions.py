@@ -13,6 +13,11 @@ REGRESSIONS = {
     265: "a header with an old purged number was dropped whole, and the successor never heard of the baton",
     2249: "a BSC that had asked another PSC meanwhile never learnt the new name of its own",
     2396: "the same, with other PSCs that were renamed",
-    12360: "an heir that had not heard of its own machine took over: the administrator never made that again",
+    565: "who took a site over from a lost PEC went on with its numbers; a removed site was back for good",
+    703: "a successor that lacked its own machine object was authority of all, and no member",
+    3579: "a new PSC that had asked a PEC of old about its site never owned it",
+    3758: "the successor in a site, and the PEC elsewhere, did not know each other",
+    3786: "a full synchronization by one who was behind, and another one who had purged",
+    578: "an answer of a full synchronization, which lacks deletions, reached a restored older copy",
     605: "a PEC that was renamed and crashed before it had claimed its name gave the enterprise away",
 }

@@ -10,11 +10,19 @@ from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.operations import LoadState, SavePartition
 from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.succession import GAP
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import ChangePropagationMessage, Command, SyncReplyMessage
+from mqdssm.model.messages import (
+    ChangePropagationMessage,
+    Command,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
+from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.model.seqnum import MIN
 
+SITE0 = guid_of("site Site0")
 SITE1 = guid_of("site Site1")
 LONG_S = 3000
 
@@ -50,6 +58,17 @@ def owners(net: Net, partition_id=SITE1) -> list[str]:
 
 def neighbors(net: Net, name: str) -> set[str]:
     return {one.machine_name for one in net.hosts[name].store.perform(LoadState()).neighbors}
+
+
+def delete(net: Net, kind: ObjectType, identifier, partition_id, at: str) -> int:
+    given = {"identifier": identifier, "partition_id": partition_id}
+    return net.change(at, Command.DELETE, kind, **given).status
+
+
+def partitions_of(message) -> set:
+    if isinstance(message, ChangePropagationMessage):
+        return {one.partition_id for one in message.seq_number_header.partition_seq_numbers}
+    return {message.partition_id}
 
 
 def old_copy_with_more(net: Net, *names: str, at: str = "PSC1") -> None:
@@ -199,3 +218,75 @@ def test_a_step_down_is_a_full_synchronization_that_a_crash_does_not_end() -> No
     assert owners(net) == ["PSC1"]
     assert has(net, "PSC1", "known2")
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+@pytest.mark.parametrize("machine_is_there", [True, False])
+def test_who_takes_a_site_over_from_the_pec_is_not_the_pec_by_its_name(machine_is_there) -> None:
+    """Decision R87: the enterprise names the lost machine, and so does the site, until there is a PEC."""
+    net = world()
+    with_bsc(net, "Site0", "BSC01", "PEC")
+    net.run(200)
+    net.drop = lambda source, _send: source == "PEC"
+    assert net.create_site("X", "").status == OK  # a number that nobody hears of
+    net.stop("PEC")
+    net.drop = nothing_lost
+    assert net.take_over("BSC01", SITE0).status == Hresult.MQ_OK
+    if machine_is_there:
+        net.restart("BSC01")  # it asks PSCs, and has all that they have
+        net.run(LONG_S)
+        assert owners(net, PEC_PARTITION_ID) == []
+        assert net.take_over("BSC01", PEC_PARTITION_ID).status == Hresult.MQ_OK
+    else:
+        assert delete(net, ObjectType.MACHINE, guid_of("machine PEC"), SITE0, "BSC01") == OK
+        net.restart("BSC01")
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["BSC01"]
+    assert net.hosts["BSC01"].engine.next_sequence_number(PEC_PARTITION_ID) > GAP
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+def test_a_new_psc_follows_the_pec_to_its_successor() -> None:
+    """Decision R89: it has asked the old one about its site, and had no answer yet."""
+    net = world()
+    site3 = guid_of("site Site3")
+    asked = SyncRequestMessage | SyncReplyMessage | ChangePropagationMessage
+    net.drop = lambda source, send: (
+        source == "PSC3" and isinstance(send.message, asked) and partitions_of(send.message) == {site3}
+    )
+    assert net.create_site("Site3", "PSC3").status == OK
+    net.server("PSC3", Role.PSC, "Site3")
+    net.run(200)
+    assert site3 in net.partitions("PSC3")
+    properties = ((Propid.E_PECNAME, "PSC2"),)
+    given = {"identifier": guid_of("enterprise"), "partition_id": PEC_PARTITION_ID, "properties": properties}
+    assert net.change("PEC", Command.UPDATE, ObjectType.ENTERPRISE, **given).status == OK
+    net.run(LONG_S)
+    assert owners(net, site3) == []
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net, site3) == ["PSC3"]
+    assert net.create_machine("PSC3", "Site3", "PSC3", Service.PSC).status == OK
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+def test_a_site_without_objects_can_be_removed_though_its_psc_has_forgotten_it() -> None:
+    """Decision R86: not even the machine is there that would say whose the partition is."""
+    net = world()
+    site2 = guid_of("site Site2")
+    assert delete(net, ObjectType.MACHINE, guid_of("machine PSC2"), site2, "PSC2") == OK
+    net.run(LONG_S)
+    net.stop("PSC2")
+    net.restart("PEC")
+    net.run(200)
+    refused = delete(net, ObjectType.SITE, site2, PEC_PARTITION_ID, "PEC")
+    assert refused == Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS  # it cannot know that it has everything
+    net.server("PSC2", Role.PSC, "Site2")
+    net.run(LONG_S)
+    assert owners(net, site2) == ["PSC2"]
+    assert delete(net, ObjectType.SITE, site2, PEC_PARTITION_ID, "PEC") == OK
+    net.run(LONG_S)
+    assert not any(site2 in net.partitions(name) for name in net.hosts)

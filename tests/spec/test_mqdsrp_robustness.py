@@ -306,3 +306,16 @@ def test_what_was_sent_before_a_full_synchronization_is_dropped() -> None:
     server.answered(numbered(4, 0), purged_seq_number=SequenceNumber(4))
     assert server.has("cn3") is server.has("cn4") is None
     assert server.partition().last == MIN
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_an_answer_that_lacks_deletions_which_we_may_not_know_is_dropped() -> None:
+    """Decision R85: we asked in a full synchronization, and start from an older copy when it comes."""
+    server = Lone()
+    server.answered(numbered(1), numbered(2))
+    server.answered(numbered(4, 2), purged_seq_number=SequenceNumber(3))
+    assert server.has("cn4") is None
+    assert server.partition().last == SequenceNumber(2)
+    server.answered(numbered(3, 2), numbered(4, 3), purged_seq_number=SequenceNumber(2))
+    assert server.has("cn4") is not None
+    assert server.partition().last == SequenceNumber(4)

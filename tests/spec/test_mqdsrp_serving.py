@@ -221,6 +221,19 @@ def test_who_knows_of_more_purging_is_believed_it() -> None:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_who_lacks_what_is_purged_elsewhere_answers_no_full_synchronization() -> None:
+    """Decision R88: it may have objects whose deletion nobody would tell the requester any more."""
+    server = replica()
+    last = int(server.partition(AWAY).last)
+    question = {"partition_id": AWAY, "is_sync0": True, "sender": "Other"}
+    made = asked(server, known_purged_seq_number=SequenceNumber(last), **question)
+    assert kinds(made) == [("SyncReplyMessage", "Other")]
+    made = asked(server, known_purged_seq_number=SequenceNumber(last + 1), **question)
+    assert notes(made) == ["dropped: a request of who knows of more purging"]
+    assert sends(made) == []
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
 @pytest.mark.spec("MC-MQDSRP 3.1.1.5.3")
 def test_who_has_nothing_to_tell_is_silent() -> None:
     server = world()

@@ -12,7 +12,7 @@ from source_tree import ROOT, name, sources, tree
 MODULE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 50  # without the docstring
 TEXT_BYTES_MAX = 512 * 1024  # above that it is data, and belongs into an archive or a generator
-CITATION = re.compile(r"\[M[SC]-[A-Z]+\]|\bRFC \d{3,4}\b|\b[MRCS]\d{1,2}\b")
+CITATION = re.compile(r"\[M[SC]-[A-Z]+\]|\bRFC \d{3,4}\b|\b[MRCSW]\d{1,2}\b")
 CITING_LAYERS = ("mqdssm/events", "mqdssm/tables", "mqdssm/wire")
 # Machinery of ours that no specification speaks of: the declaration language, the forms of our own files.
 MACHINERY = frozenset(

@@ -11,8 +11,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import (  # noqa: E402  the folder is no part of the package
     codec,
+    discovering,
     harness,
     loading,
+    notifying,
     replicating,
     report,
     run,
@@ -44,6 +46,7 @@ GOALS_OF_REPLICATION = {
     "replica-apply": (1.5, "at_least"),
     "replica-sync": (1.25, "at_most"),
 }
+GOALS_OF_NOTIFICATION = {"notification": (0.2, "at_least")}
 GOALS_OF_THE_PIPELINE = {
     "export": (0.75, "at_least"),
     "export-growth": (1.25, "at_most"),
@@ -141,6 +144,22 @@ def test_rows_of_loading_have_the_goals_of_the_issue():
     assert {one.name: (one.goal, one.direction) for one in loading.ROWS} == NEXT_GOALS
 
 
+def test_the_row_of_discovery_has_the_goal_of_the_issue():
+    assert {one.name: (one.goal, one.direction) for one in discovering.ROWS} == {
+        "discovery": (0.5, "at_least")
+    }
+
+
 def test_rows_of_replication_have_the_goals_of_the_issue():
     rows = [*codec.ROWS, *replicating.ROWS, *synchronizing.ROWS]
     assert {one.name: (one.goal, one.direction) for one in rows} == GOALS_OF_REPLICATION
+
+
+def test_rows_of_notification_have_their_goals():
+    assert {one.name: (one.goal, one.direction) for one in notifying.ROWS} == GOALS_OF_NOTIFICATION
+
+
+def test_notifications_are_measured_without_a_directory():
+    outcome = notifying.notification(None, quick=True)
+    assert outcome.ours.endswith(" notifications/s")
+    assert 0 < outcome.ratio < 2

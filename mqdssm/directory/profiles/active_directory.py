@@ -72,6 +72,8 @@ class ActiveDirectory(Profile):
         "its classes would extend the schema of the whole forest, which cannot be taken back, and domain "
         "controllers replicate themselves: give each replicating server an OpenLDAP directory of its own"
     )
+    watched_through: ClassVar[str] = "update numbers"
+    watch_key: ClassVar[str] = "objectGUID"
     facts: ClassVar[ServerFacts] = ServerFacts(
         size_limit=1000,
         references="extended names",

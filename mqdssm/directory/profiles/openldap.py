@@ -47,6 +47,8 @@ class OpenLdap(Profile):
     split_key: ClassVar[str] = "entryUUID"
     schema_hint: ClassVar[str] = SCHEMA_HINT
     holds_large_integers: ClassVar[bool] = True
+    watched_through: ClassVar[str] = "syncrepl"
+    watch_key: ClassVar[str] = "entryUUID"
     facts: ClassVar[ServerFacts] = ServerFacts(
         size_limit=500,
         references="dereference",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mqdssm.engines.replication import propagation, succession
+from mqdssm.engines.replication import propagation, succession, sync
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
 from mqdssm.engines.replication.state import Job, Partition, Server, perform
 from mqdssm.model.messages import (
@@ -32,6 +32,9 @@ def receive(server: Server, message: SyncRequestMessage, sender: str) -> Job[Non
         _send_already_purged(server, partition, message.requester_name)
         return
     purged = max(purged, message.known_purged_seq_number)  # we have at least as many tombstones (R45)
+    if message.known_purged_seq_number > partition.last and not partition.record.owned:
+        _catch_up(server, partition, message.known_purged_seq_number)
+        return
     if start > partition.last:
         if partition.record.owned:
             yield from succession.step_down(server, partition, sender)
@@ -76,6 +79,13 @@ def chained(
         chain.append(replace(change, previous_seq_number=previous, purged_seq_number=purged))
         previous = change.seq_number
     return tuple(chain)
+
+
+def _catch_up(server: Server, partition: Partition, purged: SequenceNumber) -> None:
+    """We have objects whose deletion is purged elsewhere: nobody would tell the requester of it (R88)."""
+    server.note("dropped: a request of who knows of more purging", f"partition {partition.id}")
+    partition.known = max(partition.known, purged)
+    sync.ask(server, partition)
 
 
 def _send_already_purged(server: Server, partition: Partition, requester_name: str) -> None:

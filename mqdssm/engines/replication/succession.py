@@ -11,6 +11,8 @@ from typing import Final
 from mqdssm.engines.replication import authority, purging, requests, sync, topology
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.operations import (
+    Answer,
+    HasObjects,
     ListObjects,
     ObjectRead,
     ObjectsListed,
@@ -176,7 +178,7 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
         return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
-        named = found is not None and (yield from _is_pec(server, found))
+        named = found is not None and (yield from _is_pec(server, partition, found))
     elif partition.id == server.settings.site_id:
         found = yield from _own_machine(server)
         named = found.partition_id == partition.id and is_of(found.properties or (), CONTROLLER)
@@ -197,16 +199,27 @@ def _is_named(server: Server, partition: Partition) -> Job[bool]:
     return found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
 
 
-def _is_pec(server: Server, enterprise: ObjectRead) -> Job[bool]:
-    """Whether the enterprise names us: the PSC that has its name, now or when it was named."""
+def _is_pec(server: Server, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
+    """Whether the enterprise names us: the PSC that has its name, now or when it was named.
+
+    A lost PEC's name is that of our site, too, once we have taken the site over from it. That does not make us
+    the PEC: the operator does. Where its machine is not there any more, we go on far behind (decision R87).
+    """
     site = server.site
     pec_name = text(enterprise.properties or (), Propid.E_PECNAME)
     if site is None or not pec_name:
         return False
+    if server.is_me(pec_name):
+        return True
     operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
     own = yield from perform(operation, ObjectRead)
-    psc_name = text(own.properties or (), Propid.S_PSC) or server.name
-    return server.is_me(pec_name) or key_of(psc_name) == key_of(pec_name)
+    if key_of(text(own.properties or (), Propid.S_PSC) or "") != key_of(pec_name):
+        return False
+    other = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=pec_name), ObjectRead)
+    if other.identifier is not None and other.identifier != server.settings.machine_id:
+        return False
+    partition.doubted = True
+    return True
 
 
 def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
@@ -220,11 +233,17 @@ def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
     if not partition.settled and (yield from _is_named(server, partition)):
         partition.doubted = True  # we were its authority before: on a disk that is lost, or older
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
-    if adopts and partition.last == MIN:
+    if adopts and (partition.last == MIN or (told and (yield from _is_empty(partition)))):
         yield from _inherit(server, partition)
     else:
         yield from inherit_if_named(server, partition, surely=True)
     partition.settled = partition.settled or told
+
+
+def _is_empty(partition: Partition) -> Job[bool]:
+    """Whether a site has lost all its objects, and the machine that would name us, too (decision R86)."""
+    answer = yield from perform(HasObjects(partition_id=partition.id), Answer)
+    return not answer.yes
 
 
 def _inherit(server: Server, partition: Partition) -> Job[None]:

@@ -129,6 +129,7 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
         state not in {PurgeState.NORMAL, PurgeState.SYNC0}
         or changes.is_stale(partition, message.purged_seq_number)
         or message.from_seq_number > partition.last
+        or message.purged_seq_number > max(partition.last, partition.record.purged)  # decision R85
     ):
         server.note("dropped: a reply to an earlier question", f"{partition.id}, from {sender}")
         return

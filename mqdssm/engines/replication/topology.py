@@ -209,12 +209,18 @@ def _remove_site(server: Server, site_id: Guid) -> Job[None]:
 
 
 def _after_enterprise(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
-    """Handle Enterprise Update (3.1.7.2.10)."""
+    """Handle Enterprise Update (3.1.7.2.10); a new PSC asks the new PEC about its site, too (R43)."""
     pec_name = text(change.properties, Propid.E_PECNAME)
     if not pec_name or partition.record.owned:
         return False
+    site = server.partitions.get(server.settings.site_id)
+    adopts = site is not None and succession.is_adopting(server, site)
     if not server.is_me(pec_name) and key_of(pec_name) != key_of(partition.record.authority_name):
+        if site is not None and adopts:  # until the end of this, a crash leaves nobody's name there
+            yield from server.save(site, authority_name="")
         yield from server.save(partition, authority_name=pec_name)
+    if site is not None and adopts and not site.record.authority_name:
+        yield from server.save(site, authority_name=partition.record.authority_name)
     yield from succession.inherit_if_named(server, partition)
     return True
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.spark.cluster import HERE, SparkOptions
@@ -67,7 +68,7 @@ def _here(source: "Source", applied: list[Applied], now: datetime) -> Iterator[F
             for name in types:
                 rows[name] = (*rows.get(name, ()), rule)
     plan = planned(Plan(source.sets, rows, tuple(unique), source.dns, now))
-    for item in plan.items:
+    for item in chain.from_iterable(plan.tasks):
         for batch in done(plan, item):
             for row in batch.to_pylist():
                 yield Finding(**row)

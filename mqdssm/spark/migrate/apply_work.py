@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
 from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.events.locking import locked
 from mqdssm.spark.access import Access
-from mqdssm.spark.locking import locked
 from mqdssm.spark.migrate.apply_journal import ApplyJournal, Lines, Recorded
 from mqdssm.spark.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, Values, read_operations
 from mqdssm.spark.migrate.places import Places

@@ -18,12 +18,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
 from mqdssm.errors import ConfigError
+from mqdssm.events.locking import locked
 from mqdssm.model.dn import DN
 from mqdssm.spark.access import Access, LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, probe
 from mqdssm.spark.documents import read_document
 from mqdssm.spark.journal import write_whole
-from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal

@@ -144,11 +144,7 @@ class Losses:
         for partition in sorted(partitions, key=_enterprise_last):
             self._start_over(server, partition)
         self._retire_dead()
-        yield from self._see_to_machine(server)
-
-    def _see_to_machine(self, server: Server) -> Task:
-        """Make an authority's own machine again, if nobody who is left had heard of it (decision R80)."""
-        if self._census.machine(server) is None:
+        if self._census.machine(server) is None:  # nobody else had heard of it (decision R80)
             service = Service.PEC if server is self._world.pec else Service.PSC
             yield from self._create_machine(server, service)
 
@@ -201,8 +197,23 @@ class Losses:
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
         self._retire_dead()
-        yield from self._see_to_machine(heir)
         yield from self._remove_machine(owner)
+
+    def sites_that_are_back(self) -> list[PartitionLedger]:
+        """Sites that were removed: only the authority that is lost knew of it."""
+        enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
+        live = {one.identifier for one in enterprise.live()}
+        partitions = self._world.ledger.partitions
+        return [one for one in partitions.values() if one.dead and one.partition_id in live]
+
+    def bring_back(self, site: PartitionLedger) -> Task:
+        """Start the controller of a removed site again: without it the site could not be removed again."""
+        server = self._census.owner(site.partition_id)
+        site.dead = False
+        site.loosen(0)
+        server.retired = False
+        self._start(server)
+        yield from self._until_owned(server, [site])
 
     def heirs(self, site_id: Guid) -> list[Server]:
         """Backup controllers that may take over from their site's controller.

@@ -23,6 +23,8 @@ from mqdssm.testing.simulation.world import World
 
 _SERVERS_MAX: Final = 45
 _SITES_MAX: Final = 8
+_CLAIM_S: Final = 300
+"""How long a successor has to make itself known before the administrator does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +184,16 @@ class Administrator:
         return Choice(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
 
     def _take_over(self, site_id: Guid) -> Task:
+        """Have a site taken over, and make good what was lost of the topology (decision R86)."""
         self._taken_over = True
-        return self._losses.take_over(site_id)
+        yield from self._losses.take_over(site_id)
+        heir = self._census.owner(site_id)
+        yield from self._create_machine(heir, Service.PSC, at=heir)
+        yield from self._name_controller(site_id, heir)
+        for site in self._losses.sites_that_are_back():
+            self._say("a site is back, and is removed again")
+            yield from self._losses.bring_back(site)
+            yield from self.remove_site(site.partition_id)
 
     # -- beginning
 
@@ -294,6 +304,19 @@ class Administrator:
         """Wait until the site's object names its controller."""
         while not self._census.site_names(site_id, heir):
             yield PAUSE_S
+
+    def _name_controller(self, site_id: Guid, heir: Server) -> Task:
+        """Have the site's object name its controller, if it did not reach the PEC itself.
+
+        It may know neither the PEC nor any other PSC, and nobody knows it (decision R86).
+        """
+        for _ in range(_CLAIM_S):
+            if self._census.site_names(site_id, heir):
+                return
+            yield 1.0
+        while not self._census.site_names(site_id, heir):
+            properties: Properties = ((Propid.S_PSC, self._spelt(heir.name)),)
+            yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, properties)
 
     def hand_over_enterprise(self, site_id: Guid) -> Task:
         """Another site's controller becomes that of the enterprise (decision R38)."""

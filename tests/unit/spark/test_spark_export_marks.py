@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.locking import locked
 from mqdssm.spark.export_rows import without
-from mqdssm.spark.locking import locked
 from mqdssm.spark.manifest import ChangedObject, What
 from mqdssm.spark.marks import Counter, Marks
 from mqdssm.spark.objects import KEY_SCHEMA

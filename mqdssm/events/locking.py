@@ -14,7 +14,7 @@ _POLL_S: Final = 0.1
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait_s: float, taken: str) -> Iterator[None]:
-    """Hold a file for this process alone.
+    """Hold a file for this process alone (of a watch: decision W7).
 
     Args:
         path: the file; it is made, and stays.

@@ -1,0 +1,156 @@
+"""``mqdssm discover``: who is a directory server ([MS-MQSD] 3.1)."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli import exits
+from mqdssm.cli.endpoints import endpoint, guid
+from mqdssm.cli.output import Bar, say
+from mqdssm.cli.run import Run, add_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mqdssm.engines.discovery.client import Broadcast
+    from mqdssm.engines.discovery.values import DiscoveryResult, Network
+    from mqdssm.errors import MqdssmError
+
+app = typer.Typer(add_completion=False)
+
+WAIT_MAX_S: Final = 3600.0
+Broadcasts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--broadcast",
+        metavar="ADDRESS[:PORT]",
+        help="Where to ask: broadcast addresses, or servers; repeatable. Else all networks there are.",
+    ),
+]
+SiteId = Annotated[
+    str | None,
+    typer.Option("--site", metavar="GUID", help="This machine's site; else every server tells its list."),
+]
+EnterpriseId = Annotated[
+    str | None, typer.Option("--enterprise", metavar="GUID", help="This machine's enterprise.")
+]
+Wait = Annotated[
+    float,
+    typer.Option("--wait", min=0.01, max=WAIT_MAX_S, metavar="SECONDS", help="How long on each network."),
+]
+
+
+def discover(
+    run: Run,
+    *,
+    broadcast: Broadcasts = None,
+    site: SiteId = None,
+    enterprise: EnterpriseId = None,
+    wait: Wait = 15.0,
+) -> int:
+    r"""Ask who is a directory server, by broadcast (\[MS-MQSD]); exit code 1 if nobody answers.
+
+    One network is asked after the other. A server of this machine's own site tells no list: the one that
+    the machine has is right.
+    """
+    import asyncio
+
+    from mqdssm.drivers.discovery import DiscoveryDriver
+    from mqdssm.engines.discovery.client import DiscoveryClient
+    from mqdssm.model.guid import NULL_GUID
+
+    networks = _networks(broadcast)
+    client = DiscoveryClient(
+        enterprise_id=guid("--enterprise", enterprise) if enterprise else NULL_GUID,
+        site_id=guid("--site", site) if site else NULL_GUID,
+        wait_s=wait,
+    )
+    with run.output.bar("asking") as bar:
+        driver = DiscoveryDriver(client, asking=lambda action: _asking(run, bar, action))
+        result = asyncio.run(driver.discover(networks))
+    if result is not None:
+        _tell(run, result)
+        return exits.ExitCode.FINE
+    code = exits.ExitCode.FINDINGS
+    error = _nobody(networks, wait, unsent=driver.counts.seen().get("request not sent", 0))
+    say(exits.as_json(error, code) if run.output.is_json else f"error: {exits.words_of(error)}")
+    return code
+
+
+def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
+    """Where to ask.
+
+    Raises:
+        UsageProblem: an address that is none, or no network.
+    """
+    from mqdssm.cli.run import usage_problems
+    from mqdssm.drivers.interfaces import connected_networks
+    from mqdssm.engines.discovery.values import Network
+    from mqdssm.model.discovery import IP_PORT
+
+    if broadcast:
+        return tuple(Network(*endpoint("--broadcast", text, IP_PORT)) for text in broadcast)
+    with usage_problems():
+        found = connected_networks()
+    if not found:
+        raise exits.UsageProblem("this machine is connected to no network: say with --broadcast where to ask")
+    return found
+
+
+def _asking(run: Run, bar: "Bar | None", action: "Broadcast") -> None:
+    if bar is not None:
+        bar(action.number - 1, action.total, f"asking on {action.network}")
+    elif action.total > 1:
+        run.output.note(f"asking on {action.network} ({action.number} of {action.total})")
+
+
+def _nobody(networks: "Sequence[Network]", wait: float, *, unsent: int) -> "MqdssmError":
+    from mqdssm.errors import TransportError
+
+    where = ", ".join(map(str, networks))
+    if unsent >= len(networks):
+        return TransportError(f"nobody could be asked on {where}: this machine has no way there")
+    return TransportError(
+        f"no directory server answered on {where} within {wait:g} s: is one running, does UDP get through?"
+    )
+
+
+def _tell(run: Run, result: "DiscoveryResult") -> None:
+    if run.output.is_json:
+        run.output.document(_document(result))
+    else:
+        run.output.pairs(_pairs(result))
+
+
+def _document(result: "DiscoveryResult") -> dict[str, Any]:
+    return {
+        "answered_by": result.answered_by,
+        "network": str(result.network),
+        "site": str(result.site),
+        "is_own_site": result.is_own_site,
+        "servers": [{"name": one.name, "ip": one.ip, "ipx": one.ipx} for one in result.servers],
+        "connected_networks": [str(one) for one in result.connected_networks],
+    }
+
+
+def _pairs(result: "DiscoveryResult") -> "Iterator[tuple[str, str]]":
+    yield "answered by", f"{result.answered_by}, asked on {result.network}"
+    yield "site", f"{result.site}, this machine's own" if result.is_own_site else str(result.site)
+    for server in result.servers:
+        protocols = [name for name, has in (("IP", server.ip), ("IPX", server.ipx)) if has]
+        yield "directory server", f"{server.name} ({', '.join(protocols) or 'no protocol'})"
+    for network in result.connected_networks:
+        yield "connected network", str(network)
+
+
+add_command(
+    app,
+    "discover",
+    discover,
+    connects=False,
+    examples=(
+        "mqdssm discover",
+        "mqdssm discover --broadcast 10.1.0.255 --broadcast 10.2.0.255:1801 -o json",
+        "mqdssm discover --site 7f1e5d0a-6c1b-4c58-9a53-0c6a5ff1b2c4 --wait 3",
+    ),
+)

@@ -1,0 +1,143 @@
+"""``mqdssm discovery-server``: answer those who look for a directory server ([MS-MQSD] 3.2)."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from mqdssm.cli.endpoints import endpoint, guid
+from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.run import Run, add_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mqdssm.drivers.discovery_knowledge import DirectoryReader
+    from mqdssm.drivers.discovery_server import DiscoveryService
+    from mqdssm.engines.discovery.values import Knowledge
+
+app = typer.Typer(add_completion=False)
+
+REFRESH_MAX_S: Final = 86_400.0
+EVERYWHERE: Final = ("0.0.0.0:1801",)
+"""Where it listens if nobody says: broadcasts come to no address of the machine's own."""
+Listen = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--listen",
+        metavar="ADDRESS[:PORT]",
+        help="Where to listen, UDP; repeatable; else 0.0.0.0:1801. Broadcasts come to 0.0.0.0, or to a "
+        "broadcast address.",
+    ),
+]
+SiteName = Annotated[str, typer.Option("--site", metavar="NAME", help="The server's site.")]
+ComputerName = Annotated[str, typer.Option("--computer", metavar="NAME", help="The server's computer.")]
+Networks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--network", metavar="GUID", help="Its connected networks; repeatable. Else those of the directory."
+    ),
+]
+Refresh = Annotated[
+    float,
+    typer.Option(
+        "--refresh", min=1.0, max=REFRESH_MAX_S, metavar="SECONDS", help="How often the directory is read."
+    ),
+]
+
+
+def discovery_server(
+    run: Run,
+    *,
+    site: SiteName,
+    computer: ComputerName,
+    listen: Listen = None,
+    network: Networks = None,
+    refresh: Refresh = 300.0,
+) -> None:
+    r"""Answer machines that look for a directory server (\[MS-MQSD]), until SIGTERM or Ctrl-C.
+
+    Site, directory servers and connected networks come from the directory.
+    """
+    import asyncio
+
+    from mqdssm.drivers.discovery_knowledge import DirectoryReader
+    from mqdssm.model.discovery import IP_PORT, NETWORKS_MAX
+
+    addresses = [
+        endpoint("--listen", text, IP_PORT, any_port=True) for text in dict.fromkeys(listen or EVERYWHERE)
+    ]
+    networks = [guid("--network", text) for text in dict.fromkeys(network or ())]
+    if len(networks) > NETWORKS_MAX:
+        raise UsageProblem(f"--network is given {len(networks)} times: an answer holds {NETWORKS_MAX}")
+    with run.connect() as directory:
+        reader = DirectoryReader(directory, site=site, computer=computer, networks=networks)
+        asyncio.run(_serve(run, reader, addresses, refresh))
+
+
+async def _serve(
+    run: Run, reader: "DirectoryReader", addresses: "Sequence[tuple[str, int]]", refresh_s: float
+) -> None:
+    import asyncio
+    import signal
+    from contextlib import suppress
+
+    from mqdssm.drivers.discovery_knowledge import KnowledgeCache
+    from mqdssm.drivers.discovery_server import DiscoveryService
+    from mqdssm.engines.discovery.answers import Answers
+
+    answers = Answers()
+    service = DiscoveryService(addresses, answers)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
+            asyncio.get_running_loop().add_signal_handler(number, service.stop)
+    cache = KnowledgeCache(reader.read, answers.learn, refresh_s=refresh_s)
+    knowledge = await cache.refresh()
+    service.start()
+    if service.is_listening:
+        _tell(run, service, reader, knowledge, answers.left_out)
+    keeping = asyncio.create_task(cache.run())
+    try:
+        await service.run()
+    finally:
+        keeping.cancel()
+    counts = service.counts.seen()
+    run.output.note(", ".join(f"{what}: {count}" for what, count in counts.items()) or "nobody asked")
+
+
+def _tell(
+    run: Run, service: "DiscoveryService", reader: "DirectoryReader", knowledge: "Knowledge", left_out: int
+) -> None:
+    where = [f"{address}:{port}" for address, port in service.addresses]
+    if run.output.is_json:
+        run.output.document(
+            {
+                "listening": where,
+                "site": str(knowledge.site),
+                "servers": [{"name": one.name, "ip": one.ip, "ipx": one.ipx} for one in knowledge.servers],
+                "connected_networks": [str(one) for one in knowledge.networks],
+            }
+        )
+    else:
+        servers = ", ".join(one.name for one in knowledge.servers) or "none"
+        run.output.line(f"listening on {', '.join(where)}; directory servers of the site: {servers}")
+    sys.stdout.flush()
+    if not knowledge.servers:
+        run.output.note("no queue manager of the site is a directory server: other sites get no answer")
+    elif not reader.is_listed(knowledge):
+        run.output.note(
+            "this computer is no directory server of the site in the directory: it is not told of"
+        )
+    if left_out:
+        run.output.note(f"{left_out} directory servers do not fit into an answer and are left out")
+
+
+add_command(
+    app,
+    "discovery-server",
+    discovery_server,
+    examples=(
+        "mqdssm discovery-server --listen 0.0.0.0:1801 --site Berlin --computer DC1",
+        "mqdssm discovery-server --listen 10.1.0.5 --listen 10.1.0.255 --site Berlin --computer DC1",
+    ),
+)

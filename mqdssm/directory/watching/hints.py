@@ -1,0 +1,95 @@
+"""What servers tell of changes: hints, which say where to look, and never what an object is like.
+
+slapd tells of transactions that failed afterwards, a domain controller only that something is newer than it
+was: so every object that is hinted at is read again, and what is read counts (decision W2).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+ANCESTORS: Final = (
+    "computer",
+    "mSMQConfiguration",
+    "organizationalUnit",
+    "container",
+    "organization",
+    "dcObject",
+    "locality",
+)
+"""Classes of what watched objects stand below: when one gets another name, nobody tells of those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """An entry that something happened to.
+
+    Attributes:
+        key: names it for ever, as `Profile.watch_key` says: a UUID as text.
+        dn: where it is, or was if it is gone; None: the server did not say.
+        classes: its object classes in lower case; none where the server did not say.
+        gone: the server says that it does not exist any more.
+    """
+
+    key: str
+    dn: str | None = None
+    classes: frozenset[str] = frozenset()
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """Where to look; of nothing where nothing happened for a while.
+
+    Attributes:
+        touched: what has to be read again, in the order in which the server told.
+        present: these, and those that were touched, are all that exist; None: nothing is said of that.
+        full: nobody knows what happened: everything has to be compared.
+        place: where to go on once all of this is done; None: it cannot be said yet.
+    """
+
+    touched: tuple[Touched, ...] = ()
+    present: frozenset[str] | None = None
+    full: bool = False
+    place: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing happened."""
+        return not self.touched and self.present is None and not self.full
+
+
+NOTHING: Final = Hints()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rhythm:
+    """How often a source does what.
+
+    Attributes:
+        tick_s: after so many seconds without news empty hints come, so that the caller can do other things.
+        poll_s: how often a domain controller is asked whether anything changed, in seconds.
+        settle_s: how long what follows a domain controller's notification is waited for, in seconds.
+        renew_s: a connection that has been silent for so many seconds is begun anew from where it was: it
+            may be one that a firewall forgot.
+    """
+
+    tick_s: float = 0.25
+    poll_s: float = 2.0
+    settle_s: float = 0.05
+    renew_s: float = 60.0
+
+
+class Source(Protocol):
+    """One server's way to tell of changes."""
+
+    def hints(self, place: str | None) -> Iterator[Hints]:
+        """Tell where to look, for ever.
+
+        Args:
+            place: `Hints.place` of this server, where to go on; None: begin with a full comparison.
+
+        Raises:
+            DirectoryNotConnected: the connection was lost.
+            DirectoryError: the server does not tell of changes, or not to this user.
+        """

@@ -1,0 +1,168 @@
+"""Connections to one server for watching it: searches that end, and one that goes on."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Self
+
+from mqdssm.directory.channel import Channel, ConnectionBroken
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import TRUE, LdapFilter, encode
+from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.options import ConnectionOptions, Endpoint
+from mqdssm.directory.pool import Pool
+from mqdssm.directory.profile import Naming, Profile
+from mqdssm.directory.reading import entries_of, unreadable
+from mqdssm.directory.requests import Control, Scope
+from mqdssm.directory.responses import SEARCH_DONE, LdapResult, Message, decode_result
+from mqdssm.directory.searching import PagedSearch, Search
+from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, ObjectNotFound
+
+
+class Link:
+    """One server, and nothing but it: what another one knows may be older."""
+
+    def __init__(self, options: ConnectionOptions, endpoint: Endpoint) -> None:
+        """Connect to nothing yet.
+
+        Raises:
+            ConfigError: the CA file cannot be used.
+        """
+        self._options = replace(options, endpoints=(endpoint,))
+        self._knowledge = Knowledge(self._options)
+        self._pool = Pool(self._options, self._knowledge.welcome)
+        self.url = endpoint.url
+
+    def open(self) -> Self:
+        """Connect, and learn what the server is.
+
+        Raises:
+            DirectoryNotConnected: it cannot be reached, or does not let us in.
+            DirectoryError: it is of no known kind.
+        """
+        with self._pool.lease(self._deadline()):
+            return self
+
+    def close(self) -> None:
+        """Unbind."""
+        self._pool.close()
+
+    @property
+    def options(self) -> ConnectionOptions:
+        """How to connect to this server alone."""
+        return self._options
+
+    @property
+    def profile(self) -> Profile:
+        """What is special about this kind of server."""
+        return self._knowledge.profile
+
+    @property
+    def naming(self) -> Naming:
+        """Where things are."""
+        return self._knowledge.naming
+
+    @property
+    def root_dse(self) -> Entry:
+        """The root DSE, as it was read when connecting."""
+        return self._knowledge.root_dse
+
+    def get(self, dn: str, attributes: Sequence[str], controls: Sequence[Control] = ()) -> Entry:
+        """Read one entry, in one attempt.
+
+        Raises:
+            ObjectNotFound: it does not exist, or this user may not see it.
+            DirectoryError: anything else.
+        """
+        search = Search(dn, Scope.BASE, encode(TRUE), tuple(attributes), tuple(controls))
+        deadline = self._deadline()
+        with self._pool.lease(deadline) as channel:
+            try:
+                number = channel.new_id()
+                channel.send(search.encode(number), deadline)
+                page = channel.receive(number, deadline)
+            except ConnectionBroken as broken:
+                raise _lost(channel, broken) from broken
+        if page.result.code != 0:
+            raise self.error_of(page.result, dn)
+        entries = entries_of(page)
+        if not entries:
+            raise ObjectNotFound("there is no such object", dn=dn, hint=self.profile.hidden_hint)
+        return entries[0]
+
+    def find(
+        self, base: str, wanted: LdapFilter, attributes: Sequence[str], controls: Sequence[Control] = ()
+    ) -> Iterator[Entry]:
+        """Search below an entry, page by page.
+
+        Raises:
+            DirectoryError: while iterating.
+        """
+        search = Search(base, Scope.SUBTREE, encode(wanted), tuple(attributes), tuple(controls))
+        paged = PagedSearch(
+            self._pool,
+            search,
+            page_size=self._options.page_size,
+            limit_s=self._options.operation_timeout_s,
+            error_of=lambda result: self.error_of(result, base),
+        )
+        for page in paged.pages():
+            yield from entries_of(page)
+
+    @contextmanager
+    def going_on(self, search: Search) -> Iterator["GoingOn"]:
+        """Begin a search without end, on a connection of its own, which is closed behind it.
+
+        Raises:
+            DirectoryNotConnected: the connection broke.
+        """
+        with self._pool.lease(self._deadline()) as channel:
+            try:
+                number = channel.new_id()
+                channel.send(search.encode(number), self._deadline())
+                yield GoingOn(channel, number)
+            except ConnectionBroken as broken:
+                raise _lost(channel, broken) from broken
+            finally:
+                channel.broken = True  # answers may be on their way
+
+    def error_of(self, result: LdapResult, dn: str) -> DirectoryError:
+        """The error for a result that is not success."""
+        return self._knowledge.error_of(result, "watch", dn)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._options.operation_timeout_s
+
+
+class GoingOn:
+    """The answers to a search that goes on."""
+
+    def __init__(self, channel: Channel, message_id: int) -> None:
+        """Take answers to the message from the channel."""
+        self._channel = channel
+        self._message_id = message_id
+
+    def some(self, wait_s: float) -> tuple[bytes, list[Message]]:
+        """Some answers, none where none came in time.
+
+        Raises:
+            ConnectionBroken: the connection ended.
+        """
+        return self._channel.some(self._message_id, time.monotonic() + wait_s)
+
+
+def end_of(buffer: bytes, messages: Sequence[Message]) -> LdapResult | None:
+    """The result that ended a search that should go on.
+
+    Raises:
+        GenericDirectoryError: it is no LDAP.
+    """
+    try:
+        return next((decode_result(buffer, one) for one in messages if one.tag == SEARCH_DONE), None)
+    except DecodeError as error:
+        raise unreadable(error) from error
+
+
+def _lost(channel: Channel, broken: ConnectionBroken) -> DirectoryNotConnected:
+    return DirectoryNotConnected(f"the connection to {channel.url} was lost: {broken.words}")

@@ -1,0 +1,29 @@
+"""Which way to watch a server has, as its profile says."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.directory.watching.hints import Rhythm, Source
+from mqdssm.directory.watching.link import Link
+from mqdssm.directory.watching.syncrepl import Syncrepl
+from mqdssm.directory.watching.usn import UpdateNumbers
+
+_SOURCES: Final[Mapping[str, Callable[[Link, Sequence[str], Rhythm], Source]]] = MappingProxyType(
+    {"syncrepl": Syncrepl, "update numbers": UpdateNumbers}
+)
+
+
+def source_of(link: Link, classes: Sequence[str], rhythm: Rhythm) -> Source:
+    """What tells of the changes of a server.
+
+    Args:
+        link: to it, open.
+        classes: object classes of entries that matter.
+        rhythm: see `Rhythm`.
+
+    Raises:
+        GenericDirectoryError: the server does not tell of changes, or not to this user.
+        DirectoryNotConnected: the connection was lost.
+    """
+    return _SOURCES[link.profile.watched_through](link, classes, rhythm)

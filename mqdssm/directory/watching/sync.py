@@ -1,0 +1,205 @@
+"""The controls and messages of content synchronization, syncrepl ([RFC4533] 2)."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from mqdssm.directory.ber import (
+    BOOLEAN,
+    ENUMERATED,
+    OCTET_STRING,
+    SEQUENCE,
+    SET,
+    Reader,
+    integer,
+    octet_string,
+    sequence,
+)
+from mqdssm.directory.requests import Control
+from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, Message
+from mqdssm.errors import DecodeError
+
+REQUEST_OID: Final = "1.3.6.1.4.1.4203.1.9.1.1"
+STATE_OID: Final = "1.3.6.1.4.1.4203.1.9.1.2"
+DONE_OID: Final = "1.3.6.1.4.1.4203.1.9.1.3"
+INFO_OID: Final = "1.3.6.1.4.1.4203.1.9.1.4"
+REFRESH_REQUIRED: Final = 4096
+"""e-syncRefreshRequired: the cookie is of no use any more ([RFC4533] 2.6)."""
+UUID_BYTES: Final = 16
+COOKIE_BYTES_MAX: Final = 64 * 1024
+"""slapd's has some 70 octets for each of its replicas."""
+IDS_MAX: Final = 1 << 20
+"""Ids in one message; slapd sends 256."""
+
+_REFRESH_AND_PERSIST: Final = 3
+_NEW_COOKIE: Final = 0x80
+_REFRESH_DELETE: Final = 0xA1
+_REFRESH_PRESENT: Final = 0xA2
+_ID_SET: Final = 0xA3
+_RESPONSE_NAME: Final = 0x80
+_RESPONSE_VALUE: Final = 0x81
+
+
+class EntryState(IntEnum):
+    """What happened to an entry ([RFC4533] 2.3)."""
+
+    PRESENT = 0
+    ADD = 1
+    MODIFY = 2
+    DELETE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SyncState:
+    """What is said of an entry ([RFC4533] 2.3).
+
+    Attributes:
+        state: what happened.
+        key: its entryUUID as text.
+        cookie: where to go on behind it, if the server says so.
+    """
+
+    state: EntryState
+    key: str
+    cookie: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewCookie:
+    """Where to go on, behind what concerns nobody here ([RFC4533] 2.5)."""
+
+    cookie: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEnds:
+    """A phase of the refresh is over: refreshDelete or refreshPresent ([RFC4533] 2.5).
+
+    Attributes:
+        present: it was a present phase: what was not mentioned in it is gone.
+        done: the refresh is over: what follows are changes as they are made.
+        cookie: where to go on.
+    """
+
+    present: bool
+    done: bool
+    cookie: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IdSet:
+    """Many entries at once: syncIdSet ([RFC4533] 2.5).
+
+    Attributes:
+        keys: their entryUUIDs as texts.
+        deletes: they are gone; else they are as they were.
+        cookie: where to go on.
+    """
+
+    keys: tuple[str, ...]
+    deletes: bool
+    cookie: bytes | None = None
+
+
+Info: TypeAlias = NewCookie | PhaseEnds | IdSet
+
+
+def request_control(cookie: bytes | None) -> Control:
+    """Ask for what changed since a cookie, and for what changes from now on ([RFC4533] 2.2).
+
+    Args:
+        cookie: None: everything there is comes first.
+    """
+    parts = [integer(_REFRESH_AND_PERSIST, ENUMERATED)]
+    if cookie is not None:
+        parts.append(octet_string(cookie))
+    return Control(REQUEST_OID, critical=True, value=sequence(*parts))
+
+
+def decode_state(controls: tuple[Control, ...]) -> SyncState:
+    """The state control of an entry.
+
+    Raises:
+        DecodeError: there is none, or it breaks its grammar.
+    """
+    section = "[RFC4533] 2.3"
+    value = next((one.value for one in controls if one.oid == STATE_OID), None)
+    if value is None:
+        raise DecodeError(section, "syncStateValue", 0, "an entry comes without it")
+    outer = Reader.of(value, section)
+    reader = outer.enter(SEQUENCE, "syncStateValue")
+    outer.finish("syncStateValue")
+    number = reader.integer("state", ENUMERATED)
+    if number not in set(EntryState):
+        raise DecodeError(section, "state", 0, f"{number} is none")
+    key = _key(reader, "entryUUID")
+    cookie = _cookie(reader)
+    reader.finish("syncStateValue")
+    return SyncState(EntryState(number), key, cookie)
+
+
+def decode_info(buffer: bytes, message: Message) -> Info | None:
+    """An intermediate response ([RFC4533] 2.5).
+
+    Returns:
+        None where it is of another kind.
+
+    Raises:
+        DecodeError: it breaks its grammar.
+    """
+    section = "[RFC4533] 2.5"
+    if message.tag != INTERMEDIATE_RESPONSE:
+        raise DecodeError(section, "protocolOp", message.start, f"tag 0x{message.tag:02x}")
+    outer = Reader(buffer, message.start, message.end, section)
+    name = outer.name("responseName", _RESPONSE_NAME) if outer.at(_RESPONSE_NAME) else ""
+    if name != INFO_OID:
+        return None
+    value = outer.octets("responseValue", _RESPONSE_VALUE)
+    outer.finish("IntermediateResponse")
+    reader = Reader.of(value, section)
+    if reader.at(_NEW_COOKIE):
+        cookie = _limited(reader.octets("newcookie", _NEW_COOKIE))
+        reader.finish("syncInfoValue")
+        return NewCookie(cookie)
+    if reader.at(_ID_SET):
+        inner = reader.enter(_ID_SET, "syncIdSet")
+        reader.finish("syncInfoValue")
+        return _id_set(inner)
+    present = reader.at(_REFRESH_PRESENT)
+    inner = reader.enter(_REFRESH_PRESENT if present else _REFRESH_DELETE, "refresh")
+    reader.finish("syncInfoValue")
+    found = _cookie(inner)
+    done = inner.boolean("refreshDone") if inner.at(BOOLEAN) else True
+    inner.finish("refresh")
+    return PhaseEnds(present=present, done=done, cookie=found)
+
+
+def _id_set(reader: Reader) -> IdSet:
+    cookie = _cookie(reader)
+    deletes = reader.boolean("refreshDeletes") if reader.at(BOOLEAN) else False
+    ids = reader.enter(SET, "syncUUIDs")
+    reader.finish("syncIdSet")
+    keys: list[str] = []
+    while ids.more():
+        if len(keys) == IDS_MAX:
+            raise DecodeError("[RFC4533] 2.5", "syncUUIDs", ids.position, f"more than {IDS_MAX}")
+        keys.append(_key(ids, "syncUUID"))
+    return IdSet(tuple(keys), deletes, cookie)
+
+
+def _key(reader: Reader, field: str) -> str:
+    octets = reader.octets(field)
+    if len(octets) != UUID_BYTES:
+        raise DecodeError(reader.section, field, reader.position, f"{len(octets)} octets are no UUID")
+    return str(UUID(bytes=octets))
+
+
+def _cookie(reader: Reader) -> bytes | None:
+    return _limited(reader.octets("cookie")) if reader.at(OCTET_STRING) else None
+
+
+def _limited(cookie: bytes) -> bytes:
+    if len(cookie) > COOKIE_BYTES_MAX:
+        raise DecodeError("[RFC4533] 2.1.2", "cookie", 0, f"{len(cookie)} octets are too many")
+    return cookie

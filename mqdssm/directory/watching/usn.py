@@ -1,0 +1,249 @@
+"""Active Directory numbers its changes: what is newer than a number is looked up ([MS-ADTS] 3.1.1.1.9).
+
+The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only wakes us: it says nothing of what happened while
+nobody listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in
+the same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14).
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from typing import Final
+from uuid import UUID
+
+from mqdssm.directory.channel import ConnectionBroken
+from mqdssm.directory.filters import TRUE, Equal, GreaterOrEqual, all_of, any_of, encode
+from mqdssm.directory.requests import Control, Scope
+from mqdssm.directory.searching import Search
+from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched
+from mqdssm.directory.watching.link import GoingOn, Link, end_of
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
+from mqdssm.model.dn import DN
+from mqdssm.model.guid import GUID_BYTES
+from mqdssm.tables.places import is_in_configuration
+
+log = logging.getLogger(__name__)
+
+SHOW_DELETED_OID: Final = "1.2.840.113556.1.4.417"
+"""LDAP_SERVER_SHOW_DELETED_OID."""
+NOTIFICATION_OID: Final = "1.2.840.113556.1.4.528"
+"""LDAP_SERVER_NOTIFICATION_OID."""
+TOMBSTONES_S: Final = 30 * 86_400.0
+"""What was deleted is believed to be shown for so long: half of the shortest lifetime of tombstones in use,
+60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
+_SHOW_DELETED: Final = Control(SHOW_DELETED_OID, critical=True)
+_NOTIFY: Final = Control(NOTIFICATION_OID, critical=True)
+_DELETED_OBJECTS: Final = "Deleted Objects"
+_WANTED: Final = ("objectGUID", "objectClass", "isDeleted")
+_RIGHTS: Final = (
+    'log in as a domain administrator, or let the user list {dn}: dsacls "{dn}" /takeOwnership, then '
+    'dsacls "{dn}" /G DOMAIN\\user:LCRP (docs/watching.md)'
+)
+
+
+class Numbers:
+    """What numbers of changes mean, and for how long ([MS-ADTS] 3.1.1.1.9, decision W1)."""
+
+    def __init__(self, server: str, url: str) -> None:
+        """Know nothing but whose numbers they are.
+
+        Args:
+            server: its invocationId: one that was restored from a copy has another one.
+            url: of the server, for messages.
+        """
+        self._server = server
+        self._url = url
+
+    def place(self, number: int, now: float) -> str:
+        """A place behind a number.
+
+        Args:
+            number: of the last change that is known.
+            now: seconds since 1970.
+        """
+        return f"{self._server}:{number}:{int(now)}"
+
+    def number_in(self, place: str | None, now: float) -> int | None:
+        """The number in a place; None where it says nothing here, or not of all that was deleted since.
+
+        Args:
+            place: from an earlier `place`, perhaps of another server.
+            now: seconds since 1970.
+        """
+        if place is None:
+            return None
+        server, number, written = (*place.split(":"), "", "")[:3]
+        if server != self._server or not number.isdecimal() or not written.isdecimal():
+            log.warning("%s: the numbers of changes are another server's: all is compared", self._url)
+            return None
+        if abs(now - int(written)) > TOMBSTONES_S:
+            log.warning("%s was not watched for long: all is compared", self._url)
+            return None
+        return int(number)
+
+
+class UpdateNumbers:
+    """Watches the objects of some classes in the domain and in the configuration."""
+
+    def __init__(self, link: Link, classes: Sequence[str], rhythm: Rhythm) -> None:
+        """Watch nothing yet.
+
+        Args:
+            link: to the domain controller.
+            classes: object classes of entries that matter.
+            rhythm: see `Rhythm`.
+
+        Raises:
+            GenericDirectoryError: this user may not see what was deleted.
+            DirectoryNotConnected: the connection was lost.
+        """
+        self._link = link
+        self._classes = any_of(*(Equal("objectClass", name.encode()) for name in classes))
+        self._rhythm = rhythm
+        naming = link.naming
+        places = {
+            naming.configuration if is_in_configuration(one) else naming.default: None for one in classes
+        }
+        self._contexts = tuple(places)
+        for context in self._contexts:
+            self._check_rights(context.child("CN", _DELETED_OBJECTS))
+        self._numbers = Numbers(self._invocation(), link.url)
+
+    def hints(self, place: str | None) -> Iterator[Hints]:
+        """See `Source`."""
+        known = self._numbers.number_in(place, time.time())
+        last = self._newest() if known is None else known
+        yield Hints(full=known is None, place=self._numbers.place(last, time.time()))
+        with ExitStack() as stack:
+            bell = _Bell(self._link, self._rhythm)
+            stack.callback(bell.close)
+            bell.hang()
+            while True:
+                newest = self._newest()
+                if newest < last:
+                    log.warning("%s was set back to an older state: all is compared", self._link.url)
+                    yield Hints(full=True, place=self._numbers.place(newest, time.time()))
+                    last = newest
+                elif newest > last:
+                    touched = tuple(self._newer_than(last))
+                    last = newest
+                    yield Hints(touched=touched, place=self._numbers.place(newest, time.time()))
+                else:
+                    yield NOTHING
+                for _ in bell.wait(self._rhythm.poll_s):
+                    yield NOTHING
+
+    def _newer_than(self, number: int) -> Iterator[Touched]:
+        """What was changed and deleted behind a number; what is changed meanwhile may be among it."""
+        newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
+        controls = (_SHOW_DELETED, *self._link.profile.search_controls())
+        for context in self._contexts:
+            for entry in self._link.find(str(context), newer, _WANTED, controls):
+                guid = entry.first("objectGUID")
+                if guid is None or len(guid) != GUID_BYTES:
+                    continue  # hidden from this user
+                gone = (entry.first("isDeleted") or b"").upper() == b"TRUE"
+                classes = frozenset(one.decode(errors="replace").lower() for one in entry.all("objectClass"))
+                # a deleted object's name is another one than it had
+                yield Touched(str(UUID(bytes_le=guid)), None if gone else entry.dn, classes, gone)
+
+    def _newest(self) -> int:
+        """Every change up to this number can be seen; later ones may be seen, or not yet."""
+        value = self._link.get("", ["highestCommittedUSN"]).first("highestCommittedUSN")
+        if value is None or not value.isdigit():
+            raise GenericDirectoryError(
+                f"{self._link.url} does not tell the number of its last change (highestCommittedUSN)",
+                hint="may this user read the root DSE?",
+            )
+        return int(value)
+
+    def _invocation(self) -> str:
+        """Whose numbers they are: a controller that was restored from a copy begins new ones."""
+        service = self._link.get("", ["dsServiceName"]).first("dsServiceName")
+        if service is None:
+            raise GenericDirectoryError(f"{self._link.url} does not say which server it is (dsServiceName)")
+        try:
+            value = self._link.get(service.decode(errors="replace"), ["invocationId"]).first("invocationId")
+        except ObjectNotFound:
+            value = None
+        if value is None or len(value) != GUID_BYTES:
+            raise GenericDirectoryError(
+                "the domain controller does not show whose numbers its changes have (invocationId)",
+                dn=service.decode(errors="replace"),
+                hint="let the user read the configuration naming context, as every account may by default",
+            )
+        return str(UUID(bytes_le=value))
+
+    def _check_rights(self, deleted: DN) -> None:
+        """Refuse a user who would never hear of deletions.
+
+        Raises:
+            GenericDirectoryError: what was deleted is hidden from this user.
+        """
+        dn = str(deleted)
+        with suppress(ObjectNotFound):
+            if self._link.get(dn, ["objectClass"], (_SHOW_DELETED,)).first("objectClass") is not None:
+                return  # who may read the container may list it, by all defaults
+        raise GenericDirectoryError(
+            "this user may not see deleted objects, so deletions would go unnoticed",
+            dn=dn,
+            hint=_RIGHTS.format(dn=dn),
+        )
+
+
+class _Bell:
+    """Rings when something changes, as far as the server can tell; else the time is waited for."""
+
+    def __init__(self, link: Link, rhythm: Rhythm) -> None:
+        self._link = link
+        self._rhythm = rhythm
+        self._stack = ExitStack()
+        self._going_on: GoingOn | None = None
+        self._hung = 0.0
+
+    def hang(self) -> None:
+        """Listen to the domain, where nearly everything happens."""
+        self.close()
+        root = str(self._link.naming.default)
+        search = Search(root, Scope.SUBTREE, encode(TRUE), ("objectGUID",), (_NOTIFY,))
+        self._going_on = self._stack.enter_context(self._link.going_on(search))
+        self._hung = time.monotonic()
+
+    def wait(self, wait_s: float) -> Iterator[None]:
+        """Wait until it rings, or so long; gives something now and then.
+
+        Raises:
+            DirectoryNotConnected: the connection was lost.
+        """
+        end = time.monotonic() + wait_s
+        if time.monotonic() - self._hung >= self._rhythm.renew_s:
+            self.hang()
+        while (left := end - time.monotonic()) > 0:
+            if self._rang(min(left, self._rhythm.tick_s)):
+                return
+            yield
+
+    def _rang(self, wait_s: float) -> bool:
+        if self._going_on is None:
+            time.sleep(wait_s)
+            return False
+        try:
+            buffer, messages = self._going_on.some(wait_s)
+        except ConnectionBroken as broken:
+            raise DirectoryNotConnected(
+                f"the connection to {self._link.url} was lost: {broken.words}"
+            ) from broken
+        result = end_of(buffer, messages)
+        if result is not None:
+            log.info("%s tells of no changes (LDAP result %d): it is asked", self._link.url, result.code)
+            self.close()
+        if not messages or result is not None:
+            return False
+        time.sleep(self._rhythm.settle_s)  # others follow: a busy domain is not asked for each of them
+        return True
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._going_on = None
+        self._stack.close()

@@ -1,0 +1,147 @@
+"""Runs a discovery client over UDP: a socket for each network, requests out, replies in ([MS-MQSD] 3.1)."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+from uuid import uuid4
+
+from mqdssm.drivers.counts import Counts
+from mqdssm.engines.discovery import client as do
+from mqdssm.engines.discovery.values import DiscoveryResult, Network
+from mqdssm.model.guid import Guid
+from mqdssm.wire.mqsd import PACKET_BYTES_MAX
+
+log: Final = logging.getLogger(__name__)
+
+DATAGRAMS_AT_ONCE: Final = 64
+"""Taken from one socket before others, and the timer, have their turn."""
+
+
+class DiscoveryDriver:
+    """Runs one client, in an event loop.
+
+    Args:
+        client: decides everything.
+        asking: told of each request that is sent.
+        make_guid: of requests.
+
+    Attributes:
+        counts: what was dropped, or could not be sent.
+    """
+
+    def __init__(
+        self,
+        client: do.DiscoveryClient,
+        *,
+        asking: Callable[[do.Broadcast], None] = lambda _: None,
+        make_guid: Callable[[], Guid] = lambda: Guid.of(uuid4()),
+    ) -> None:
+        self.counts: Final = Counts()
+        self._client, self._asking, self._make_guid = client, asking, make_guid
+        self._sockets: Final[dict[Network, socket.socket]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._running: asyncio.Future[DiscoveryResult | None] | None = None
+        self._waiting = 0  # for that
+        self._performers: Final[Mapping[type, Callable[..., None]]] = {
+            do.Broadcast: self._broadcast,
+            do.Finished: self._finished,
+            do.Dropped: lambda action: self.counts.add(action.what),
+        }
+
+    async def discover(self, networks: Sequence[Network], *, anew: bool = False) -> DiscoveryResult | None:
+        """Get Directory Server List ([MS-MQSD] 3.1.4.1); a second caller waits for the same answer.
+
+        Args:
+            networks: all that the computer is connected to, in the order in which they are asked.
+            anew: ask also where an earlier answer still holds.
+
+        Returns:
+            What was learnt; None: nobody answered on any network.
+        """
+        if self._running is None:
+            self._running = asyncio.get_running_loop().create_future()
+            self._take(do.Discover(networks=tuple(networks), request_id=self._make_guid(), anew=anew))
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self._running)
+        finally:
+            self._waiting -= 1
+            if not self._waiting:  # all have their answer, or have given up
+                self._close()
+
+    def networks_changed(self, networks: Sequence[Network]) -> None:
+        """The computer is now connected to these networks; to be called in the event loop."""
+        self._take(do.NetworksChanged(networks=tuple(networks)))
+
+    def _take(self, event: do.Event) -> None:
+        loop = asyncio.get_running_loop()
+        for action in self._client.step(event, loop.time()):
+            self._performers[type(action)](action)
+        if self._timer is not None:
+            self._timer.cancel()
+        deadline = self._client.deadline
+        self._timer = None if deadline is None else loop.call_at(deadline, self._take, do.Waited())
+
+    def _broadcast(self, action: do.Broadcast) -> None:
+        network = action.network
+        self._asking(action)
+        try:
+            opened = self._sockets.get(network) or self._open(network)
+            opened.sendto(action.data, (network.address, network.port))
+        except OSError as error:
+            self.counts.add("request not sent")
+            log.warning("nobody can be asked on %s: %s", network, error.strerror or error)
+            asyncio.get_running_loop().call_soon(self._take, do.SendFailed(network=network))
+
+    def _open(self, network: Network) -> socket.socket:
+        """A socket of its own tells on which network a reply arrives.
+
+        Raises:
+            OSError: there can be none.
+        """
+        opened = self._sockets[network] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        opened.bind((network.local, 0))
+        asyncio.get_running_loop().add_reader(opened, partial(self._read, network, opened))
+        return opened
+
+    def _read(self, network: Network, opened: socket.socket) -> None:
+        for _ in range(DATAGRAMS_AT_ONCE):
+            if opened.fileno() < 0:  # an answer before was the last one
+                return
+            try:
+                data, (source, _port) = opened.recvfrom(PACKET_BYTES_MAX + 1)
+            except BlockingIOError:
+                return
+            except OSError:  # a router's word that nobody is there: others may answer
+                self.counts.add("network error")
+                return
+            self._take(do.Received(network=network, data=data, source=source))
+
+    def _finished(self, action: do.Finished) -> None:
+        if self._running is not None and not self._running.done():
+            self._running.set_result(action.result)
+        self._close_sockets()
+
+    def _close(self) -> None:
+        """Also when nobody wants the answer any more: then the client has to end, too."""
+        while self._client.state is not do.State.IDLE:
+            self._client.step(do.NetworksChanged(networks=()), asyncio.get_running_loop().time())
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._close_sockets()
+        if self._running is not None and not self._running.done():
+            self._running.cancel()
+        self._running = None
+
+    def _close_sockets(self) -> None:
+        for opened in self._sockets.values():
+            if opened.fileno() >= 0:
+                asyncio.get_running_loop().remove_reader(opened)
+                opened.close()
+        self._sockets.clear()

@@ -1,0 +1,230 @@
+"""What a discovery server knows, out of the directory ([MS-MQSD] 2.3, 3.2.1.1), and kept true.
+
+The directory is read when the server starts, at an interval, and whenever somebody says that something has
+changed. While it cannot be read, what was known before counts.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from mqdssm.directory.filters import And, Equal
+from mqdssm.engines.discovery.values import Knowledge
+from mqdssm.errors import ConfigError, MappingError, MqdssmError, ObjectNotFound
+from mqdssm.events.facade import Directory
+from mqdssm.model.discovery import DirectoryServiceServer
+from mqdssm.model.dn import normalize
+from mqdssm.model.elements import QueueManager, Site
+from mqdssm.model.filters import Filter
+from mqdssm.model.guid import Guid
+from mqdssm.store.ldap.held import held_of
+from mqdssm.store.ldap.places import Places
+from mqdssm.tables.property_rows import GUIDS
+
+log: Final = logging.getLogger(__name__)
+
+REFRESH_S: Final = 300.0
+"""How often the directory is read where nobody says that it has changed."""
+PAUSE_S: Final = 1.0
+"""The least time between two readings, so that a thousand changes are not a thousand readings."""
+CONCERNED: Final = frozenset({"queue-manager", "site"})
+"""Types of objects that an answer is made of."""
+_ADDRESSES: Final = "mqisAddresses"
+_NETWORKS: Final = "mqisConnectedNetworks"
+_NETWORK_CLASS: Final = "mqisConnectedNetwork"
+_NETWORK_ATTRIBUTES: Final = ("objectClass", "objectGUID", "mqisObjectID", "cn")
+# TA_ADDRESS ([MS-MQMQ] 2.2.4): AddressLength, AddressType, Address
+_TA_HEAD: Final = 4
+_IP_TYPES: Final = frozenset({1, 2})
+_IPX_TYPE: Final = 3
+
+
+class Change(Protocol):
+    """What a watcher of the directory tells: `mqdssm.model.watching.ObjectChange`."""
+
+    @property
+    def type(self) -> str:
+        """The type of object, as on the command line."""
+
+
+def protocols_of(addresses: bytes) -> tuple[bool, bool]:
+    """Which protocols the addresses of a machine are of, as (IP, IPX); none at all is IP (decision S11).
+
+    Args:
+        addresses: TA_ADDRESS structures, one behind the other ([MS-MQMQ] 2.2.4); what is damaged ends them.
+    """
+    kinds = set()
+    at = 0
+    while at + _TA_HEAD <= len(addresses):
+        kinds.add(int.from_bytes(addresses[at + 2 : at + 4], "little"))
+        at += _TA_HEAD + int.from_bytes(addresses[at : at + 2], "little")
+    ip, ipx = not kinds.isdisjoint(_IP_TYPES), _IPX_TYPE in kinds
+    return ip or not ipx, ipx
+
+
+class DirectoryReader:
+    """Reads what one server answers.
+
+    Args:
+        directory: connected.
+        site: name of the server's site.
+        computer: name of the server's computer.
+        networks: its connected networks; none: those that the directory has.
+    """
+
+    def __init__(
+        self, directory: Directory, *, site: str, computer: str, networks: Sequence[Guid] = ()
+    ) -> None:
+        self._directory, self._site, self._computer = directory, site, computer
+        self._networks = tuple(networks)
+
+    def read(self) -> Knowledge:
+        """Read all of it.
+
+        Raises:
+            ObjectNotFound: there is no such site.
+            DirectoryError: the directory cannot be read.
+        """
+        name = [Filter("Name", "==", self._site)]
+        try:
+            site = self._directory.read(Site, name, attributes=["Identifier"])
+        except ObjectNotFound:
+            raise ObjectNotFound(
+                f"there is no site {self._site!r}", hint="mqdssm list site shows them"
+            ) from None
+        if site.identifier is None:
+            raise ObjectNotFound(f"site {self._site!r} has no GUID that can be read")
+        machines = sorted(self._machines(), key=lambda one: (not self._is_own(one), _key(one)))
+        beside = self._beside()
+        servers: list[DirectoryServiceServer] = []
+        for machine in machines:
+            if site.identifier in machine.site_identifier_list:
+                addresses, _ = beside.get(normalize(machine.full_path or ""), (b"", ()))
+                servers += _entry(machine, addresses)
+        return Knowledge(
+            site=Guid.of(site.identifier),
+            servers=tuple(servers),
+            networks=self._networks or self._own_networks(machines, beside) or tuple(self._all_networks()),
+        )
+
+    def is_listed(self, knowledge: Knowledge) -> bool:
+        """Whether the server's own computer is among the servers it tells of."""
+        return self._computer.casefold() in {server.name.casefold() for server in knowledge.servers}
+
+    def _machines(self) -> Iterator[QueueManager]:
+        """Queue managers in the role of a directory server."""
+        wanted = [Filter("DirectoryServer", "==", True)]
+        attributes = ["ComputerName", "FullPath", "SiteIdentifierList"]
+        return self._directory.search(QueueManager, wanted, attributes=attributes)
+
+    def _beside(self) -> dict[str, tuple[bytes, tuple[Guid, ...]]]:
+        """What MQIS has of these machines and [MS-MQDSSM] has not: DN -> addresses, connected networks."""
+        session = self._directory.session
+        of_class = And((Equal("objectClass", b"mSMQConfiguration"), Equal("mSMQDsServices", b"TRUE")))
+        found = {}
+        for entry in session.find(session.naming.root, of_class, [_ADDRESSES, _NETWORKS]):
+            addresses = entry.attributes.get(_ADDRESSES.lower(), [b""])[0]
+            networks: tuple[Guid, ...] = ()
+            if raws := entry.attributes.get(_NETWORKS.lower()):
+                with suppress(ValueError):  # no list of GUIDs
+                    networks = GUIDS.load(raws)
+            found[normalize(entry.dn)] = addresses, networks
+        return found
+
+    def _own_networks(
+        self, machines: Sequence[QueueManager], beside: dict[str, tuple[bytes, tuple[Guid, ...]]]
+    ) -> tuple[Guid, ...]:
+        own = (normalize(one.full_path or "") for one in machines if self._is_own(one))
+        return next((beside[dn][1] for dn in own if dn in beside), ())
+
+    def _all_networks(self) -> Iterator[Guid]:
+        """Connected networks are objects of MQIS alone (decisions M44, S6)."""
+        session = self._directory.session
+        of_class = Equal("objectClass", _NETWORK_CLASS.encode())
+        try:
+            entries = list(session.find(Places(session).networks, of_class, _NETWORK_ATTRIBUTES))
+        except ObjectNotFound:  # a directory without MQIS
+            return
+        for entry in sorted(entries, key=lambda one: one.dn.casefold()):
+            with suppress(MappingError):
+                identifier = held_of(entry).identifier
+                if identifier is not None:
+                    yield identifier
+
+    def _is_own(self, machine: QueueManager) -> bool:
+        return _key(machine) == self._computer.casefold()
+
+
+def _key(machine: QueueManager) -> str:
+    return (machine.computer_name or "").casefold()
+
+
+def _entry(machine: QueueManager, addresses: bytes) -> Iterator[DirectoryServiceServer]:
+    """The entry of a server; none where its name cannot stand in the list."""
+    ip, ipx = protocols_of(addresses)
+    try:
+        yield DirectoryServiceServer.of(machine.computer_name or "", ip=ip, ipx=ipx)
+    except ValueError as error:
+        log.warning("%s is not told of: %s", machine.full_path, error)
+
+
+class KnowledgeCache:
+    """Reads again and again, and passes on what it read; in an event loop.
+
+    Args:
+        read: reads the directory; called in a thread.
+        learn: takes what was read.
+        refresh_s: how often, where nothing is said to have changed.
+        pause_s: the least time between two readings.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Knowledge],
+        learn: Callable[[Knowledge], None],
+        *,
+        refresh_s: float = REFRESH_S,
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        if not 0 < pause_s <= refresh_s:
+            raise ConfigError(f"every {refresh_s:g} s is too often: {pause_s:g} s or more are needed")
+        self._read, self._learn, self._refresh_s, self._pause_s = read, learn, refresh_s, pause_s
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stale: Final = asyncio.Event()
+
+    async def refresh(self) -> Knowledge:
+        """Read once, and pass it on.
+
+        Raises:
+            DirectoryError: the directory cannot be read.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._stale.clear()
+        knowledge = await asyncio.to_thread(self._read)
+        self._learn(knowledge)
+        return knowledge
+
+    async def run(self) -> None:
+        """Keep it true, until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._pause_s)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stale.wait(), self._refresh_s - self._pause_s)
+            try:
+                await self.refresh()
+            except MqdssmError as error:
+                log.warning("the directory cannot be read, what was known before counts: %s", error)
+
+    def invalidate(self) -> None:
+        """Something may have changed: read again soon. From any thread."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended: nobody wants to know
+                self._loop.call_soon_threadsafe(self._stale.set)
+
+    def apply(self, change: Change) -> None:
+        """An object of the directory has changed: read again soon, if it concerns us. From any thread."""
+        if change.type in CONCERNED:
+            self.invalidate()

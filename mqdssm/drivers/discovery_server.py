@@ -1,0 +1,214 @@
+"""Runs discovery servers over UDP: a socket for each address that is listened on ([MS-MQSD] 3.2)."""
+
+import asyncio
+import errno
+import logging
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from mqdssm.drivers import packet_filter
+from mqdssm.drivers.counts import Counts
+from mqdssm.engines.discovery import server as do
+from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX, Answers
+from mqdssm.errors import TransportError
+
+log: Final = logging.getLogger(__name__)
+
+DATAGRAMS_AT_ONCE: Final = 256
+"""Taken from a socket before anything else has its turn."""
+RECEIVE_BYTES: Final = 4 << 20
+"""What is asked for datagrams that wait; the system may give less."""
+OF_THE_DESTINATION: Final = frozenset(
+    {
+        errno.EACCES,  # a broadcast address
+        errno.EADDRNOTAVAIL,
+        errno.EAFNOSUPPORT,
+        errno.ECONNREFUSED,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.EINVAL,  # port 0
+        errno.ENETUNREACH,
+        errno.ENOBUFS,
+        errno.EPERM,  # a packet filter
+    }
+)
+"""Errors of a send that say nothing of our socket: who sends us forged sources must not make us reopen it
+(decision S15)."""
+
+
+class Listener:
+    """One discovery server: its engine, and its socket.
+
+    Args:
+        address: where it listens; port 0: any.
+        answers: what is answered.
+        counts: how often what was dropped; ``"answered"``: how many replies were sent.
+    """
+
+    def __init__(self, address: do.Address, answers: Answers, counts: Counts) -> None:
+        self._address, self._counts = address, counts
+        self._server: Final = do.DiscoveryServer(answers)
+        self._socket: socket.socket | None = None
+        self._muted: set[str] = set()
+        self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self._performers: Final[Mapping[type, Callable[..., None]]] = {
+            do.Open: self._open,
+            do.Close: self._close,
+            do.Reply: self._reply,
+            do.Mute: self._mute,
+            do.Ended: self._end,
+            do.Dropped: lambda action: counts.add(action.what),
+        }
+
+    @property
+    def address(self) -> do.Address:
+        """Where it listens, with the port that it has."""
+        return self._address
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether there is a socket."""
+        return self._socket is not None
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._take(do.Start())
+
+    def stop(self) -> None:
+        """End, if it has not ended; `wait` returns."""
+        if not self._ended.done():
+            self._take(do.Stop())
+
+    async def wait(self) -> None:
+        """Wait for the end.
+
+        Raises:
+            TransportError: it cannot listen, or no longer.
+        """
+        await asyncio.shield(self._ended)
+
+    def _take(self, event: do.Event) -> None:
+        for action in self._server.step(event, time.monotonic()):
+            self._performers[type(action)](action)
+
+    def _open(self, _action: do.Open) -> None:
+        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            opened.setblocking(False)
+            opened.bind(self._address)
+        except OSError as error:
+            opened.close()
+            self._take(do.OpenFailed(reason=error.strerror or str(error)))
+            return
+        with suppress(OSError):
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        packet_filter.attach(opened, self._muted)
+        self._socket, self._address = opened, opened.getsockname()
+        asyncio.get_running_loop().add_reader(opened, self._read, opened)
+        self._take(do.Opened())
+
+    def _close(self, _action: do.Close) -> None:
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+
+    def _read(self, opened: socket.socket) -> None:
+        for _ in range(DATAGRAMS_AT_ONCE):
+            try:
+                data, source = opened.recvfrom(REQUEST_BYTES_MAX + 1)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._counts.add("network error")
+                log.warning("receiving on %s:%d: %s", *self._address, error)
+                return
+            self._take(do.Received(data, source))
+            if self._socket is not opened:
+                return
+
+    def _reply(self, action: do.Reply) -> None:
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendto(action.data, action.destination)
+        except BlockingIOError:
+            self._counts.add("reply not sent")
+        except OSError as error:
+            self._counts.add("reply not sent")
+            if error.errno not in OF_THE_DESTINATION:
+                log.warning("sending from %s:%d: %s; the socket is opened anew", *self._address, error)
+                self._take(do.SendFailed(reason=str(error)))
+        else:
+            self._counts.add("answered")
+
+    def _mute(self, action: do.Mute) -> None:
+        """What is in the buffer already still arrives."""
+        if len(self._muted) < packet_filter.SOURCES_MAX and action.source not in self._muted:
+            self._filter(self._muted | {action.source})
+            loop = asyncio.get_running_loop()
+            loop.call_later(action.seconds, lambda: self._filter(self._muted - {action.source}))
+
+    def _filter(self, muted: set[str]) -> None:
+        self._muted = muted
+        if self._socket is not None:
+            packet_filter.attach(self._socket, muted)
+
+    def _end(self, action: do.Ended) -> None:
+        if self._ended.done():
+            return
+        if action.reason:
+            problem = f"cannot listen on {self._address[0]}:{self._address[1]}: {action.reason}"
+            self._ended.set_exception(TransportError(problem))
+        else:
+            self._ended.set_result(None)
+
+
+class DiscoveryService:
+    """Discovery servers on several addresses with the same answers.
+
+    Args:
+        addresses: where to listen.
+        answers: what is answered.
+
+    Attributes:
+        counts: how often what was dropped, and ``"answered"``.
+    """
+
+    def __init__(self, addresses: Sequence[do.Address], answers: Answers) -> None:
+        self.counts: Final = Counts()
+        self._listeners: Final = [Listener(address, answers, self.counts) for address in addresses]
+
+    @property
+    def addresses(self) -> list[do.Address]:
+        """Where it listens."""
+        return [one.address for one in self._listeners]
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it listens on all of them."""
+        return all(one.is_listening for one in self._listeners)
+
+    def start(self) -> None:
+        """Begin to listen on all addresses."""
+        for one in self._listeners:
+            one.start()
+
+    def stop(self) -> None:
+        """End on all of them."""
+        for one in self._listeners:
+            one.stop()
+
+    async def run(self) -> None:
+        """Work until `stop`, or until one of them cannot go on.
+
+        Raises:
+            TransportError: an address cannot be listened on, or no longer.
+        """
+        try:
+            await asyncio.gather(*(one.wait() for one in self._listeners))
+        finally:
+            self.stop()

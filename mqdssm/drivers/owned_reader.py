@@ -1,0 +1,115 @@
+"""Reads what a receiver of notifications wants, through the adapter ([MS-MQCN] 2.3, 3.2.5.2)."""
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from mqdssm.drivers.counts import Counts
+from mqdssm.engines.notification.actions import (
+    AllRead,
+    NotRead,
+    Operation,
+    QueueManagerRead,
+    QueueRead,
+    ReadAll,
+    ReadQueue,
+    ReadQueueManager,
+    Result,
+)
+from mqdssm.errors import DirectoryError
+from mqdssm.events.facade import Directory
+from mqdssm.model.elements import Queue, QueueManager
+from mqdssm.model.filters import Filter
+from mqdssm.model.owned import (
+    QUEUE_ATTRIBUTES,
+    QUEUE_MANAGER_ATTRIBUTES,
+    OwnedQueue,
+    OwnedQueueManager,
+)
+
+log: Final = logging.getLogger(__name__)
+
+_MANAGER: Final = ("Identifier", "ComputerName", "FullPath", *QUEUE_MANAGER_ATTRIBUTES)
+
+
+class OwnedReader:
+    """Reads a queue manager's own objects.
+
+    Args:
+        directory: our own.
+        identifier: QueueManager.Identifier.
+        servers: the directories that messages may name (decision C2), by the names in them, in any case. No
+            connection is made to any other, whatever a message says.
+
+    Attributes:
+        counts: how often what was read.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        identifier: UUID,
+        servers: Mapping[str, Directory] = MappingProxyType({}),
+    ) -> None:
+        self._directory = directory
+        self._identifier = identifier
+        self._servers = {name.casefold(): one for name, one in servers.items()}
+        self.counts: Final = Counts()
+
+    @property
+    def servers(self) -> frozenset[str]:
+        """The names that messages may name: `ReceiverSettings.servers`."""
+        return frozenset(self._servers)
+
+    def perform(self, operation: Operation) -> Result:
+        """Do one read; whatever goes wrong with the directory is its result."""
+        self.counts.add(type(operation).__name__)
+        try:
+            match operation:
+                case ReadQueue(server=str(server)) | ReadQueueManager(server=str(server)) if (
+                    server.casefold() not in self._servers
+                ):
+                    return NotRead(reason=f"directory server {server} is on the list, but not known here")
+                case ReadQueue(identifier=identifier, server=server):
+                    return QueueRead(queue=self._queue(self._of(server), identifier))
+                case ReadQueueManager(server=server):
+                    return QueueManagerRead(manager=self._manager(self._of(server))[0])
+                case ReadAll():
+                    return self._all()
+        except DirectoryError as error:
+            log.warning("the own objects could not be read: %s", error)
+            return NotRead(reason=str(error))
+
+    def _of(self, server: str | None) -> Directory:
+        return self._directory if server is None else self._servers[server.casefold()]
+
+    def _queue(self, directory: Directory, identifier: UUID) -> OwnedQueue | None:
+        wanted = Filter("Identifier", "==", identifier)
+        for found in directory.search(Queue, wanted, attributes=QUEUE_ATTRIBUTES):
+            return _owned(found)
+        return None
+
+    def _manager(self, directory: Directory) -> tuple[OwnedQueueManager | None, str | None]:
+        """Our queue manager and its DN."""
+        wanted = Filter("Identifier", "==", self._identifier)
+        for found in directory.search(QueueManager, wanted, attributes=_MANAGER):
+            return OwnedQueueManager.of(found, found.computer_name or ""), found.full_path
+        return None, None
+
+    def _all(self) -> AllRead:
+        manager, place = self._manager(self._directory)
+        if manager is None or place is None:
+            return AllRead(manager=None)
+        found = self._directory.search(Queue, attributes=QUEUE_ATTRIBUTES, below=place)
+        queues = tuple(queue for queue in map(_owned, found) if queue is not None)
+        return AllRead(manager=manager, queues=queues)
+
+
+def _owned(queue: Queue) -> OwnedQueue | None:
+    try:
+        return OwnedQueue.of(queue)
+    except ValueError as error:  # damaged: the adapter has said so
+        log.warning("a queue is left out: %s", error)
+        return None

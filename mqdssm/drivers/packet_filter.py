@@ -1,0 +1,98 @@
+"""Drops what is no request in the kernel, before it takes a place in the socket's buffer (decision S16).
+
+Where a flood fills the buffer, most requests of others are lost, however fast we read. A classic BPF program
+([RFC768] header first, socket(7) SO_ATTACH_FILTER) judges each datagram while its sender waits. Linux alone
+has it; elsewhere, or where it is refused, everything arrives, and the engine drops the same.
+"""
+
+import ctypes
+import ipaddress
+import logging
+import socket
+import struct
+import sys
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX
+from mqdssm.model.discovery import PacketType
+from mqdssm.wire.mqsd import IP_REQUEST_BYTES, IPX_REQUEST_BYTES_MIN
+
+log: Final = logging.getLogger(__name__)
+
+SOURCES_MAX: Final = 64
+"""Sources that a program names; a jump reaches 255 instructions."""
+_SO_ATTACH_FILTER: Final = 26
+_HEADER: Final = 8  # of UDP
+_SOURCE_AT: Final = 0xFFF0_0000 + 12  # SKF_NET_OFF: in the header of IP
+_TYPE_AT: Final = _HEADER + 1
+_COUNT_AT: Final = _HEADER + IP_REQUEST_BYTES  # IPXNetworkCount, little-endian, at most 32
+_IPX_AT: Final = _COUNT_AT + 4
+# instructions, linux/filter.h
+_LOAD_LENGTH, _LOAD_BYTE, _LOAD_WORD = 0x80, 0x30, 0x20
+_IF_EQUAL, _IF_EQUAL_X, _IF_ABOVE, _IF_AT_LEAST = 0x15, 0x1D, 0x25, 0x35
+_AND, _SHIFT_LEFT, _ADD, _TO_X, _RETURN = 0x54, 0x64, 0x04, 0x07, 0x06
+_NEXT, _DROP, _ACCEPT, _SOURCES = "next", "drop", "accept", "sources"
+_Row = tuple[int, int, str, str]  # instruction, operand, where to go if it holds, and if not
+
+
+def program(muted: Collection[str] = ()) -> bytes:
+    """The instructions: what they let through is a request, and of no source that is muted.
+
+    Args:
+        muted: IPv4 addresses, at most `SOURCES_MAX`.
+    """
+    shape: list[_Row] = [
+        (_LOAD_LENGTH, 0, _NEXT, _NEXT),
+        (_IF_AT_LEAST, _HEADER + IP_REQUEST_BYTES, _NEXT, _DROP),
+        (_IF_ABOVE, _HEADER + REQUEST_BYTES_MAX, _DROP, _NEXT),
+        (_LOAD_BYTE, _TYPE_AT, _NEXT, _NEXT),
+        (_IF_EQUAL, PacketType.CLIENT_REQUEST, _NEXT, _DROP),
+        (_LOAD_LENGTH, 0, _NEXT, _NEXT),
+        (_IF_AT_LEAST, _HEADER + IPX_REQUEST_BYTES_MIN, _NEXT, _SOURCES),
+        # with IPX networks: as many as it says
+        (_LOAD_WORD, _COUNT_AT, _NEXT, _NEXT),
+        (_AND, 0x00FF_FFFF, _NEXT, _NEXT),
+        (_IF_EQUAL, 0, _NEXT, _DROP),
+        (_LOAD_BYTE, _COUNT_AT, _NEXT, _NEXT),
+        (_SHIFT_LEFT, 2, _NEXT, _NEXT),
+        (_ADD, _IPX_AT, _NEXT, _NEXT),
+        (_TO_X, 0, _NEXT, _NEXT),
+        (_LOAD_LENGTH, 0, _NEXT, _NEXT),
+        (_IF_EQUAL_X, 0, _NEXT, _DROP),
+    ]
+    addresses = [int(ipaddress.IPv4Address(one)) for one in list(muted)[:SOURCES_MAX]]
+    sources: list[_Row] = [
+        (_LOAD_WORD, _SOURCE_AT, _NEXT, _NEXT),
+        *((_IF_EQUAL, one, _DROP, _NEXT) for one in addresses),
+    ]
+    ends: list[_Row] = [(_RETURN, 0xFFFF_FFFF, _NEXT, _NEXT), (_RETURN, 0, _NEXT, _NEXT)]
+    places = {_SOURCES: len(shape), _ACCEPT: len(shape) + len(sources)}
+    places[_DROP] = places[_ACCEPT] + 1
+    return b"".join(_assembled([*shape, *sources, *ends], places))
+
+
+def _assembled(rows: list[_Row], places: dict[str, int]) -> Iterator[bytes]:
+    """Each row as a struct sock_filter; jumps count from the instruction behind."""
+    for at, (code, operand, holds, fails) in enumerate(rows):
+        jumps = (places.get(where, at + 1) - at - 1 for where in (holds, fails))
+        yield struct.pack("=HBBI", code, *jumps, operand)
+
+
+def attach(filtered: socket.socket, muted: Collection[str] = ()) -> bool:
+    """Let a UDP socket receive requests alone; a program that is there already is replaced.
+
+    Returns:
+        Whether it does now.
+    """
+    if sys.platform != "linux":
+        return False
+    instructions = program(muted)
+    kept = ctypes.create_string_buffer(instructions, len(instructions))
+    fprog = struct.pack("HP", len(instructions) // 8, ctypes.addressof(kept))
+    try:
+        filtered.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+    except OSError as error:
+        log.info("no packet filter: %s", error)
+        return False
+    return True

@@ -1,0 +1,264 @@
+"""Who is told of changes of the local state: typed callbacks, and async iterators with a bounded buffer."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+from uuid import UUID
+
+from mqdssm.drivers.counts import Counts
+from mqdssm.model.owned import (
+    OwnedQueue,
+    OwnedQueueManager,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    QueueManagerChanged,
+    StateEvent,
+    identifier_of,
+)
+
+log: Final = logging.getLogger(__name__)
+
+BUFFER_EVENTS: Final = 1_000
+"""Events that wait for an iterator: some minutes of somebody who looks at each."""
+MISSED_NAMED_MAX: Final = 1_000
+"""Objects that `Missed` names at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A subscriber was too slow: so many events are gone, here in their order.
+
+    Attributes:
+        count: how many.
+        objects: the objects that they were about: read these again.
+        is_all: whether these are all; else read everything again.
+    """
+
+    count: int
+    objects: frozenset[UUID]
+    is_all: bool
+
+
+Told: TypeAlias = StateEvent | Missed
+
+
+class Subscription(AsyncIterator[Told]):
+    """The events of one subscriber, for `async for` in one task; made by `Subscriptions.events`.
+
+    It ends when it is closed, or when the driver stops and all has been given.
+
+    Args:
+        buffer: how many events may wait; at least 1.
+        leave: called when it is closed.
+    """
+
+    def __init__(self, buffer: int, leave: Callable[["Subscription"], None]) -> None:
+        if buffer < 1:
+            raise ValueError(f"buffer {buffer}: at least one event has to wait")
+        self._buffer = buffer
+        self._leave = leave
+        self._lock: Final = Lock()
+        self._events: Final[deque[StateEvent]] = deque()
+        self._missed = 0
+        self._missed_objects: set[UUID] = set()
+        self._missed_all_named = True
+        self._ended = False
+        self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
+
+    def put(self, event: StateEvent) -> None:
+        """Give it an event, from any thread; of a full buffer the oldest one goes, and is told as missed."""
+        with self._lock:
+            if self._ended:
+                return
+            if len(self._events) >= self._buffer:
+                self._miss(self._events.popleft())
+            self._events.append(event)
+            self._wake()
+
+    def end(self) -> None:
+        """No more events will come; from any thread."""
+        with self._lock:
+            self._ended = True
+            self._wake()
+
+    def close(self) -> None:
+        """Stop listening: what waits is gone."""
+        self.end()
+        with self._lock:
+            self._events.clear()
+            self._missed = 0
+        self._leave(self)
+
+    async def __anext__(self) -> Told:
+        """The next event; `Missed` stands where events are gone."""
+        while True:
+            with self._lock:
+                told = self._take()
+                if told is not None:
+                    return told
+                if self._ended:
+                    raise StopAsyncIteration
+                if self._waiter is not None:
+                    raise RuntimeError("two tasks read one subscription: each needs its own")
+                loop = asyncio.get_running_loop()
+                arrived = loop.create_future()
+                self._waiter = loop, arrived
+            try:
+                await arrived
+            finally:
+                with self._lock:
+                    self._waiter = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _take(self) -> Told | None:
+        if self._missed:
+            missed = Missed(self._missed, frozenset(self._missed_objects), self._missed_all_named)
+            self._missed, self._missed_all_named = 0, True
+            self._missed_objects.clear()
+            return missed
+        return self._events.popleft() if self._events else None
+
+    def _miss(self, event: StateEvent) -> None:
+        self._missed += 1
+        identifier = identifier_of(event)
+        if identifier in self._missed_objects:
+            return
+        if len(self._missed_objects) < MISSED_NAMED_MAX:
+            self._missed_objects.add(identifier)
+        else:
+            self._missed_all_named = False
+
+    def _wake(self) -> None:
+        if self._waiter is None:
+            return
+        loop, arrived = self._waiter
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_set, arrived)
+
+
+def _set(arrived: "asyncio.Future[None]") -> None:
+    if not arrived.done():
+        arrived.set_result(None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Callbacks:
+    """What one subscriber wants called, in the driver's thread and in the order of the events.
+
+    Attributes:
+        queue_created: with the new queue.
+        queue_changed: with the queue before and after.
+        queue_deleted: with the queue as it was.
+        queue_manager_changed: with the queue manager before and after.
+    """
+
+    queue_created: Callable[[OwnedQueue], object] | None = None
+    queue_changed: Callable[[OwnedQueue, OwnedQueue], object] | None = None
+    queue_deleted: Callable[[OwnedQueue], object] | None = None
+    queue_manager_changed: Callable[[OwnedQueueManager, OwnedQueueManager], object] | None = None
+
+    def call(self, event: StateEvent) -> None:
+        """Call what an event is for."""
+        match event:
+            case QueueCreated(queue) if self.queue_created is not None:
+                self.queue_created(queue)
+            case QueueChanged(old, new) if self.queue_changed is not None:
+                self.queue_changed(old, new)
+            case QueueDeleted(queue) if self.queue_deleted is not None:
+                self.queue_deleted(queue)
+            case QueueManagerChanged(before, after) if self.queue_manager_changed is not None:
+                self.queue_manager_changed(before, after)
+
+
+class Subscriptions:
+    """All subscribers of one driver; from any thread.
+
+    Args:
+        counts: where callbacks that raised are counted.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._lock: Final = Lock()
+        self._callbacks: Final[list[Callbacks]] = []
+        self._streams: Final[list[Subscription]] = []
+        self._ended = False
+
+    def call(
+        self,
+        *,
+        queue_created: Callable[[OwnedQueue], object] | None = None,
+        queue_changed: Callable[[OwnedQueue, OwnedQueue], object] | None = None,
+        queue_deleted: Callable[[OwnedQueue], object] | None = None,
+        queue_manager_changed: Callable[[OwnedQueueManager, OwnedQueueManager], object] | None = None,
+    ) -> Callable[[], None]:
+        """Have functions called, as `Callbacks` says; they must be quick: the receiver waits for them.
+
+        What one raises is logged and counted, and keeps nothing from the others.
+
+        Returns:
+            What ends it.
+        """
+        callbacks = Callbacks(queue_created, queue_changed, queue_deleted, queue_manager_changed)
+        with self._lock:
+            self._callbacks.append(callbacks)
+
+        def leave() -> None:
+            with self._lock, suppress(ValueError):
+                self._callbacks.remove(callbacks)
+
+        return leave
+
+    def events(self, buffer: int = BUFFER_EVENTS) -> Subscription:
+        """All events from now on, for ``async for``.
+
+        Args:
+            buffer: events that may wait.
+        """
+        made = Subscription(buffer, self._leave)
+        with self._lock:
+            if self._ended:
+                made.end()
+            else:
+                self._streams.append(made)
+        return made
+
+    def publish(self, events: Iterable[StateEvent]) -> None:
+        """Tell all subscribers."""
+        with self._lock:
+            callbacks, streams = tuple(self._callbacks), tuple(self._streams)
+        for event in events:
+            for stream in streams:
+                stream.put(event)
+            for one in callbacks:
+                try:
+                    one.call(event)
+                except Exception:
+                    self._counts.add("a subscriber failed")
+                    log.exception("a subscriber failed at %s", type(event).__name__)
+
+    def end(self) -> None:
+        """No more events: iterators end after what waits."""
+        with self._lock:
+            self._ended = True
+            streams, self._streams[:] = tuple(self._streams), []
+        for stream in streams:
+            stream.end()
+
+    def _leave(self, stream: Subscription) -> None:
+        with self._lock, suppress(ValueError):
+            self._streams.remove(stream)

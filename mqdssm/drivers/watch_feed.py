@@ -1,0 +1,63 @@
+"""What a watcher of the directory sees: for this machine's subscribers, and for the owners of objects."""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.notification import NotificationDriver
+from mqdssm.drivers.notifier import Notifier
+from mqdssm.errors import TransportError
+from mqdssm.events.facade import Directory
+from mqdssm.model.watching import ObjectChange
+
+log: Final = logging.getLogger(__name__)
+
+
+class WatchFeed:
+    """Passes changes on, one by one.
+
+    Args:
+        directory: the one that is watched: it says whose an object is.
+        receiver: our own state and its subscribers; None: we have none.
+        notifier: notifies the owners of all objects ([MS-MQCN] 3.3.4.1); None: nobody does. Whoever made a
+            change may have notified them already: they do what they did once more, and nothing comes of it.
+
+    Attributes:
+        counts: changes that were passed on, and owners that could not be notified.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        *,
+        receiver: NotificationDriver | None = None,
+        notifier: Notifier | None = None,
+    ) -> None:
+        self._directory, self._receiver, self._notifier = directory, receiver, notifier
+        self.counts: Final = Counts()
+
+    def run(self, changes: Iterable[ObjectChange]) -> None:
+        """Pass on changes until there are no more: a watch is ended by its `stop`.
+
+        An owner that cannot be notified is logged and counted; the next change is taken all the same.
+
+        Raises:
+            DirectoryError: as the watch.
+        """
+        for change in changes:
+            self.counts.add("changes")
+            if self._receiver is not None:
+                self._receiver.watched((change,))
+            if self._notifier is not None:
+                self._notify(self._notifier, change)
+
+    def _notify(self, notifier: Notifier, change: ObjectChange) -> None:
+        notice = self._directory.notice_of(change)
+        if notice is None:
+            return
+        try:
+            notifier(notice)
+        except (TransportError, ValueError) as error:
+            self.counts.add("not notified")
+            log.warning("%s of %s is not notified: %s", notice.operation, change.dn, error)

@@ -1,0 +1,76 @@
+"""How many replies each source may have: a bounded table of token buckets (decision S5)."""
+
+from collections import OrderedDict
+from typing import Final
+
+REPLIES_PER_S: Final = 5.0
+"""For one source in the long run: a client asks once in 15 seconds, many clients may share an address."""
+REPLIES_AT_ONCE: Final = 10
+"""For a source that was quiet."""
+SOURCES_MAX: Final = 4096
+"""Sources that are remembered, some 500 KiB. The one that was not heard of for the longest time is forgotten;
+to make us forget a source, somebody must send us more requests than that brings it replies."""
+
+
+REFUSALS_MAX: Final = 100
+"""So many refusals without a reply between them, and a source is no longer worth listening to for a while."""
+MUTE_S: Final = 1.0
+"""How long. It is refused in that time anyway, as long as it goes on like that."""
+
+
+class SourceRates:
+    """Counts replies by source.
+
+    A bucket is one number: when it will be full again. Forgetting a full one changes nothing.
+
+    Args:
+        per_s: replies a second in the long run.
+        at_once: replies to a source that was quiet.
+        sources_max: how many sources are remembered.
+    """
+
+    def __init__(
+        self,
+        *,
+        per_s: float = REPLIES_PER_S,
+        at_once: int = REPLIES_AT_ONCE,
+        sources_max: int = SOURCES_MAX,
+    ) -> None:
+        if not (per_s > 0 and at_once >= 1 and sources_max >= 1):
+            raise ValueError(f"{per_s} replies a second, {at_once} at once, {sources_max} sources: too few")
+        self._reply_s: Final = 1 / per_s
+        # a reply more is due when this is what the bucket still lacks; the rest is for rounding
+        self._lack_max_s: Final = (at_once - 1) / per_s + 1e-9
+        self._sources_max: Final = sources_max
+        self._full_at: Final[OrderedDict[str, float]] = OrderedDict()
+        self._refusals: Final[dict[str, int]] = {}  # of sources that are in the other table
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def may(self, source: str, now: float) -> bool:
+        """Whether a source may have a reply now, in monotonic seconds; it counts as heard of."""
+        full_at = self._full_at.get(source)
+        if full_at is None:
+            return True
+        self._full_at.move_to_end(source)
+        if full_at - now <= self._lack_max_s:
+            return True
+        self._refusals[source] = self._refusals.get(source, 0) + 1
+        return False
+
+    def is_a_flood(self, source: str) -> bool:
+        """Whether a source that was refused goes on and on; it counts from 0 then."""
+        if self._refusals.get(source, 0) < REFUSALS_MAX:
+            return False
+        del self._refusals[source]
+        return True
+
+    def count(self, source: str, now: float) -> None:
+        """A source gets a reply."""
+        self._full_at[source] = max(self._full_at.get(source, now), now) + self._reply_s
+        self._full_at.move_to_end(source)
+        self._refusals.pop(source, None)
+        if len(self._full_at) > self._sources_max:
+            forgotten, _ = self._full_at.popitem(last=False)
+            self._refusals.pop(forgotten, None)

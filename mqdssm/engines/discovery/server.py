@@ -1,0 +1,221 @@
+"""The server of discovery as a state machine: one for each address that it listens on ([MS-MQSD] 3.2).
+
+Everything that can happen in a state stands in `DiscoveryServer.STEPS`; all else is dropped.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, TypeAlias
+
+from mqdssm.engines.discovery.answers import FLOOD, Answers, Refusal
+from mqdssm.engines.discovery.rates import MUTE_S
+
+Address: TypeAlias = tuple[str, int]
+"""IPv4 address and port."""
+
+
+class State(StrEnum):
+    """Where the server is."""
+
+    __hash__ = str.__hash__  # every datagram is looked up by it; Enum's is slow
+
+    CLOSED = "closed"  # not started yet
+    OPENING = "opening"  # there is to be a socket
+    LISTENING = "listening"  # there is one
+    ENDED = "ended"  # for ever
+
+
+# --- events
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Initialization ([MS-MQSD] 3.2.3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """The socket is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenFailed:
+    """There can be no socket.
+
+    Attributes:
+        reason: in words.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A datagram arrived (3.2.5.1).
+
+    Attributes:
+        data: its bytes; of a long one those that `Answers.answer` wants.
+        source: the sender.
+    """
+
+    data: bytes
+    source: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendFailed:
+    """A network error during a send operation (3.2.5).
+
+    Attributes:
+        reason: in words.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The server is no longer wanted."""
+
+
+Event: TypeAlias = Start | Opened | OpenFailed | Received | SendFailed | Stop
+
+# --- actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Open the socket, and say `Opened` or `OpenFailed`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """Close the socket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Send a datagram.
+
+    Attributes:
+        data: its bytes.
+        destination: who asked.
+    """
+
+    data: bytes
+    destination: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mute:
+    """Do not even receive what a source sends, if that can be done (decision S16).
+
+    Attributes:
+        source: its IPv4 address.
+        seconds: how long.
+    """
+
+    source: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """It is over.
+
+    Attributes:
+        reason: why there can be no socket; empty: nobody wants it any more.
+    """
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An event that changes nothing.
+
+    Attributes:
+        what: in a few constant words, to be counted by.
+    """
+
+    what: str
+
+
+Action: TypeAlias = Open | Close | Reply | Mute | Ended | Dropped
+Handler: TypeAlias = Callable[["DiscoveryServer", Any, float], list[Action]]
+"""Takes the event that belongs to the row, and the time."""
+_IN: Final[Mapping[State, frozenset[State]]] = MappingProxyType({one: frozenset({one}) for one in State})
+
+
+class DiscoveryServer:
+    """Listens on one address.
+
+    Args:
+        answers: what is answered; servers on other addresses share it.
+
+    Attributes:
+        state: where it is.
+    """
+
+    def __init__(self, answers: Answers) -> None:
+        self.state = State.CLOSED
+        self._answers: Final = answers
+
+    def step(self, event: Event, now: float) -> list[Action]:
+        """Take one event, at a time in monotonic seconds; what is to be done, in order."""
+        row = self.STEPS.get((self.state, type(event)))
+        if row is None:
+            return [Dropped(f"{type(event).__name__} while {self.state}")]
+        handler, targets = row
+        actions = handler(self, event, now)
+        assert self.state in targets, f"{event} led to {self.state}"  # noqa: S101  a belief, not data
+        return actions
+
+    def _on_start(self, _event: Start, _now: float) -> list[Action]:
+        """Initialization (3.2.3)."""
+        self.state = State.OPENING
+        return [Open()]
+
+    def _on_opened(self, _event: Opened, _now: float) -> list[Action]:
+        self.state = State.LISTENING
+        return []
+
+    def _on_open_failed(self, event: OpenFailed, _now: float) -> list[Action]:
+        """A socket that cannot be opened ends the server (3.2.5)."""
+        self.state = State.ENDED
+        return [Ended(reason=event.reason)]
+
+    def _on_received(self, event: Received, now: float) -> list[Action]:
+        """Receiving a TopologyClientRequest (3.2.5.1)."""
+        answer = self._answers.answer(event.data, event.source[0], now)
+        if answer is FLOOD:
+            return [Dropped(FLOOD.what), Mute(source=event.source[0], seconds=MUTE_S)]
+        if isinstance(answer, Refusal):
+            return [Dropped(answer.what)]
+        return [Reply(answer, event.source)]
+
+    def _on_send_failed(self, _event: SendFailed, _now: float) -> list[Action]:
+        """A network error: close and reopen the socket (3.2.5)."""
+        self.state = State.OPENING
+        return [Close(), Open()]
+
+    def _on_stop(self, _event: Stop, _now: float) -> list[Action]:
+        had_socket = self.state is State.LISTENING
+        self.state = State.ENDED
+        return [Close(), Ended()] if had_socket else [Ended()]
+
+    # fmt: off
+    STEPS: ClassVar[Mapping[tuple[State, type], tuple[Handler, frozenset[State]]]] = MappingProxyType({
+        (State.CLOSED, Start):         (_on_start, _IN[State.OPENING]),  # 3.2.3
+        (State.CLOSED, Stop):          (_on_stop, _IN[State.ENDED]),
+        (State.OPENING, Opened):       (_on_opened, _IN[State.LISTENING]),  # 3.2.3, 3.2.5
+        (State.OPENING, OpenFailed):   (_on_open_failed, _IN[State.ENDED]),  # 3.2.5
+        (State.OPENING, Stop):         (_on_stop, _IN[State.ENDED]),
+        (State.LISTENING, Received):   (_on_received, _IN[State.LISTENING]),  # 3.2.5.1
+        (State.LISTENING, SendFailed): (_on_send_failed, _IN[State.OPENING]),  # 3.2.5
+        (State.LISTENING, Stop):       (_on_stop, _IN[State.ENDED]),
+    })
+    # fmt: on
+    """What is done about an event in a state, and where that may lead; what is missing is dropped."""

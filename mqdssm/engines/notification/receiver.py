@@ -1,0 +1,378 @@
+"""The receiver: one event in, actions out ([MS-MQCN] 3.2, notes <3> and <14>).
+
+Messages wait, and are processed together when the timer runs out. What they need of the directory is read one
+object at a time; a piece of work that waits for a read is a generator, and one of them is at work at a time.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from mqdssm.engines.notification import version1
+from mqdssm.engines.notification.actions import (
+    Action,
+    AllRead,
+    Event,
+    Known,
+    Note,
+    NotRead,
+    Observed,
+    Operation,
+    Perform,
+    Performed,
+    QueueManagerRead,
+    QueueRead,
+    ReadAll,
+    ReadQueue,
+    ReadQueueManager,
+    Received,
+    Refresh,
+    Result,
+    Started,
+    StartTimer,
+    Tell,
+    TimerFired,
+)
+from mqdssm.engines.notification.settings import ReceiverSettings
+from mqdssm.engines.notification.state import LocalState
+from mqdssm.engines.notification.waiting import Waiting
+from mqdssm.model.notification import (
+    NotificationBody,
+    NotificationEvent,
+    NotificationUpdates,
+)
+from mqdssm.model.owned import OwnedQueueManager, StateEvent
+from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
+
+BATCH: Final = "batch"
+"""The timer after which waiting messages are processed (notes <3> and <14>)."""
+REFRESH: Final = "refresh"
+"""The timer after which a directory is read again that could not be."""
+
+Job: TypeAlias = Generator[Operation, Result, None]
+
+
+class NotificationReceiver:
+    """The server side of [MS-MQCN]: a local state that notifications keep true.
+
+    Args:
+        settings: who it is, and its limits.
+        state: what is known already; None: nothing, and what the directory says at the start is no news.
+    """
+
+    def __init__(self, settings: ReceiverSettings, state: LocalState | None = None) -> None:
+        self.settings: Final = settings
+        self._known = state is not None
+        self.state: Final = state or LocalState(
+            OwnedQueueManager(identifier=settings.identifier, computer_name=settings.computer_name)
+        )
+        self._waiting: Final = Waiting(settings)
+        self._observed: dict[UUID, Observed] = {}
+        self._unconfirmed: dict[UUID, NotificationBody] = {}
+        self._batch_is_due = self._refresh_is_due = False
+        self._job: Job | None = None
+        self._token = 0
+        self._now = 0.0
+        self._actions: list[Action] = []
+
+    def step(self, event: Event, now: float) -> list[Action]:
+        """Take an event and say what to do.
+
+        Args:
+            event: what happened. The first one is `Started`.
+            now: seconds since 1970, never going backwards.
+
+        Returns:
+            What the driver must do, in this order. At most one `Perform` is out at a time.
+
+        Raises:
+            ValueError: a result that nobody waits for.
+        """
+        self._now, self._actions = now, []
+        _HANDLERS[type(event)](self, event)
+        while self._job is None and (job := self._next_job()) is not None:
+            self._advance(job, None)
+        return self._actions
+
+    # --- events
+
+    def _on_refresh(self, event: Started | Refresh) -> None:
+        del event
+        self._refresh_is_due = True
+
+    def _on_observed(self, event: Observed) -> None:
+        if len(self._observed) < self.settings.messages_max:
+            self._observed[event.identifier] = event
+        else:
+            self._refresh_is_due = True  # it reads them all
+
+    def _on_timer(self, event: TimerFired) -> None:
+        if event.name == BATCH:
+            self._batch_is_due = True
+        else:
+            self._refresh_is_due = True
+
+    def _on_performed(self, event: Performed) -> None:
+        if self._job is None or event.token != self._token:
+            raise ValueError(f"no read {event.token} is under way")
+        self._advance(self._job, event.result)
+
+    def _on_received(self, event: Received) -> None:
+        """Let a message wait, if it may be one ([MS-MQCN] 3.2.5); the others do not count (decision C15)."""
+        reason = self._refusal(event)
+        if reason:
+            self._note(f"dropped: {reason}")
+            return
+        if not self._waiting.add(event.notification, event.size):
+            self._note("not looked at: too many messages wait")
+        self._arm()
+
+    def _refusal(self, event: Received) -> str:
+        """Why a message is not processed; empty: it is."""
+        message = event.notification
+        if isinstance(message, NotificationBody):
+            of_manager = message.event is NotificationEvent.CHANGE_QUEUE_MANAGER
+            foreign = of_manager and message.object_guid.uuid != self.settings.identifier
+            return "about another queue manager" if foreign else ""
+        if event.sender_type is not SenderIdentifierType.QUEUE_MANAGER:
+            return "not from a queue manager"  # 3.2.5.1
+        if event.authentication_level is AuthenticationLevel.NONE:
+            return "not signed"  # 3.2.5.1
+        if self.settings.directory_servers_only and not event.from_directory_server:
+            return "not from a directory server"  # decision C18
+        return ""
+
+    def _arm(self) -> None:
+        """Start the timer where it does not run."""
+        due = self._waiting.arm(self._now)
+        if due is not None:
+            self._actions.append(StartTimer(name=BATCH, after_s=due - self._now))
+
+    # --- work
+
+    def _next_job(self) -> Job | None:
+        """What is to be done next; None: nothing."""
+        if self._refresh_is_due:
+            self._refresh_is_due = False
+            self._observed.clear()
+            return self._refresh()
+        if self._batch_is_due:
+            self._batch_is_due = False
+            return self._batch()
+        if self._observed:
+            observed, self._observed = self._observed, {}
+            return self._look_at(observed.values())
+        return None
+
+    def _advance(self, job: Job, result: Result | None) -> None:
+        """Let a piece of work go on until it needs its next read, or is through."""
+        self._job = job
+        try:
+            operation = next(job) if result is None else job.send(result)
+        except StopIteration:
+            self._job = None
+        except Exception:
+            self._job = None  # a fault of ours stays one event's
+            raise
+        else:
+            self._token += 1
+            self._actions.append(Perform(token=self._token, operation=operation))
+
+    def _refresh(self) -> Job:
+        """Read everything that is ours (note <3>, decision C4)."""
+        result = yield ReadAll()
+        if not isinstance(result, AllRead) or result.manager is None:
+            self._postpone(result.reason if isinstance(result, NotRead) else "our queue manager is not there")
+            return
+        ours = [queue for queue in result.queues if queue.is_of(self.settings.computer_name)]
+        events = list(self.state.replace(result.manager, ours))
+        if self._known:
+            self._tell(events)
+        self._known = True
+        self._actions.append(Known())
+
+    def _postpone(self, reason: str) -> None:
+        """Read everything a while later: whatever was missed is made good by that."""
+        self._note("directory not read", reason)
+        self._actions.append(StartTimer(name=REFRESH, after_s=self.settings.retry_s))
+
+    def _batch(self) -> Job:
+        """Process what waits (notes <3> and <14>)."""
+        messages, too_many = self._waiting.take(self._now)
+        again, self._unconfirmed = self._unconfirmed, {}
+        if too_many:
+            self._note("refreshed: too many messages")
+            yield from self._refresh()
+            return
+        reading = _Reading()
+        for repeated in again.values():
+            yield from self._body(repeated, reading, last=True)
+        for message in messages:
+            if isinstance(message, NotificationUpdates):
+                yield from self._updates(message, reading)
+            else:
+                yield from self._body(message, reading, last=False)
+        if reading.failed:
+            self._postpone(reading.failed)
+        if self._unconfirmed:
+            self._arm()
+
+    def _look_at(self, observed: Iterable[Observed]) -> Job:
+        """Read what was seen to change."""
+        reading = _Reading()
+        for one in observed:
+            if one.is_queue:
+                yield from self._read_queue(one.identifier, None, reading)
+            elif one.identifier == self.settings.identifier:
+                yield from self._read_manager(None, reading)
+        if reading.failed:
+            self._postpone(reading.failed)
+
+    # --- version 1
+
+    def _updates(self, message: NotificationUpdates, reading: "_Reading") -> Job:
+        """Process a message of a directory service ([MS-MQCN] 3.2.5.1)."""
+        try:
+            steps = version1.steps_of(message, self.settings, int(self._now))
+        except version1.Disregarded as reason:
+            self._note("disregarded", str(reason))
+            return
+        for step in steps:
+            yield from self._take(step, reading)
+
+    def _take(self, step: version1.Step, reading: "_Reading") -> Job:
+        match step:
+            case version1.Create(queue):
+                self._tell(self.state.put(queue))
+            case version1.Delete(identifier, path_name):
+                held = self.state.find(identifier, path_name)
+                self._tell(() if held is None else self.state.delete(held.identifier))
+            case version1.ChangeManager(values):
+                manager = self.state.manager
+                changed = {name: values.get(name, getattr(manager, name)) for name in _MANAGER_FIELDS}
+                made = OwnedQueueManager(
+                    identifier=manager.identifier, computer_name=manager.computer_name, **changed
+                )
+                self._tell(self.state.set_manager(made))
+            case version1.ChangeQueue(identifier, path_name):
+                held = self.state.find(identifier, path_name)
+                if held is not None:
+                    self._tell(self.state.put(step.apply(held)))
+                elif identifier is not None:  # its creation was lost (decision C19)
+                    yield from self._read_queue(identifier, None, reading)
+            case version1.Skip(why):
+                self._note("skipped", why)
+
+    # --- version 2
+
+    def _body(self, body: NotificationBody, reading: "_Reading", *, last: bool) -> Job:
+        """Process a message of a queue manager ([MS-MQCN] 3.2.5.2): what it says is looked up, not believed.
+
+        Args:
+            body: it.
+            reading: the reads of this batch.
+            last: it was looked up before; else it is once more where the directory did not bear it out, which
+                may not have heard of the change yet (decision C20).
+        """
+        identifier = body.object_guid.uuid
+        deleted = body.event is NotificationEvent.DELETE_QUEUE
+        if deleted and identifier not in self.state.queues:
+            self._note("skipped", f"a deletion of {identifier}, which we do not have")
+            return
+        server = body.domain_controller if self.settings.is_allowed(body.domain_controller) else None
+        if server is None:
+            self._note("another directory server was named", body.domain_controller)
+        if body.event is NotificationEvent.CHANGE_QUEUE_MANAGER:
+            changed = yield from self._read_manager(server, reading)
+        else:
+            changed = yield from self._read_queue(identifier, server, reading)
+        if not changed and not last and not reading.failed:
+            self._unconfirmed[identifier] = body
+
+    def _read_queue(
+        self, identifier: UUID, server: str | None, reading: "_Reading"
+    ) -> Generator[Operation, Result, bool]:
+        """Hold a queue as the directory has it; False: it says nothing new, and may say more later."""
+        if reading.is_done(identifier, server):
+            return True
+        result = yield from self._read(ReadQueue(identifier=identifier, server=server), reading)
+        if not isinstance(result, QueueRead):
+            return False
+        queue = result.queue
+        if queue is None:
+            return self._tell(self.state.delete(identifier))
+        if not queue.is_of(self.settings.computer_name):
+            self._note("skipped", f"{queue.pathname} is not ours")
+            self._tell(self.state.delete(identifier))
+            return True  # there is nothing more to hear of it
+        return self._tell(self.state.put(queue))
+
+    def _read_manager(self, server: str | None, reading: "_Reading") -> Generator[Operation, Result, bool]:
+        """Hold our queue manager as the directory has it; as `_read_queue`."""
+        if reading.is_done(self.settings.identifier, server):
+            return True
+        result = yield from self._read(ReadQueueManager(server=server), reading)
+        if not isinstance(result, QueueManagerRead) or result.manager is None:
+            return False
+        return self._tell(self.state.set_manager(result.manager))
+
+    def _read(
+        self, operation: ReadQueue | ReadQueueManager, reading: "_Reading"
+    ) -> Generator[Operation, Result, Result]:
+        """Read something, from the directory server that was named or else from our own one."""
+        if reading.failed:
+            return NotRead(reason=reading.failed)
+        result = yield operation
+        if isinstance(result, NotRead) and operation.server is not None:
+            self._note("named directory server not read", f"{operation.server}: {result.reason}")
+            own = (
+                ReadQueue(identifier=operation.identifier)
+                if isinstance(operation, ReadQueue)
+                else ReadQueueManager()
+            )
+            result = yield own
+        if isinstance(result, NotRead):
+            reading.failed = result.reason
+        return result
+
+    # --- what is told
+
+    def _tell(self, events: Iterable[StateEvent]) -> bool:
+        """Tell some events; whether there were any."""
+        told = [Tell(event=event) for event in events]
+        self._actions += told
+        return bool(told)
+
+    def _note(self, what: str, detail: str = "") -> None:
+        self._actions.append(Note(what=what, detail=detail))
+
+
+class _Reading:
+    """The reads of one batch: each object once, and none after the directory failed."""
+
+    def __init__(self) -> None:
+        self.failed = ""
+        self._done: set[tuple[UUID, str | None]] = set()
+
+    def is_done(self, identifier: UUID, server: str | None) -> bool:
+        """Whether an object was read from there already; from now on it was."""
+        key = identifier, None if server is None else server.casefold()
+        if key in self._done:
+            return True
+        self._done.add(key)
+        return False
+
+
+_MANAGER_FIELDS: Final = ("queue_manager_quota", "journal_quota", "security")
+_HANDLERS: Final[Mapping[type[Any], Callable[[NotificationReceiver, Any], None]]] = MappingProxyType(
+    {
+        Started: NotificationReceiver._on_refresh,  # noqa: SLF001  its own table
+        Refresh: NotificationReceiver._on_refresh,  # noqa: SLF001
+        Observed: NotificationReceiver._on_observed,  # noqa: SLF001
+        TimerFired: NotificationReceiver._on_timer,  # noqa: SLF001
+        Performed: NotificationReceiver._on_performed,  # noqa: SLF001
+        Received: NotificationReceiver._on_received,  # noqa: SLF001
+    }
+)
+"""Which handler takes an event."""

@@ -1,0 +1,203 @@
+"""The sender: Send Change Notification ([MS-MQCN] 3.3), from changes of the directory to messages.
+
+It keeps nothing, so that it is functions: notices in, messages out, in the order of each owner.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.engines.notification.settings import TIME_TO_REACH_QUEUE_S, SenderSettings
+from mqdssm.errors import MappingError
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Properties, PropertyValue, Scope
+from mqdssm.model.names import PrivateFormatName
+from mqdssm.model.notice import Notice, NotifiedOperation
+from mqdssm.model.notification import (
+    ChangeNotification,
+    NotificationBody,
+    NotificationCommand,
+    NotificationEvent,
+    NotificationUpdate,
+    NotificationUpdates,
+    NotificationVersion,
+)
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.transport import (
+    AuthenticationLevel,
+    DeliveryGuarantee,
+    Message,
+    MessageClass,
+    SenderIdentifierType,
+    notification_queue,
+)
+from mqdssm.tables.notification import NotifiedRow, Use, rows_of
+from mqdssm.wire.mqcn import encode, update_bytes
+
+EVENTS: Final[Mapping[NotifiedOperation, NotificationEvent]] = MappingProxyType(
+    {
+        NotifiedOperation.QUEUE_CREATION: NotificationEvent.CREATE_QUEUE,
+        NotifiedOperation.QUEUE_UPDATE: NotificationEvent.CHANGE_QUEUE,
+        NotifiedOperation.QUEUE_DELETION: NotificationEvent.DELETE_QUEUE,
+        NotifiedOperation.QUEUE_MANAGER_UPDATE: NotificationEvent.CHANGE_QUEUE_MANAGER,
+    }
+)
+"""The Event of each operation ([MS-MQCN] 3.3.5.1)."""
+_HEADER_BYTES: Final = 3  # Version, NumberOfUpdateNotifications, and the unused byte
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    r"""A message and where it goes: the notification queue of an owner ([MS-MQCN] 3.3.3).
+
+    Attributes:
+        destination: ``PRIVATE=<queue manager>\3``.
+        message: complete but for what the sending queue manager sets and signs.
+    """
+
+    destination: PrivateFormatName
+    message: Message
+
+
+def messages_of(notices: Iterable[Notice], settings: SenderSettings) -> Iterator[Send]:
+    """The messages that tell some changes ([MS-MQCN] 3.3.4.1).
+
+    Version 2 has one for each change, version 1 as few as may be: the changes of one owner's objects that
+    follow each other share messages, up to 255 updates and `SenderSettings.message_bytes_max`.
+
+    Args:
+        notices: the changes, in their order.
+        settings: who sends, and how.
+
+    Raises:
+        ValueError: a notice that cannot be told: an attribute that has to go along is not known, or the
+            directory server's name cannot be one. Those before it have been told.
+    """
+    if settings.version is NotificationVersion.BODY:
+        for notice in notices:
+            yield _send(body_of(notice), notice, settings)
+        return
+    for owner, updates in _grouped(notices, settings):
+        yield _send(NotificationUpdates(updates=updates), owner, settings)
+
+
+def body_of(notice: Notice) -> NotificationBody:
+    """What a version-2 message says of a change ([MS-MQCN] 3.3.5.1).
+
+    Raises:
+        ValueError: as `messages_of`.
+    """
+    return NotificationBody(
+        event=EVENTS[notice.operation],
+        object_guid=_identifier(notice),
+        domain_controller=notice.server,
+    )
+
+
+def update_of(notice: Notice, settings: SenderSettings) -> NotificationUpdate:
+    """What a version-1 message says of a change ([MS-MQCN] 3.3.5.2).
+
+    Raises:
+        ValueError: as `messages_of`.
+    """
+    match notice.operation:
+        case NotifiedOperation.QUEUE_CREATION:
+            command, properties = NotificationCommand.CREATE, _created(notice)
+        case NotifiedOperation.QUEUE_UPDATE:
+            command, properties = NotificationCommand.UPDATE, _changed_queue(notice)
+        case NotifiedOperation.QUEUE_MANAGER_UPDATE:
+            command, properties = NotificationCommand.UPDATE, _changed_manager(notice)
+        case NotifiedOperation.QUEUE_DELETION:
+            command, properties = NotificationCommand.DELETE, _DELETED
+    named = command is NotificationCommand.CREATE  # UseGuid is 0x00, PathName is used
+    path = getattr(notice.element, "pathname", None) if named else None
+    return NotificationUpdate(
+        command=command,
+        path_name=path,
+        guid_identifier=None if named else _identifier(notice),
+        guid_master_id=settings.identifier,
+        properties=properties,
+    )
+
+
+_DELETED: Final[Properties] = (
+    (Propid.D_SCOPE, int(Scope.ENTERPRISE)),  # MQDS_ENTERPRISESCOPE
+    (Propid.D_OBJTYPE, int(ObjectType.QUEUE)),
+)
+
+
+def _created(notice: Notice) -> Properties:
+    """All that a new queue's message must hold ([MS-MQCN] 3.3.5.2)."""
+    rows = rows_of(ObjectType.QUEUE, Use.CREATED)
+    return tuple((propid, _value(notice, row)) for propid, row in rows.items())
+
+
+def _changed_queue(notice: Notice) -> Properties:
+    owner: tuple[Propid, PropertyValue] = (Propid.Q_QMID, Guid.of(notice.owner))
+    return (owner, *_changed(notice, ObjectType.QUEUE))
+
+
+def _changed_manager(notice: Notice) -> Properties:
+    always = rows_of(ObjectType.MACHINE, Use.ALWAYS)
+    told = tuple((propid, _value(notice, row)) for propid, row in always.items())
+    return (*told, *_changed(notice, ObjectType.MACHINE))
+
+
+def _changed(notice: Notice, object_type: ObjectType) -> Properties:
+    """The properties that were modified; others than the receiver knows are not told."""
+    rows = rows_of(object_type, Use.CHANGED)
+    return tuple((propid, _value(notice, row)) for propid, row in rows.items() if row.adm in notice.changed)
+
+
+def _value(notice: Notice, row: NotifiedRow) -> PropertyValue:
+    if row.propid == Propid.Q_SCOPE:
+        return int(Scope.ENTERPRISE)  # no directory of [MS-MQDSSM] keeps it; its default is this one
+    return row.dump(getattr(notice.element, row.field))
+
+
+def _identifier(notice: Notice) -> Guid:
+    identifier = notice.element.identifier
+    if identifier is None:
+        raise MappingError(f"the {notice.element.element_name} of a {notice.operation} has no Identifier")
+    return Guid.of(identifier)
+
+
+def _grouped(
+    notices: Iterable[Notice], settings: SenderSettings
+) -> Iterator[tuple[Notice, tuple[NotificationUpdate, ...]]]:
+    """Updates that share a message, with one of their notices."""
+    first: Notice | None = None
+    updates: list[NotificationUpdate] = []
+    size = 0
+    for notice in notices:
+        update = update_of(notice, settings)
+        octets = update_bytes(update)
+        full = size + octets > settings.message_bytes_max or len(updates) >= settings.updates_max
+        if first is not None and (full or notice.owner != first.owner):
+            yield first, tuple(updates)
+            first = None
+        if first is None:
+            first, updates, size = notice, [], _HEADER_BYTES
+        updates.append(update)
+        size += octets
+    if first is not None:
+        yield first, tuple(updates)
+
+
+def _send(notification: ChangeNotification, notice: Notice, settings: SenderSettings) -> Send:
+    """Sending a Change Notification Message ([MS-MQCN] 3.3.5.3); `encode` adds the unused byte."""
+    signed = settings.authentication_level is not AuthenticationLevel.NONE
+    return Send(
+        destination=notification_queue(Guid.of(notice.owner)),
+        message=Message(
+            message_class=MessageClass.NORMAL,
+            body=encode(notification),
+            time_to_reach_queue_s=TIME_TO_REACH_QUEUE_S,
+            delivery=DeliveryGuarantee.EXPRESS,
+            hash_algorithm=settings.hash_algorithm,
+            authentication_level=settings.authentication_level,
+            sender_type=SenderIdentifierType.QUEUE_MANAGER if signed else SenderIdentifierType.NONE,
+            sender=bytes(settings.identifier) if signed else b"",  # decision C9
+        ),
+    )

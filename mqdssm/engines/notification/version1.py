@@ -1,0 +1,160 @@
+"""Version 1: what the updates of a directory service do to the local state ([MS-MQCN] 3.2.5.1).
+
+A message is read as a whole before anything is done: one update that has to be disregarded takes the others
+with it (decision C14).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from mqdssm.engines.notification.settings import ReceiverSettings
+from mqdssm.errors import MappingError
+from mqdssm.model.notification import NotificationCommand, NotificationUpdate, NotificationUpdates
+from mqdssm.model.owned import OwnedQueue
+from mqdssm.model.propids import ObjectType
+from mqdssm.tables.notification import Use, rows_of
+
+
+class Disregarded(Exception):  # noqa: N818  the specification's word
+    """The whole message is disregarded, and no further processing is done; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create Queue, without the directory ([MS-MQDMPR] 3.1.7.1.3)."""
+
+    queue: OwnedQueue
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeQueue:
+    """Attributes of a queue that the update names by GUID or path name."""
+
+    identifier: UUID | None
+    path_name: str | None
+    values: Mapping[str, Any]
+
+    def apply(self, queue: OwnedQueue) -> OwnedQueue:
+        """The queue afterwards."""
+        return replace(queue, **self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeManager:
+    """Attributes of the local queue manager."""
+
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete Queue, without the directory ([MS-MQDMPR] 3.1.7.1.4)."""
+
+    identifier: UUID | None
+    path_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """An update that says nothing to this queue manager, and why; the others of its message count."""
+
+    why: str
+
+
+Step: TypeAlias = Create | ChangeQueue | ChangeManager | Delete | Skip
+
+
+def steps_of(message: NotificationUpdates, settings: ReceiverSettings, now: int) -> tuple[Step, ...]:
+    """What the updates of a message do, in their order.
+
+    Args:
+        message: it; its sender was found to be one ([MS-MQCN] 3.2.5.1).
+        settings: whose state it is about.
+        now: seconds since 1970: times of a queue whose creation does not tell them (decision C5).
+
+    Raises:
+        Disregarded: the message.
+    """
+    return tuple(_step(update, settings, now) for update in message.updates)
+
+
+def _step(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
+    object_type = update.object_type
+    make = _STEPS.get((update.command, object_type)) if object_type is not None else None
+    if make is None:
+        raise Disregarded(f"{update.command.name} of object type {object_type}")
+    try:
+        return make(update, settings, now)
+    except MappingError as error:
+        raise Disregarded(str(error)) from None
+
+
+def _create(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
+    values = {"create_time": now, "modify_time": now} | _values(update, ObjectType.QUEUE, Use.CREATED)
+    values.setdefault("identifier", _identifier(update))
+    values.setdefault("pathname", update.path_name)
+    if values["identifier"] is None or values["pathname"] is None:
+        # Set Queue Defaults has none for these (decision C5)
+        raise Disregarded("a new queue without PROPID_Q_INSTANCE or without path name")
+    queue = OwnedQueue(**values)
+    try:
+        ours = queue.is_of(settings.computer_name)
+    except ValueError as error:  # no path name
+        raise Disregarded(str(error)) from None
+    return Create(queue) if ours else Skip(f"{queue.pathname} is not ours")
+
+
+def _change_queue(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
+    del settings, now
+    return ChangeQueue(_identifier(update), update.path_name, _values(update, ObjectType.QUEUE, Use.CHANGED))
+
+
+def _change_manager(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
+    del now
+    if _identifier(update) != settings.identifier:
+        return Skip(f"queue manager {_identifier(update)} is not ours")
+    return ChangeManager(_values(update, ObjectType.MACHINE, Use.CHANGED))
+
+
+def _delete(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
+    del settings, now
+    return Delete(_identifier(update), update.path_name)
+
+
+def _nothing(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
+    del settings, now
+    return Skip(f"{update.command.name} of a queue manager")
+
+
+_STEPS: Final[
+    Mapping[
+        tuple[NotificationCommand, ObjectType], Callable[[NotificationUpdate, ReceiverSettings, int], Step]
+    ]
+] = MappingProxyType(
+    {
+        (NotificationCommand.CREATE, ObjectType.QUEUE): _create,
+        (NotificationCommand.CREATE, ObjectType.MACHINE): _nothing,  # a type that may be, without a rule
+        (NotificationCommand.UPDATE, ObjectType.QUEUE): _change_queue,
+        (NotificationCommand.UPDATE, ObjectType.MACHINE): _change_manager,
+        (NotificationCommand.DELETE, ObjectType.QUEUE): _delete,
+    }
+)
+"""What an update does, by command and type of object; any other one is disregarded with its message."""
+
+
+def _values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> dict[str, Any]:
+    """The attributes that an update holds and the receiver takes; all other properties are ignored.
+
+    Raises:
+        MappingError: a value that its attribute cannot have.
+    """
+    rows = rows_of(object_type, use)
+    taken = ((rows.get(propid), value) for propid, value in update.properties)
+    return {row.field: row.load(value) for row, value in taken if row is not None}
+
+
+def _identifier(update: NotificationUpdate) -> UUID | None:
+    return None if update.guid_identifier is None else update.guid_identifier.uuid

@@ -1,0 +1,188 @@
+"""Telling of the changes that the events made ([MS-MQDMPR] 3.1.7.1.18, 3.1.7.1.19, 3.1.7.1.24).
+
+A notice is made of the object as the server holds it after the change, of a deleted one as it was. It is
+raised after the change was made, and never for one that failed or whose outcome is unknown. What goes wrong
+with the notice itself is logged: it neither undoes nor hides the change (decision C22).
+"""
+
+import logging
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from mqdssm.errors import DirectoryError
+from mqdssm.events import lookup
+from mqdssm.events.attributes import NO_ATTRIBUTES, names_to_write
+from mqdssm.events.context import Context
+from mqdssm.events.settings import guid_of
+from mqdssm.events.targets import class_filter, locate
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Queue, QueueManager
+from mqdssm.model.filters import Filter
+from mqdssm.model.notice import Notice, NotifiedOperation, Notify
+from mqdssm.model.owned import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqdssm.model.watching import LDAP_MARK, ChangeEvent, ObjectChange
+from mqdssm.tables import TABLES, compute
+
+log: Final = logging.getLogger(__name__)
+
+_READ: Final[dict[type[DirectoryObject], tuple[str, ...]]] = {
+    Queue: (*QUEUE_ATTRIBUTES, "FullPath"),
+    QueueManager: ("Identifier", "ComputerName", "ForeignSystem", *QUEUE_MANAGER_ATTRIBUTES, "FullPath"),
+}
+_UPDATES: Final[dict[type[DirectoryObject], NotifiedOperation]] = {
+    Queue: NotifiedOperation.QUEUE_UPDATE,
+    QueueManager: NotifiedOperation.QUEUE_MANAGER_UPDATE,
+}
+_SEEN: Final[dict[tuple[type[DirectoryObject], ChangeEvent], NotifiedOperation]] = {
+    (Queue, ChangeEvent.CREATED): NotifiedOperation.QUEUE_CREATION,
+    (Queue, ChangeEvent.CHANGED): NotifiedOperation.QUEUE_UPDATE,
+    (Queue, ChangeEvent.DELETED): NotifiedOperation.QUEUE_DELETION,
+    (QueueManager, ChangeEvent.CHANGED): NotifiedOperation.QUEUE_MANAGER_UPDATE,
+}
+
+
+class Notices:
+    """Tells a callback of the changes of queues and queue managers.
+
+    Args:
+        ctx: of the directory.
+        notify: the callback; None: nobody wants to know, and nothing is read for it.
+    """
+
+    def __init__(self, ctx: Context, notify: Notify | None) -> None:
+        self._ctx = ctx
+        self._notify = notify
+
+    def created(self, obj: DirectoryObject, identifier: UUID) -> None:
+        """Tell of a queue that was created; queue managers are not told of ([MS-MQDMPR] 3.1.7.1.18)."""
+        if self._notify is not None and type(obj) is Queue:
+            wanted = Filter("Identifier", "==", identifier)
+            for queue in self._found(Queue, wanted):
+                self._raise(NotifiedOperation.QUEUE_CREATION, queue)
+
+    @contextmanager
+    def writing(self, obj: DirectoryObject, names: Sequence[str] | None) -> Iterator[None]:
+        """Tell of the queue or queue manager that is written meanwhile ([MS-MQDMPR] 3.1.7.1.24).
+
+        Args:
+            obj: it.
+            names: as `Directory.write` has them.
+        """
+        operation = _UPDATES.get(type(obj)) if self._notify is not None else None
+        if operation is None:
+            yield
+            return
+        changed = names_to_write(TABLES[type(obj)], obj, names)
+        yield
+        for found in self._found(type(obj), self._place(obj)):
+            self._raise(operation, found, changed)
+
+    @contextmanager
+    def deleting(self, obj: DirectoryObject, *, recursive: bool) -> Iterator[None]:
+        """Tell of the queue that is deleted meanwhile, or of those of a queue manager (3.1.7.1.19)."""
+        found: list[DirectoryObject] = []
+        notices: list[Notice] = []
+        if self._notify is not None and type(obj) is Queue:
+            found = self._found(Queue, self._place(obj))
+        elif self._notify is not None and type(obj) is QueueManager and recursive:
+            for manager in self._found(QueueManager, self._place(obj)):
+                found += self._found(Queue, None, below=DN.parse(str(getattr(manager, "full_path", ""))))
+        for queue in found:  # its owner may be gone afterwards
+            notice = self._notice(NotifiedOperation.QUEUE_DELETION, queue, frozenset())
+            notices += [] if notice is None else [notice]
+        yield
+        for notice in notices:
+            self._tell(notice)
+
+    def of_change(self, change: ObjectChange) -> Notice | None:
+        """The notice of a change that a watcher of the directory saw, for who notifies the owners of it.
+
+        Returns:
+            None for what nobody is notified of, and for what cannot be read.
+        """
+        guid, kind = change.guid, change.element
+        if guid is None or (kind, change.event) not in _SEEN:
+            return None
+        operation = _SEEN[kind, change.event]
+        if change.event is ChangeEvent.DELETED:
+            gone = Queue.from_directory({"identifier": guid, "full_path": change.dn})
+            return self._notice(operation, gone, frozenset())
+        names = frozenset(name for name in change.changes if not name.startswith(LDAP_MARK))
+        for found in self._found(kind, Filter("Identifier", "==", guid)):
+            return self._notice(operation, found, names)
+        return None
+
+    def _place(self, obj: DirectoryObject) -> Filter | None:
+        """Which object an element stands for, as the event itself finds it."""
+        try:
+            dn = locate(self._ctx, TABLES[type(obj)], obj, NO_ATTRIBUTES).dn
+        except (DirectoryError, ValueError) as error:
+            log.warning("nobody is notified of a change of a %s: %s", obj.element_name, error)
+            return None
+        return Filter("FullPath", "==", dn)
+
+    def _found(
+        self, kind: type[DirectoryObject], wanted: Filter | None, *, below: DN | None = None
+    ) -> list[DirectoryObject]:
+        """The objects as the directory holds them; none where it cannot be read."""
+        if wanted is None and below is None:
+            return []
+        filters = () if wanted is None else (wanted,)
+        try:
+            return list(lookup.search(self._ctx, TABLES[kind], filters, _READ[kind], below=below))
+        except (DirectoryError, ValueError) as error:
+            log.warning("nobody is notified of a change of %s: %s", wanted or below, error)
+            return []
+
+    def _raise(
+        self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str] = frozenset()
+    ) -> None:
+        notice = self._notice(operation, found, changed)
+        if notice is not None:
+            self._tell(notice)
+
+    def _notice(
+        self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str]
+    ) -> Notice | None:
+        """The notice of a change, with its owner; None where that cannot be found."""
+        if not isinstance(found, Queue | QueueManager) or found.full_path is None:
+            return None
+        place = DN.parse(found.full_path)
+        owner = place.parent if isinstance(found, Queue) else place
+        manager = class_filter(self._ctx, TABLES[QueueManager])
+        try:
+            entry = self._ctx.session.get(owner, ["objectGUID"], object_filter=manager)
+            identifier, machine = guid_of(entry), compute.computer_name(str(owner))
+        except (DirectoryError, ValueError) as error:
+            log.warning("nobody is notified of %s of %s: %s", operation, place, error)
+            return None
+        return Notice(
+            operation=operation,
+            element=found,
+            owner=identifier,
+            machine=machine,
+            server=self._server(),
+            changed=changed,
+        )
+
+    def _server(self) -> str:
+        """Name of the directory server that made the change; of a local one the machine's."""
+        host = urlsplit(self._ctx.session.server_url or "").hostname
+        if host and not host.startswith("%"):  # ldapi:// holds a path
+            return host
+        named = self._ctx.session.root_dse.first("dnsHostName")
+        return named.decode(errors="replace") if named else platform.node() or "localhost"
+
+    def _tell(self, notice: Notice) -> None:
+        if self._notify is None:
+            return
+        try:
+            self._notify(notice)
+        except Exception:
+            where = notice.element.full_path or notice.element.identifier
+            log.exception("%s of %s was done, but not notified", notice.operation, where)

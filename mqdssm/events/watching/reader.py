@@ -1,0 +1,173 @@
+"""Reads watched objects out of a directory, as elements."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.directory.filters import Equal, LdapFilter, Present, all_of, any_of
+from mqdssm.directory.session import Session
+from mqdssm.errors import ObjectNotFound
+from mqdssm.events.computed import guid_of
+from mqdssm.events.lookup import BATCH_ENTRIES
+from mqdssm.events.references import References, batched
+from mqdssm.events.views import View
+from mqdssm.events.watching.bodies import Seen, add_ldap, body_of
+from mqdssm.model.dn import DN
+from mqdssm.model.watching import WATCHED_TYPES
+from mqdssm.tables import schema, table_of
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.places import is_in_configuration, search_base
+from mqdssm.tables.row import Access
+
+_MSMQ: Final = "msmq"
+"""What the names of all attributes of MSMQ's begin with, in lower case."""
+_USED_BY_MSMQ: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"user": ("mSMQSignCertificates", "mSMQDigests", "mSMQSignCertificatesMig", "mSMQDigestsMig")}
+)
+"""Classes of which only some objects concern MSMQ -> the attributes of which these have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How objects of one type are read.
+
+    Attributes:
+        name: of the type.
+        table: of its element.
+        view: decodes entries.
+        others: MSMQ's attributes that the model does not have.
+        columns: all that is asked for: those of the view, the others, the key.
+        key: where the key stands in a row.
+        multi: those that come as lists.
+        wanted: what only its objects match.
+        base: where they are.
+    """
+
+    name: str
+    table: ElementTable
+    view: View
+    others: tuple[str, ...]
+    columns: tuple[str, ...]
+    key: int
+    multi: frozenset[str]
+    wanted: LdapFilter
+    base: DN
+
+
+class DirectoryReader:
+    """See `follower.Reader`; users as decision W8 says."""
+
+    def __init__(self, session: Session, types: Sequence[str]) -> None:
+        """Read with a session, whose servers are one.
+
+        Args:
+            session: to be read with.
+            types: that are watched.
+        """
+        self._session = session
+        self._kinds = {name: self._kind(name) for name in types}
+
+    def all(self) -> Iterator[Seen]:
+        """Every object of every watched type."""
+        for kind in self._kinds.values():
+            yield from self._read(kind, kind.base, kind.wanted)
+
+    def some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
+        """Those of a type that have these keys, and exist."""
+        kind = self._kinds[type_name]
+        key = self._session.profile.watch_key
+        named = any_of(*(Equal(key, _key_value(key, one)) for one in keys))
+        yield from self._read(kind, kind.base, all_of(kind.wanted, named))
+
+    def below(self, dn: str) -> Iterator[Seen]:
+        """Those that are at or below an entry, which is no more than a hint: it may be gone."""
+        place = DN.parse(dn)
+        for kind in self._kinds.values():
+            if is_in_configuration(kind.table.ldap_class):
+                continue  # nothing that they stand below can get another name
+            if place.is_at_or_below(kind.base):
+                yield from self._read(kind, place, kind.wanted)
+            elif kind.base.is_below(place):
+                yield from self._read(kind, kind.base, kind.wanted)
+
+    def _read(self, kind: _Kind, base: DN, wanted: LdapFilter) -> Iterator[Seen]:
+        decoder = kind.view.decoder
+        references = decoder.references()  # anew: computers change, too
+        rows = self._session.rows(base, wanted, kind.columns, multi=kind.multi, references=decoder.referring)
+        try:
+            for batch in batched(rows, min(BATCH_ENTRIES, self._session.options.page_size)):
+                yield from self._seen(kind, batch, references)
+        except ObjectNotFound:
+            return  # there is no such base, so nothing is below it
+
+    def _seen(self, kind: _Kind, rows: Sequence[tuple[Any, ...]], references: References) -> Iterator[Seen]:
+        """The objects of some rows: the DN, the columns, and what the entry refers to."""
+        decoder = kind.view.decoder
+        own = len(decoder.columns) + 1
+        decoder.prefetch([(row[0], row[1:own], row[-1]) for row in rows], references)
+        for row in rows:
+            key = _key_of(self._session.profile.watch_key, row[kind.key])
+            if key is None:
+                continue  # hidden from this user
+            element = decoder.element(row[0], row[1:own], references)
+            body, whole = body_of(element)
+            add_ldap(body, whole, kind.others, row[own : own + len(kind.others)])
+            guid = element.identifier
+            yield Seen(
+                key=key,
+                type=kind.name,
+                dn=row[0],
+                guid=None if guid is None else str(guid),
+                body=body,
+                whole=whole,
+            )
+
+    def _kind(self, name: str) -> _Kind:
+        session = self._session
+        table = table_of(WATCHED_TYPES[name])
+        view = View.of(table, table.names(Access.READ), session, frozenset(), strict=False)
+        decoder = view.decoder
+        asked = {column.lower() for column in decoder.columns}
+        others = tuple(
+            sorted(
+                one
+                for one in schema.allowed_attributes(table.ldap_class)
+                if one.lower().startswith(_MSMQ) and one.lower() not in asked
+            )
+        )
+        key = session.profile.watch_key
+        # a column may be named once: objectGUID, the key of some servers, is among the decoder's anyway
+        columns = (*decoder.columns, *others, *(() if key.lower() in asked else (key,)))
+        return _Kind(
+            name=name,
+            table=table,
+            view=view,
+            others=others,
+            columns=columns,
+            key=1 + [column.lower() for column in columns].index(key.lower()),
+            multi=decoder.multi | frozenset(others),
+            wanted=_wanted(session, table),
+            base=search_base(table.ldap_class, session.naming.root, session.naming.configuration),
+        )
+
+
+def _wanted(session: Session, table: ElementTable) -> LdapFilter:
+    of_class = session.profile.class_filter(table.ldap_class)
+    marks = _USED_BY_MSMQ.get(table.ldap_class)
+    return of_class if marks is None else all_of(of_class, any_of(*map(Present, marks)))
+
+
+def _key_value(attribute: str, key: str) -> bytes:
+    """A key as the server has it: entryUUID is text ([RFC4530] 2.3), objectGUID sixteen octets."""
+    return key.encode() if attribute == "entryUUID" else UUID(key).bytes_le
+
+
+def _key_of(attribute: str, value: object) -> str | None:
+    if not isinstance(value, bytes):
+        return None
+    if attribute == "entryUUID":
+        return value.decode(errors="replace").lower()
+    guid = guid_of(value)
+    return None if guid is None else str(guid)

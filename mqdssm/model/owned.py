@@ -1,0 +1,212 @@
+"""A queue manager's own state as change notification keeps it ([MS-MQCN] 3.2.1), and what happens to it.
+
+The values are frozen: one that changes is replaced, so that an event can hold the old and the new one.
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Self, TypeAlias
+from uuid import UUID
+
+from mqdssm.model.elements import GUID_NULL, QUEUE_MANAGER_QUOTA_DEFAULT, QUOTA_UNLIMITED, Queue, QueueManager
+from mqdssm.model.enums import PrivacyLevel
+from mqdssm.model.messages import Scope
+from mqdssm.model.names import PathKind, PathName
+
+PLACES_REMEMBERED: Final = 1_024
+"""Path names whose parts are remembered: one is looked at several times while it is worked on."""
+QUEUE_ATTRIBUTES: Final = (
+    "Identifier",
+    "Type",
+    "BasePriority",
+    "Journaling",  # [MS-MQCN] calls it Journal (decision C8)
+    "Quota",
+    "JournalQuota",
+    "CreateTime",
+    "ModifyTime",
+    "Security",
+    "Pathname",
+    "Label",
+    "Authentication",
+    "PrivacyLevel",
+    "Transactional",
+    "MulticastAddress",
+    "DirectoryPath",
+)
+"""What is read of a queue ([MS-MQCN] 3.2.5.2); ``Identifier`` comes first for people."""
+QUEUE_MANAGER_ATTRIBUTES: Final = ("QueueManagerQuota", "JournalQuota", "Security")
+"""What is read of a queue manager ([MS-MQCN] 3.2.5.2)."""
+
+
+@lru_cache(maxsize=PLACES_REMEMBERED)
+def _place(pathname: str) -> tuple[str, str | None]:
+    """A path name for comparison, and the computer where it is a public queue's."""
+    path = PathName.parse_stored(pathname)
+    return path.key, path.computer.casefold() if path.kind is PathKind.PUBLIC else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedQueue:
+    r"""A public queue of the local queue manager ([MS-MQDMPR] 3.1.1.2).
+
+    What was not told has the default of Set Queue Defaults ([MS-MQDMPR] 3.1.7.1.33, decision C5).
+
+    Attributes:
+        identifier: its GUID.
+        pathname: ``computer\queue``.
+        type: a GUID of the application's.
+        label: up to 124 characters.
+        journaling: whether messages that are removed are copied to the journal.
+        quota: kilobytes of messages.
+        journal_quota: kilobytes of the journal.
+        base_priority: -32768 to 32767.
+        authentication: whether only signed messages get in.
+        privacy_level: which messages it takes, by encryption.
+        transactional: whether it is for transactions.
+        scope: how far it is known; MSMQ 1.0 alone tells it.
+        multicast_address: ``address:port``, or nothing.
+        security: its security descriptor; None where nobody told one.
+        create_time: seconds since 1970; None where nobody told it.
+        modify_time: likewise.
+        directory_path: its LDAP URL; None where nobody told it.
+    """
+
+    identifier: UUID
+    pathname: str
+    type: UUID = GUID_NULL
+    label: str = ""
+    journaling: bool = False
+    quota: int = QUOTA_UNLIMITED
+    journal_quota: int = QUOTA_UNLIMITED
+    base_priority: int = 0
+    authentication: bool = False
+    privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL
+    transactional: bool = False
+    scope: Scope = Scope.ENTERPRISE
+    multicast_address: str = ""
+    security: bytes | None = field(default=None, repr=False)
+    create_time: int | None = None
+    modify_time: int | None = None
+    directory_path: str | None = None
+
+    @classmethod
+    def of(cls, queue: Queue) -> Self:
+        """What a directory says of a queue.
+
+        Raises:
+            ValueError: it has no Identifier or no Pathname.
+        """
+        if queue.identifier is None or queue.pathname is None:
+            raise ValueError(f"a queue without Identifier or Pathname: {queue!r}")
+        return cls(
+            identifier=queue.identifier,
+            pathname=queue.pathname,
+            type=queue.type,
+            label=queue.label,
+            journaling=queue.journaling,
+            quota=queue.quota,
+            journal_quota=queue.journal_quota,
+            base_priority=queue.base_priority,
+            authentication=queue.authentication,
+            privacy_level=queue.privacy_level,
+            transactional=queue.transactional,
+            multicast_address=queue.multicast_address,
+            security=queue.security,
+            create_time=queue.create_time,
+            modify_time=queue.modify_time,
+            directory_path=queue.directory_path,
+        )
+
+    @property
+    def key(self) -> str:
+        """Its path name for comparison."""
+        return _place(self.pathname)[0]
+
+    def is_of(self, computer_name: str) -> bool:
+        """Whether it is a public queue of a computer, by its path name (decision C17).
+
+        Raises:
+            ValueError: it is no path name.
+        """
+        return _place(self.pathname)[1] == computer_name.casefold()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedQueueManager:
+    """What notifications tell a queue manager of itself ([MS-MQDMPR] 3.1.1.1, [MS-MQCN] 3.2.5).
+
+    Attributes:
+        identifier: its GUID.
+        computer_name: name of its machine.
+        queue_manager_quota: of all its queues; the unit is that of the directory.
+        journal_quota: kilobytes of its journal.
+        security: its security descriptor; None where nobody told one.
+    """
+
+    identifier: UUID
+    computer_name: str
+    queue_manager_quota: int = QUEUE_MANAGER_QUOTA_DEFAULT
+    journal_quota: int = QUOTA_UNLIMITED
+    security: bytes | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, manager: QueueManager, computer_name: str) -> Self:
+        """What a directory says of a queue manager.
+
+        Args:
+            manager: with Identifier and `QUEUE_MANAGER_ATTRIBUTES`.
+            computer_name: name of its machine.
+
+        Raises:
+            ValueError: it has no Identifier.
+        """
+        if manager.identifier is None:
+            raise ValueError(f"a queue manager without Identifier: {manager!r}")
+        return cls(
+            identifier=manager.identifier,
+            computer_name=computer_name,
+            queue_manager_quota=manager.queue_manager_quota,
+            journal_quota=manager.journal_quota,
+            security=manager.security,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCreated:
+    """A public queue of this machine was created ([MS-MQCN] 3.2.5.1, 3.2.5.2)."""
+
+    queue: OwnedQueue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """A public queue of this machine was changed."""
+
+    old: OwnedQueue
+    new: OwnedQueue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDeleted:
+    """A public queue of this machine was deleted."""
+
+    queue: OwnedQueue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueManagerChanged:
+    """This queue manager was changed."""
+
+    old: OwnedQueueManager
+    new: OwnedQueueManager
+
+
+StateEvent: TypeAlias = QueueCreated | QueueChanged | QueueDeleted | QueueManagerChanged
+"""What happened to the local state, in the order in which it did."""
+
+
+def identifier_of(event: StateEvent) -> UUID:
+    """Which object an event is about."""
+    if isinstance(event, QueueCreated | QueueDeleted):
+        return event.queue.identifier
+    return event.new.identifier

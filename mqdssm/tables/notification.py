@@ -1,0 +1,193 @@
+"""Which properties a Change Notification Message holds ([MS-MQCN] 3.1.1.2, 3.1.1.3, 3.3.5.2).
+
+One row for each property that the protocol names: the attribute of the abstract model that it carries, and
+what becomes of it at the sender and at the receiver. Both sides read these rows and nothing else.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.errors import DecodeError, MappingError
+from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import PropertyValue, Scope
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.tables.row import snake_case
+from mqdssm.wire.dtyp import SecurityDescriptor
+
+LABEL_UNITS_MAX: Final = 124
+"""UTF-16 code units of a label ([MS-MQMQ] 2.3.1.8)."""
+SHOWN_CHARS_MAX: Final = 60  # of a wrong value in a message
+
+
+class Use(IntFlag):
+    """What becomes of a property ([MS-MQCN] 3.3.5.2, 3.2.5.1)."""
+
+    CREATED = 1
+    """Sent of a new object; the receiver takes it."""
+    CHANGED = 2
+    """Sent of a changed object where it changed; the receiver takes it."""
+    ALWAYS = 4
+    """Sent of every changed object; the receiver ignores it."""
+    IGNORED = 8
+    """May come with a changed object; the receiver ignores it (note <11>). It is not sent here."""
+    FORBIDDEN = 16
+    """Never sent; the receiver ignores it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an attribute's value stands in a property, and back.
+
+    Attributes:
+        load: the attribute's value; raises ValueError for what the attribute cannot have.
+        dump: the property's value.
+    """
+
+    load: Callable[[Any], Any]
+    dump: Callable[[Any], PropertyValue]
+
+
+def _flag(value: int) -> bool:
+    if value not in (0, 1):
+        raise ValueError("0 or 1 is expected")
+    return value == 1
+
+
+def _label(value: str) -> str:
+    if len(value.encode("utf-16-le", "surrogatepass")) // 2 > LABEL_UNITS_MAX:
+        raise ValueError(f"at most {LABEL_UNITS_MAX} characters are allowed")
+    return value
+
+
+def _descriptor(value: bytes) -> bytes | None:
+    if not value:
+        return None  # an empty array: nobody told one
+    SecurityDescriptor.from_bytes(value)
+    return value
+
+
+def _uuid(value: bytes) -> UUID:
+    return Guid(value).uuid
+
+
+def _guids(value: Iterable[bytes]) -> tuple[UUID, ...]:
+    return tuple(map(_uuid, value))
+
+
+# fmt: off
+PLAIN: Final = Form(lambda value: value, lambda value: value)
+FLAG: Final = Form(_flag, int)
+LABEL: Final = Form(_label, _label)
+GUID: Final = Form(_uuid, Guid.of)
+GUIDS: Final = Form(_guids, lambda value: tuple(map(Guid.of, value)))
+PRIVACY: Final = Form(PrivacyLevel, int)
+SCOPE: Final = Form(Scope, int)
+SYSTEM: Final = Form(OperatingSystemType, int)
+SECURITY: Final = Form(_descriptor, bytes)
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class NotifiedRow:
+    """One property.
+
+    Attributes:
+        propid: the property.
+        adm: the attribute that it carries; None: none of the abstract model's.
+        use: what becomes of it.
+        form: how the value stands in it.
+        field: the attribute's name in Python; empty where there is none.
+    """
+
+    propid: Propid
+    adm: str | None
+    use: Use
+    form: Form = PLAIN
+    field: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "field", snake_case(self.adm or ""))
+
+    def load(self, value: PropertyValue) -> Any:
+        """The attribute's value.
+
+        Raises:
+            MappingError: the attribute cannot have it.
+        """
+        try:
+            return self.form.load(value)
+        except (ValueError, TypeError, DecodeError) as error:
+            shown = repr(value)[:SHOWN_CHARS_MAX]
+            raise MappingError(f"{self.propid.spec_name}: {shown} is no {self.adm}: {error}") from None
+
+    def dump(self, value: Any) -> PropertyValue:
+        """The property's value.
+
+        Raises:
+            MappingError: there is none for it.
+        """
+        if value is None:
+            raise MappingError(f"{self.adm} is not known, so that {self.propid.spec_name} cannot be sent")
+        return self.form.dump(value)
+
+
+_BOTH: Final = Use.CREATED | Use.CHANGED
+_NONE: Final = Use(0)
+
+# fmt: off
+QUEUE: Final = (
+    NotifiedRow(Propid.Q_TYPE,              "Type",             Use.CREATED,   GUID),
+    NotifiedRow(Propid.Q_INSTANCE,          "Identifier",       Use.CREATED,   GUID),
+    NotifiedRow(Propid.Q_BASEPRIORITY,      "BasePriority",     _BOTH),
+    NotifiedRow(Propid.Q_JOURNAL,           "Journaling",       _BOTH,         FLAG),  # decision C8
+    NotifiedRow(Propid.Q_QUOTA,             "Quota",            _BOTH),
+    NotifiedRow(Propid.Q_JOURNAL_QUOTA,     "JournalQuota",     _BOTH),
+    NotifiedRow(Propid.Q_CREATE_TIME,       "CreateTime",       Use.CREATED),
+    NotifiedRow(Propid.Q_MODIFY_TIME,       "ModifyTime",       Use.CREATED),
+    NotifiedRow(Propid.Q_SCOPE,             "Scope",            Use.CREATED,   SCOPE),
+    NotifiedRow(Propid.Q_SECURITY,          "Security",         _BOTH,         SECURITY),
+    NotifiedRow(Propid.Q_PATHNAME,          "Pathname",         Use.CREATED),
+    NotifiedRow(Propid.Q_LABEL,             "Label",            Use.CREATED,   LABEL),
+    NotifiedRow(Propid.Q_AUTHENTICATE,      "Authentication",   _BOTH,         FLAG),
+    NotifiedRow(Propid.Q_PRIV_LEVEL,        "PrivacyLevel",     _BOTH,         PRIVACY),
+    NotifiedRow(Propid.Q_TRANSACTION,       "Transactional",    Use.CREATED,   FLAG),
+    NotifiedRow(Propid.Q_MULTICAST_ADDRESS, "MulticastAddress", _NONE),
+    NotifiedRow(Propid.Q_ADS_PATH,          "DirectoryPath",    Use.FORBIDDEN),
+    NotifiedRow(Propid.Q_QMID,              None,               Use.ALWAYS,    GUID),
+)
+"""The properties of queues ([MS-MQCN] 3.1.1.3, 3.3.5.2)."""
+QUEUE_MANAGER: Final = (
+    NotifiedRow(Propid.QM_MACHINE_ID,    "Identifier",          Use.ALWAYS,    GUID),
+    NotifiedRow(Propid.QM_FOREIGN,       "ForeignSystem",       Use.ALWAYS,    FLAG),
+    NotifiedRow(Propid.QM_QUOTA,         "QueueManagerQuota",   Use.CHANGED),
+    NotifiedRow(Propid.QM_JOURNAL_QUOTA, "JournalQuota",        Use.CHANGED),
+    NotifiedRow(Propid.QM_SECURITY,      "Security",            Use.CHANGED,   SECURITY),
+    NotifiedRow(Propid.QM_CNS,           "ConnectedNetworkIdentifierList", Use.IGNORED, GUIDS),
+    NotifiedRow(Propid.QM_MACHINE_TYPE,  "QueueManagerVersion", Use.IGNORED),
+    NotifiedRow(Propid.QM_OS,            "OperatingSystemType", Use.IGNORED,   SYSTEM),
+    NotifiedRow(Propid.QM_ADDRESS,       None,                  Use.IGNORED),
+)
+"""The properties of queue managers ([MS-MQCN] 3.1.1.2.1, 3.3.5.2)."""
+# fmt: on
+
+ROWS: Final[Mapping[ObjectType, tuple[NotifiedRow, ...]]] = MappingProxyType(
+    {ObjectType.QUEUE: QUEUE, ObjectType.MACHINE: QUEUE_MANAGER}
+)
+"""The rows of each type of object ([MS-MQCN] 3.1.1.2)."""
+_BY_USE: Final[Mapping[tuple[ObjectType, Use], Mapping[Propid, NotifiedRow]]] = MappingProxyType(
+    {
+        (object_type, use): MappingProxyType({row.propid: row for row in rows if row.use & use})
+        for object_type, rows in ROWS.items()
+        for use in Use
+    }
+)
+
+
+def rows_of(object_type: ObjectType, use: Use) -> Mapping[Propid, NotifiedRow]:
+    """The properties of a type of object that are used in one way ([MS-MQCN] 3.3.5.2)."""
+    return _BY_USE[object_type, use]

@@ -1,0 +1,173 @@
+"""``mqdssm discover`` and ``mqdssm discovery-server``: the commands, on this machine's loopback."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from discovering import guid_of
+
+HERE = "127.0.0.1"
+NETWORK = str(guid_of("network"))
+
+
+@contextmanager
+def served(cli, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
+    """A discovery server as a process, and what it says when it listens."""
+    environment = {**os.environ, **{name: value for name, value in cli.environment.items() if value}}
+    command = [sys.executable, "-m", "mqdssm.cli.main", "discovery-server", "--output", "json", *arguments]
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        lines = []
+        while not lines or lines[-1] not in {"}\n", ""}:
+            lines.append(process.stdout.readline())
+        assert lines[-1], process.communicate()
+        yield process, json.loads("".join(lines))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_answers_from_the_directory_until_it_is_told_to_end(
+    cli, machine, ending: signal.Signals
+) -> None:
+    cli("write", "queue-manager", f"ComputerName={machine.name}", "DirectoryServer=true")
+    site = cli.json("read", "site", f"Name={machine.site}")["Identifier"]
+    named = ("--site", machine.site, "--computer", machine.name, "--network", NETWORK)
+    with served(cli, "--listen", f"{HERE}:0", *named) as (process, said):
+        (where,) = said["listening"]
+        assert said["site"] == site
+        assert said["servers"] == [{"name": machine.name, "ip": True, "ipx": False}]
+
+        found = cli.json("discover", "--broadcast", where, "--wait", "0.3")
+        assert found == {
+            "answered_by": HERE,
+            "network": where,
+            "site": site,
+            "is_own_site": False,
+            "servers": [{"name": machine.name, "ip": True, "ipx": False}],
+            "connected_networks": [NETWORK],
+        }
+        shown = cli("discover", "--broadcast", where, "--wait", "10", "--site", site).stdout
+        assert shown == (
+            f"answered by        {HERE}, asked on {where}\n"
+            f"site               {site}, this machine's own\n"
+            f"connected network  {NETWORK}\n"
+        )
+        process.send_signal(ending)
+        assert process.wait(30) == 0
+
+
+def test_a_list_for_people(cli, machine) -> None:
+    cli("write", "queue-manager", f"ComputerName={machine.name}", "DirectoryServer=true")
+    with served(cli, "--listen", f"{HERE}:0", "--site", machine.site, "--computer", "x") as (_, said):
+        shown = cli("discover", "--broadcast", said["listening"][0], "--wait", "0.3").stdout
+    assert f"directory server  {machine.name} (IP)\n" in shown
+
+
+def test_nobody_answers(alone) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind((HERE, 0))
+        where = f"{HERE}:{silent.getsockname()[1]}"
+        command = ("discover", "--broadcast", where, "--wait", "0.1")
+        words = alone.error(*command, code=1)
+        assert words == (
+            f"no directory server answered on {where} within 0.1 s: is one running, does UDP get through?"
+        )
+        said = json.loads(alone(*command, "-o", "json", code=1).stderr)
+        assert (said["message"], said["exit_code"]) == (words, 1)
+
+
+def test_several_networks_are_told_of(alone) -> None:
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
+    ):
+        one.bind((HERE, 0))
+        other.bind((HERE, 0))
+        asked = [f"{HERE}:{silent.getsockname()[1]}" for silent in (one, other)]
+        result = alone("discover", "--broadcast", asked[0], "--broadcast", asked[1], "--wait", "0.1", code=1)
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[:2] == [
+        f"asking on {asked[0]} (1 of 2)",
+        f"asking on {asked[1]} (2 of 2)",
+    ]
+
+
+WRONG = [
+    ("discover --broadcast x", "--broadcast x: 'x' is no IPv4 address, as 10.0.0.255"),
+    ("discover --broadcast ::1", "--broadcast ::1: '' is no IPv4 address, as 10.0.0.255"),
+    ("discover --broadcast 10.0.0.255:", "--broadcast 10.0.0.255:: '' is no port, 1 to 65535"),
+    ("discover --broadcast 10.0.0.255:0", "--broadcast 10.0.0.255:0: '0' is no port, 1 to 65535"),
+    ("discover --broadcast 10.0.0.255:65536", "--broadcast 10.0.0.255:65536: '65536' is no port, 1 to 65535"),
+    ("discover --broadcast 10.0.0.255:1_0", "--broadcast 10.0.0.255:1_0: '1_0' is no port, 1 to 65535"),
+    ("discover --site Berlin", "--site: 'Berlin' is no GUID, as 7f1e5d0a-6c1b-4c58-9a53-0c6a5ff1b2c4"),
+    ("discover --enterprise {", "--enterprise: '{' is no GUID, as 7f1e5d0a-6c1b-4c58-9a53-0c6a5ff1b2c4"),
+    ("discovery-server --site S --computer C --listen here", "--listen here: 'here' is no IPv4 address, as "),
+    ("discovery-server --site S --computer C --listen 0.0.0.0:x", "'x' is no port, 0 to 65535"),
+    ("discovery-server --site S --computer C --network 1", "--network: '1' is no GUID, as "),
+    ("discovery-server --site S --computer C", "no server was named"),
+    ("discovery-server --computer C", "Missing option '--site'"),
+    ("discovery-server --site S", "Missing option '--computer'"),
+    ("discover --wait 0", "Invalid value for '--wait'"),
+]
+
+
+@pytest.mark.parametrize(("typed", "words"), WRONG)
+def test_what_is_typed_wrongly_is_told(alone, typed: str, words: str) -> None:
+    assert words in alone.error(*typed.split(), code=2)
+
+
+def test_more_networks_than_an_answer_holds(alone) -> None:
+    networks = [word for number in range(33) for word in ("--network", str(guid_of(str(number))))]
+    words = alone.error("discovery-server", "--site", "S", "--computer", "C", *networks, code=2)
+    assert words == "--network is given 33 times: an answer holds 32"
+
+
+def test_a_site_that_does_not_exist(cli) -> None:
+    words = cli.error("discovery-server", "--site", "Atlantis", "--computer", "C", code=4)
+    assert words == "there is no site 'Atlantis'; mqdssm list site shows them"
+
+
+def test_an_address_that_is_taken(cli, machine) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind((HERE, 0))
+        where = f"{HERE}:{taken.getsockname()[1]}"
+        named = ("--site", machine.site, "--computer", machine.name)
+        words = cli.error("discovery-server", "--listen", where, *named, code=6)
+    assert words == f"cannot listen on {where}: Address already in use"
+
+
+def test_a_server_that_is_none_in_the_directory_is_told_so(cli, machine) -> None:
+    environment = {**os.environ, **{name: value for name, value in cli.environment.items() if value}}
+    command = [sys.executable, "-m", "mqdssm.cli.main", "discovery-server", "--listen", f"{HERE}:0"]
+    process = subprocess.Popen(
+        [*command, "--site", machine.site, "--computer", machine.name],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        assert process.stdout.readline().endswith("; directory servers of the site: none\n")
+        assert process.stderr.readline() == (
+            "no queue manager of the site is a directory server: other sites get no answer\n"
+        )
+        process.terminate()
+        assert process.wait(30) == 0
+        assert process.stderr.readline() == "nobody asked\n"
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,211 @@
+"""Discovery on networks of its own: a client on two of them, servers of its own and of another site on each.
+
+The client is ``mqdssm discover`` without any address: it finds its networks itself, and broadcasts.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import discovery_process
+import pytest
+from discovering import NETWORK_1, NETWORK_2, OTHER_SITE, OWN_SITE, THIRD_SITE
+from namespaces import Lan, why_not
+
+from mqdssm.model.guid import NULL_GUID
+
+WAIT_S = 1.0
+LATE_S = 1.7
+
+
+@dataclass
+class Networks:
+    """Networks a and b with hosts: the client, and on each a server of its own and one of another site."""
+
+    lan: Lan
+    stack: ExitStack
+
+    def serve(self, host: str, **options: Any) -> None:
+        """Start a server, and wait until it listens."""
+        network = host[0]
+        own = host.endswith("own")
+        given = {
+            "site": str(OWN_SITE if own else OTHER_SITE if host == "a-other" else THIRD_SITE),
+            "servers": [f"{host.upper()}-1", f"{host.upper()}-2"],
+            "networks": [str(NETWORK_1 if network == "a" else NETWORK_2)],
+            **options,
+        }
+        script = discovery_process.__file__
+        process = self.lan.start(host, [sys.executable, script, json.dumps(given)])
+        self.stack.callback(_end, process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+
+    def discover(self, *more: str, site: str = str(OWN_SITE), code: int = 0) -> dict[str, Any]:
+        """What the client says: its answer, or its error."""
+        command = [sys.executable, "-m", "mqdssm.cli.main", "discover", "--output", "json", "--site", site]
+        done = self.lan.run("client", [*command, "--wait", str(WAIT_S), *more], env=_environment())
+        assert done.returncode == code, done.stderr
+        said: dict[str, Any] = json.loads(done.stderr if code else done.stdout)
+        return said
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("MQDSSM_")}
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    process.wait(10)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+@pytest.fixture
+def networks() -> Iterator[Networks]:
+    if reason := why_not():
+        pytest.skip(reason)
+    hosts = {
+        network: ["client", f"{network}-own", f"{network}-other", f"{network}-third"] for network in "ab"
+    }
+    with Lan.made(hosts) as lan, ExitStack() as stack:
+        yield Networks(lan, stack)
+
+
+def outcome(said: dict[str, Any]) -> tuple[str, bool, list[str]]:
+    return said["answered_by"], said["is_own_site"], [one["name"] for one in said["servers"]]
+
+
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_one_of_the_own_site_on_the_last_network(networks: Networks) -> None:
+    networks.serve("b-own")
+    said = networks.discover()
+    assert outcome(said) == (networks.lan.address("b", "b-own"), True, [])
+    assert said["network"] == f"{networks.lan.broadcast('b')}:1801"
+    assert said["site"] == str(OWN_SITE)
+    assert said["connected_networks"] == [str(NETWORK_2)]
+
+
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_one_of_the_own_site_on_the_first_network_and_another_on_the_last(networks: Networks) -> None:
+    networks.serve("a-own", twice=True)
+    networks.serve("b-other")
+    said = networks.discover()
+    assert outcome(said) == (networks.lan.address("a", "a-own"), True, [])
+    assert said["connected_networks"] == [str(NETWORK_1)]
+
+
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_the_own_site_is_waited_for_while_only_one_other_has_answered(networks: Networks) -> None:
+    networks.serve("a-other")
+    networks.serve("a-own", late_s=WAIT_S / 2)
+    assert outcome(networks.discover()) == (networks.lan.address("a", "a-own"), True, [])
+
+
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_an_own_site_on_the_last_network_wins_over_another_one_on_the_first(networks: Networks) -> None:
+    """Decision S2."""
+    networks.serve("a-other")
+    networks.serve("b-own")
+    assert outcome(networks.discover()) == (networks.lan.address("b", "b-own"), True, [])
+
+
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_two_of_other_sites_end_the_wait(networks: Networks) -> None:
+    networks.serve("a-other")
+    networks.serve("a-third")
+    networks.serve("b-other")
+    networks.serve("b-third")
+    begin = time.monotonic()
+    by, own, servers = outcome(networks.discover("--wait", "30"))
+    assert time.monotonic() - begin < 25
+    names = {networks.lan.address("a", host): host.upper() for host in ("a-other", "a-third")}
+    assert not own
+    assert servers == [f"{names[by]}-1", f"{names[by]}-2"]
+
+
+@pytest.mark.spec("MS-MQSD 3.1.6.1")
+def test_another_site_on_the_first_network_and_silence_on_the_last(networks: Networks) -> None:
+    """Decision S2: the list is not lost."""
+    networks.serve("a-other")
+    said = networks.discover()
+    assert outcome(said) == (networks.lan.address("a", "a-other"), False, ["A-OTHER-1", "A-OTHER-2"])
+    assert said["site"] == str(OTHER_SITE)
+
+
+@pytest.mark.spec("MS-MQSD 3.1.6.1")
+def test_silence_on_the_first_network_and_another_site_on_the_last(networks: Networks) -> None:
+    networks.serve("b-other")
+    by, _, servers = outcome(networks.discover())
+    assert (by, servers) == (networks.lan.address("b", "b-other"), ["B-OTHER-1", "B-OTHER-2"])
+
+
+@pytest.mark.spec("MS-MQSD 3.1.6.1")
+def test_lost_packets_are_silence(networks: Networks) -> None:
+    networks.serve("a-own")
+    networks.serve("b-other")
+    networks.lan.cut("a", "a-own")
+    assert outcome(networks.discover())[0] == networks.lan.address("b", "b-other")
+    networks.lan.cut("b", "b-other")
+    said = networks.discover(code=1)
+    assert said["exit_code"] == 1
+    assert said["message"].startswith(
+        f"no directory server answered on {networks.lan.broadcast('a')}:1801, "
+        f"{networks.lan.broadcast('b')}:1801 within 1 s"
+    )
+
+
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_wrong_correlation_ids_are_silence(networks: Networks) -> None:
+    networks.serve("a-own", wrong_id=True)
+    networks.serve("b-other")
+    assert outcome(networks.discover())[0] == networks.lan.address("b", "b-other")
+
+
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_late_replies_are_silence(networks: Networks) -> None:
+    networks.serve("a-own", late_s=LATE_S)
+    networks.serve("b-other")
+    assert outcome(networks.discover())[0] == networks.lan.address("b", "b-other")
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+def test_of_no_site_every_server_tells_its_list(networks: Networks) -> None:
+    networks.serve("a-own")
+    said = networks.discover("--broadcast", networks.lan.broadcast("a"), site=str(NULL_GUID))
+    assert outcome(said) == (networks.lan.address("a", "a-own"), False, ["A-OWN-1", "A-OWN-2"])
+
+
+@pytest.mark.spec("MS-MQSD 3.2.3")
+def test_a_server_can_be_asked_by_its_own_address(networks: Networks) -> None:
+    networks.serve("a-own")
+    said = networks.discover("--broadcast", networks.lan.address("a", "a-own"))
+    assert outcome(said) == (networks.lan.address("a", "a-own"), True, [])
+
+
+@pytest.mark.spec("MS-MQSD 3.1.4.1")
+def test_all_networks_of_a_computer_are_known(networks: Networks) -> None:
+    """With a second address on one, an interface that is down, and a tunnel: that is remote access."""
+    lan = networks.lan
+    lan.ip("client", "address", "add", "10.77.1.77/24", "broadcast", "+", "dev", "net-a")
+    lan.ip("client", "link", "set", "dev", "lo", "up")
+    lan.ip("client", "link", "add", "name", "down0", "type", "veth")
+    lan.ip("client", "address", "add", "10.78.0.1/24", "broadcast", "+", "dev", "down0")
+    try:
+        lan.ip("client", "tuntap", "add", "dev", "ras0", "mode", "tun")
+    except OSError as error:
+        pytest.skip(f"this kernel or container has no tunnels: {error}")
+    lan.ip("client", "address", "add", "10.79.0.1", "peer", "10.79.0.2", "dev", "ras0")
+    lan.ip("client", "link", "set", "dev", "ras0", "up")
+    code = (
+        "from mqdssm.drivers.interfaces import connected_networks\n"
+        "for one in connected_networks(): print(one, int(one.remote_access))"
+    )
+    told = lan.run("client", [sys.executable, "-c", code], env=_environment()).stdout.splitlines()
+    assert sorted(told) == ["10.77.1.255:1801 0", "10.77.2.255:1801 0", "10.79.0.2:1801 1"]

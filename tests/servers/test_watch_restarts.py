@@ -1,0 +1,115 @@
+"""Changes by plain ldapmodify in random order, while watcher and server are stopped, killed and started."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from queue_managers import wait_until
+from servers import KINDS, Kind
+from watch_story import Story
+
+from mqdssm.testing import OpenLdapServer, SambaDomainController
+
+SERVERS = {"openldap": OpenLdapServer, "samba": SambaDomainController}
+WAIT_S = 120.0
+
+
+@pytest.fixture(params=["openldap", pytest.param("samba", marks=pytest.mark.samba)])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def server(kind: Kind) -> Iterator[Any]:
+    """A server of its own, which may be killed."""
+    with SERVERS[kind.name]() as started:
+        yield started
+
+
+@pytest.fixture
+def story(kind: Kind, server: Any, tmp_path: Path) -> Iterator[Story]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MQDSSM_")} | {
+        "MQDSSM_URL": server.url if kind.name == "openldap" else server.ldaps_url,
+        "MQDSSM_USER": server.user,
+        "MQDSSM_PASSWORD": server.password,
+        "MQDSSM_CA_FILE": server.ca_file,
+    }
+    made = Story(kind, server, tmp_path, environment, random.Random(20261121))
+    yield made
+    if made.program is not None:
+        made.program.process.kill()
+        made.program.process.wait()
+
+
+def restart_server(story: Story, *, kill: bool) -> None:
+    if kill:
+        story.server.kill()
+    else:
+        story.server.stop()
+    story.server.start()
+
+
+def live_on(story: Story) -> None:
+    """Something happens to the watcher, to the server, or to both."""
+    match story.chance.randrange(6):
+        case 0:
+            story.end(signal.SIGTERM)
+            story.change()
+            story.start()
+        case 1:
+            story.end(signal.SIGKILL)
+            story.change()
+            story.start()
+        case 2:
+            restart_server(story, kill=False)
+        case 3:
+            restart_server(story, kill=True)
+        case 4:
+            story.end(signal.SIGTERM)
+            story.change()
+            restart_server(story, kill=bool(story.chance.randrange(2)))
+            story.change()
+            story.start()
+        case 5:
+            time.sleep(story.chance.uniform(0, 1.5))
+
+
+def run(story: Story, changes: int, events: float) -> None:
+    story.begin()
+    story.start()
+    story.wait_for_state()
+    while story.done < changes:
+        story.change()
+        story.revive()
+        if story.chance.random() < events:
+            live_on(story)
+    with story.kind.connect(story.server) as directory:
+        there = story.there(directory)
+
+        def all_is_told() -> bool:
+            story.revive()
+            return story.believed() == there
+
+        wait_until(all_is_told, WAIT_S)
+        assert story.there(directory) == there
+    story.end(signal.SIGTERM)
+    told = story.check_order()
+    assert told >= len(there)
+    last = {dn: labels[-1] for dn, labels in story.written.items()}
+    assert {dn.lower() for dn, label in last.items() if label is not None} == {dn for dn, _ in there.values()}
+
+
+@pytest.mark.timeout(300)
+def test_a_few_changes_and_restarts(story: Story):
+    run(story, 60, 0.3)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_thousand_changes_and_restarts(story: Story):
+    run(story, 1000, 0.15)

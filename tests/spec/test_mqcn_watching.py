@@ -1,0 +1,59 @@
+"""A watch of the directory feeds the local state and its subscribers, and notifies the owners of the rest."""
+
+import random
+from threading import Thread
+from typing import Any
+
+import pytest
+from notified_world import enterprise
+from queue_managers import wait_until
+
+import mqdssm
+from mqdssm.drivers.watch_feed import WatchFeed
+from mqdssm.model.owned import QueueChanged, QueueCreated, QueueDeleted
+
+
+def replayed(events: list[Any]) -> dict[Any, Any]:
+    """What subscribers hold who believe each event; each must fit the one before."""
+    held: dict[Any, Any] = {}
+    for event in events:
+        match event:
+            case QueueCreated(queue):
+                assert queue.identifier not in held
+                held[queue.identifier] = queue
+            case QueueChanged(old, new):
+                assert held[old.identifier] == old
+                held[new.identifier] = new
+            case QueueDeleted(queue):
+                assert held.pop(queue.identifier) == queue
+    return held
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=pytest.mark.soak)])
+def test_changes_by_anybody_reach_the_subscribers(world, count):
+    dice = random.Random(count)
+    with enterprise(world) as there:
+        here, other = there.machine(settle_s=3600.0), there.machine()
+        with world.directory.watch(mqdssm.Queue, mqdssm.QueueManager) as watch:
+            feed = WatchFeed(world.directory, receiver=here.driver, notifier=there.notifier)
+            thread = Thread(target=feed.run, args=(watch,), daemon=True)
+            thread.start()
+            wait_until(lambda: watch.is_settled)
+            machines = {here.name: here, other.name: other}
+            for number in range(count):
+                machine = dice.choice([here, other])
+                name = f"q{dice.randrange(8)}"
+                dn = world.queue_dn(machine.name, name)
+                if not world.ldap.exists(dn):
+                    world.queue(machine.name, name)
+                elif dice.random() < 0.3:
+                    world.directory.delete(mqdssm.Queue(pathname=f"{machine.name}\\{name}"))
+                else:  # as any program would
+                    world.ldap.modify(dn, f"replace: mSMQQueueQuota\nmSMQQueueQuota: {number}")
+            for machine in machines.values():
+                wait_until(lambda machine=machine: machine.believed() == machine.in_directory(), 30)
+            watch.stop()
+            thread.join(20)
+            assert not thread.is_alive()
+        for machine in machines.values():
+            assert replayed(machine.events) == machine.in_directory()

@@ -1,0 +1,397 @@
+"""The server of discovery, rule by rule ([MS-MQSD] 3.2); the decisions S4, S5, S6, S13 and S14."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from discovering import (
+    NETWORK_1,
+    NETWORK_2,
+    OTHER_SITE,
+    OWN_SITE,
+    REQUEST,
+    guid_of,
+    knowledge,
+    other_reply,
+    own_reply,
+    request,
+)
+
+from mqdssm.engines.discovery import server as do
+from mqdssm.engines.discovery.answers import (
+    NO_REQUEST,
+    NO_SERVERS,
+    NOTHING_KNOWN,
+    REPLY_BYTES_MAX,
+    REQUEST_BYTES_MAX,
+    TOO_MANY,
+    Answers,
+)
+from mqdssm.engines.discovery.client import DiscoveryClient
+from mqdssm.engines.discovery.client import State as AskingState
+from mqdssm.engines.discovery.rates import SourceRates
+from mqdssm.model.discovery import TopologyServerReply
+from mqdssm.model.guid import NULL_GUID
+from mqdssm.wire.mqsd import decode
+
+CLIENT = ("10.1.0.20", 40_000)
+ASKING = DiscoveryClient.STEPS
+
+
+def knowing(*names: str, **more) -> Answers:
+    answers = Answers()
+    answers.learn(knowledge(*names or ("PSC2",), **more))
+    return answers
+
+
+def answered(answers: Answers, data: bytes, source: str = CLIENT[0], now: float = 0.0) -> TopologyServerReply:
+    answer = answers.answer(data, source, now)
+    assert isinstance(answer, bytes), answer
+    reply = decode(answer)
+    assert isinstance(reply, TopologyServerReply)
+    return reply
+
+
+def listening(answers: Answers | None = None) -> do.DiscoveryServer:
+    server = do.DiscoveryServer(answers or knowing())
+    assert server.step(do.Start(), 0) == [do.Open()]
+    assert server.step(do.Opened(), 0) == []
+    return server
+
+
+# --- what it answers from
+
+
+@pytest.mark.spec("MS-MQSD 3.2.1")
+@pytest.mark.spec("MS-MQSD 3.2.1.1")
+def test_answers_follow_what_is_known() -> None:
+    answers = Answers()
+    assert answers.answer(request(), CLIENT[0], 0) is NOTHING_KNOWN
+    answers.learn(knowledge("PSC2", networks=[NETWORK_1]))
+    assert answered(answers, request()).connected_networks == (NETWORK_1,)
+    answers.learn(knowledge("PSC3", site=OWN_SITE, networks=[NETWORK_2]))
+    reply = answered(answers, request(site=OTHER_SITE))
+    assert (reply.connected_networks, reply.responding_site_id) == ((NETWORK_2,), OWN_SITE)
+    assert reply.directory_service_servers == ("10PSC3",)
+
+
+# --- listening
+
+
+@pytest.mark.spec("MS-MQSD 3.2.3")
+def test_it_starts_to_listen() -> None:
+    server = do.DiscoveryServer(knowing())
+    assert server.step(do.Received(request(), CLIENT), 0) == [do.Dropped("Received while closed")]
+    assert server.step(do.Start(), 0) == [do.Open()]
+    assert server.step(do.Opened(), 0) == []
+    assert server.state is do.State.LISTENING
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5")
+def test_after_an_answer_it_listens_for_the_next_request() -> None:
+    server = listening()
+    for number in range(3):
+        (action,) = server.step(do.Received(request(request_id=guid_of(f"{number}")), CLIENT), number)
+        assert isinstance(action, do.Reply)
+        assert action.destination == CLIENT
+        assert server.state is do.State.LISTENING
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5")
+def test_a_network_error_reopens_the_socket() -> None:
+    server = listening()
+    assert server.step(do.SendFailed(reason="network is down"), 0) == [do.Close(), do.Open()]
+    assert server.step(do.Received(request(), CLIENT), 0) == [do.Dropped("Received while opening")]
+    assert server.step(do.Opened(), 0) == []
+    assert isinstance(server.step(do.Received(request(), CLIENT), 0)[0], do.Reply)
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5")
+@pytest.mark.parametrize("again", [False, True])
+def test_a_socket_that_cannot_be_opened_ends_the_server(again: bool) -> None:
+    server = listening() if again else do.DiscoveryServer(knowing())
+    server.step(do.SendFailed(reason="network is down") if again else do.Start(), 0)
+    assert server.step(do.OpenFailed(reason="in use"), 0) == [do.Ended(reason="in use")]
+    assert server.state is do.State.ENDED
+
+
+# --- 3.2.5.1
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+@pytest.mark.parametrize("length", range(52, 60))
+def test_a_request_too_short_for_an_ipx_network_is_one_of_ip(length: int) -> None:
+    data = (request() + b"\x01\0\0\0\xff\xff\xff\xff")[:length]
+    reply = answered(knowing(), data)
+    assert reply.connected_network_mask == 0
+    assert reply.correlation_id == REQUEST
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+def test_the_reply_has_the_request_id_and_all_networks() -> None:
+    networks = [guid_of(f"network {number}") for number in range(32)]
+    reply = answered(knowing(networks=networks), request())
+    assert reply.correlation_id == REQUEST
+    assert reply.connected_networks == tuple(networks)
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+def test_no_more_networks_than_a_reply_holds() -> None:
+    networks = [guid_of(f"network {number}") for number in range(33)]
+    assert answered(knowing(networks=networks), request()).connected_networks == tuple(networks[:32])
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+def test_no_network_at_all_is_one_nil_guid() -> None:
+    """Decision S6."""
+    assert answered(knowing(networks=[]), request()).connected_networks == (NULL_GUID,)
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+@pytest.mark.parametrize("site", [OWN_SITE, OTHER_SITE], ids=["other", "own"])
+@pytest.mark.parametrize("networks", [1, 2, 32])
+def test_the_mask_is_nothing_over_ip_and_a_bit_for_each_network_over_ipx(networks: int, site) -> None:
+    answers = knowing(networks=[guid_of(f"network {number}") for number in range(networks)])
+    assert answered(answers, request(site=site)).connected_network_mask == 0
+    mask = answered(answers, request(site=site, ipx=[0xFFFF_FFFF])).connected_network_mask
+    assert mask.bit_count() == networks
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+@pytest.mark.parametrize("ipx", [(), (7,)])
+def test_one_of_the_own_site_gets_no_list(ipx: tuple[int, ...]) -> None:
+    answers = knowing("PSC2", "BSC2", site=OTHER_SITE)
+    reply = answered(answers, request(site=OTHER_SITE, ipx=ipx))
+    assert reply.is_own_site
+    assert reply.responding_site_id is None
+    raw = answers.answer(request(site=OTHER_SITE, ipx=ipx), CLIENT[0], 0)
+    assert isinstance(raw, bytes)
+    assert raw[28:32] == bytes(4)  # DirectoryServiceServerSize
+    assert len(raw) == 32 + 16
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+def test_one_of_another_site_gets_the_site_and_the_list() -> None:
+    answers = knowing("PSC2", "BSC2", site=OTHER_SITE)
+    reply = answered(answers, request(site=OWN_SITE))
+    assert reply.responding_site_id == OTHER_SITE
+    assert reply.directory_service_servers == ("10PSC2", "10BSC2")
+    raw = answers.answer(request(site=OWN_SITE), CLIENT[0], 0)
+    assert isinstance(raw, bytes)
+    assert int.from_bytes(raw[28:32], "little") == len("10PSC2,10BSC2\0".encode("utf-16-le"))
+    assert len(raw) == 32 + 16 + 16 + 28
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+def test_without_a_server_other_sites_get_nothing() -> None:
+    """Decision S14: a list of no servers would say that the client is of our own site."""
+    answers = Answers()
+    answers.learn(knowledge())
+    assert answers.answer(request(site=OWN_SITE), CLIENT[0], 0) is NO_SERVERS
+    assert answered(answers, request(site=OTHER_SITE)).is_own_site
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5.1")
+def test_the_reply_goes_to_the_sender_alone() -> None:
+    server = listening()
+    for client in (CLIENT, ("10.1.0.21", 1), ("10.255.255.255", 1801)):
+        (action,) = server.step(do.Received(request(), client), 0)
+        assert isinstance(action, do.Reply)
+        assert action.destination == client
+
+
+# --- what is never answered, and never too much (decisions S4, S5, S13)
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(request()[:51], id="cut"),
+        pytest.param(request() + b"\x02\0\0\0" + bytes(4), id="fewer IPX networks than counted"),
+        pytest.param(request() + b"\x01\0\0\0" + bytes(8), id="more than counted"),
+        pytest.param(request() + b"\x00\0\0\0" + bytes(4), id="none is counted"),
+        pytest.param(request() + b"\x21\0\0\0" + bytes(4 * 33), id="33 networks"),
+        pytest.param(request() + b"\x20\0\0\0" + bytes(4 * 32 + 1), id="a byte too many"),
+        pytest.param(b"\0\3" + request()[2:], id="unknown type"),
+        pytest.param(own_reply(), id="a reply"),
+        pytest.param(other_reply("PSC2"), id="a reply with a list"),
+        pytest.param(bytes(65_507), id="the longest datagram"),
+    ],
+)
+def test_a_wrong_packet_is_never_answered(data: bytes) -> None:
+    assert knowing().answer(data, CLIENT[0], 0) is NO_REQUEST
+    # nor is what is left of it where a driver reads no more than it has to
+    assert knowing().answer(data[: REQUEST_BYTES_MAX + 1], CLIENT[0], 0) is NO_REQUEST
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_two_servers_do_not_answer_each_other() -> None:
+    """Whoever forges a request of one to the other gets one reply out of them."""
+    one, other = listening(knowing("PSC1")), listening(knowing("PSC2"))
+    (forged,) = one.step(do.Received(request(), ("10.1.0.2", 1801)), 0)
+    assert isinstance(forged, do.Reply)
+    assert other.step(do.Received(forged.data, ("10.1.0.1", 1801)), 0) == [do.Dropped("no request")]
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_a_longest_request_is_answered() -> None:
+    data = request(ipx=range(32))
+    assert len(data) == REQUEST_BYTES_MAX
+    answered(knowing(), data)
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+@pytest.mark.parametrize("networks", [1, 32])
+def test_replies_fit_into_one_frame(networks: int) -> None:
+    names = [f"SERVER{number:09}" for number in range(500)]
+    answers = knowing(*names, networks=[guid_of(f"network {number}") for number in range(networks)])
+    raw = answers.answer(request(), CLIENT[0], 0)
+    assert isinstance(raw, bytes)
+    assert REPLY_BYTES_MAX - 36 < len(raw) <= REPLY_BYTES_MAX
+    told = [one.name for one in answered(answers, request()).directory_service_servers or ()]
+    assert told == names[: len(told)]
+    assert answers.left_out == 500 - len(told)
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+@pytest.mark.parametrize("name", ["\ud800", "Düsseldorf", "\U0001f600", "x" * 256])
+def test_names_of_any_characters_are_told_as_they_are(name: str) -> None:
+    reply = answered(knowing(name, "LAST"), request())
+    assert [one.name for one in reply.directory_service_servers or ()] == [name, "LAST"]
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_a_source_gets_ten_replies_and_then_five_a_second() -> None:
+    answers = knowing()
+    outcomes = [answers.answer(request(), CLIENT[0], now / 1000) for now in range(10_000)]
+    replies = [now for now, one in enumerate(outcomes) if isinstance(one, bytes)]
+    assert replies[:10] == list(range(10))
+    assert len(replies) == pytest.approx(10 + 5 * 10, abs=1)
+    assert set(map(type, outcomes)) == {bytes, type(TOO_MANY)}
+    assert isinstance(answers.answer(request(), "10.1.0.21", 10), bytes)  # others are not concerned
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_a_source_that_goes_on_and_on_is_muted() -> None:
+    """Decision S16: after a hundred refusals, for a second."""
+    server = listening()
+    told = [server.step(do.Received(request(), CLIENT), 0) for _ in range(10 + 99)]
+    assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
+    dropped, mute = server.step(do.Received(request(), CLIENT), 0)
+    assert dropped == do.Dropped("flood of one source")
+    assert mute == do.Mute(source=CLIENT[0], seconds=1.0)
+    # what is in the buffer still arrives; it counts from the beginning, as it does after a reply
+    assert [type(one) for one in server.step(do.Received(request(), CLIENT), 0)] == [do.Dropped]
+    told = [server.step(do.Received(request(), CLIENT), now / 10) for now in range(1, 3000)]
+    assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
+
+
+def test_garbage_costs_a_source_nothing() -> None:
+    answers = knowing()
+    for _ in range(10_000):
+        assert answers.answer(request()[:51], CLIENT[0], 0) is NO_REQUEST
+        assert answers.answer(request() + b"\x02\0\0\0" + bytes(4), CLIENT[0], 0) is NO_REQUEST
+    assert isinstance(answers.answer(request(), CLIENT[0], 0), bytes)
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_the_table_of_sources_is_bounded() -> None:
+    rates = SourceRates(sources_max=100)
+    for number in range(10_000):
+        source = f"10.0.{number // 250}.{number % 250}"
+        assert rates.may(source, 0)
+        rates.count(source, 0)
+    assert len(rates) == 100
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_a_busy_source_is_not_forgotten() -> None:
+    """To have a source forgotten costs more requests than it brings replies (decision S5)."""
+    rates = SourceRates(per_s=1, at_once=2, sources_max=100)
+    replies = 0
+    for number in range(20_000):
+        source = "10.9.9.9" if number % 50 == 0 else f"10.0.{number // 250}.{number % 250}"
+        if rates.may(source, 0):
+            rates.count(source, 0)
+            replies += source == "10.9.9.9"
+    assert replies == 2
+
+
+def test_other_rates_may_be_set() -> None:
+    answers = Answers(SourceRates(at_once=12))
+    answers.learn(knowledge("PSC2"))
+    outcomes = [answers.answer(request(), CLIENT[0], 0) for _ in range(20)]
+    assert sum(isinstance(one, bytes) for one in outcomes) == 12
+
+
+def test_a_full_table_takes_new_sources() -> None:
+    rates = SourceRates(per_s=1, at_once=2, sources_max=100)
+    for number in range(100):
+        rates.count(f"10.0.0.{number}", 0)
+    for _ in range(2):
+        assert rates.may("10.9.9.9", 0)
+        rates.count("10.9.9.9", 0)
+    assert not rates.may("10.9.9.9", 0)
+
+
+def test_rates_that_let_nothing_through_are_refused() -> None:
+    for wrong in ({"per_s": 0}, {"at_once": 0}, {"sources_max": 0}):
+        with pytest.raises(ValueError, match="too few"):
+            SourceRates(**wrong)
+
+
+# --- the whole machine
+
+EVENTS: tuple[do.Event, ...] = (
+    do.Start(),
+    do.Opened(),
+    do.OpenFailed(reason="in use"),
+    do.Received(request(), CLIENT),
+    do.Received(b"garbage", CLIENT),
+    do.SendFailed(reason="network is down"),
+    do.Stop(),
+)
+PATHS: dict[do.State, tuple[do.Event, ...]] = {
+    do.State.CLOSED: (),
+    do.State.OPENING: (do.Start(),),
+    do.State.LISTENING: (do.Start(), do.Opened()),
+    do.State.ENDED: (do.Stop(),),
+}
+
+
+@pytest.mark.spec("MS-MQSD 3.2.5")
+@pytest.mark.parametrize(("state", "event"), list(product(do.State, EVENTS)))
+def test_every_state_answers_every_event(state: do.State, event: do.Event) -> None:
+    server = do.DiscoveryServer(knowing())
+    for step in PATHS[state]:
+        server.step(step, 0)
+    assert server.state is state
+    actions = server.step(event, 0)
+    row = do.DiscoveryServer.STEPS.get((state, type(event)))
+    if row is None:
+        assert actions == [do.Dropped(f"{type(event).__name__} while {state}")]
+        assert server.state is state
+    else:
+        assert {server.state} == row[1]
+    # whoever has a socket closes it before the end
+    if state is do.State.LISTENING and server.state is not do.State.LISTENING:
+        assert actions[0] == do.Close()
+    assert (do.Open() in actions) is (server.state is do.State.OPENING and state is not do.State.OPENING)
+
+
+def test_the_page_shows_both_machines() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "discovery.md").read_text(encoding="utf-8").splitlines()
+    rows = [
+        *(
+            f"| {state} | {signal} | {', '.join(sorted(ends))} |"
+            for (state, signal), (_, ends) in ASKING.items()
+        ),
+        *(
+            f"| {state} | {event.__name__} | {', '.join(sorted(ends))} |"
+            for (state, event), (_, ends) in do.DiscoveryServer.STEPS.items()
+        ),
+    ]
+    states = {str(one) for one in (*do.State, *AskingState)}
+    assert [line for line in page if line.split(" ")[1:2] and line.split(" ")[1] in states] == rows

@@ -1,0 +1,119 @@
+"""Networks of a test's own: Linux network namespaces, joined by bridges (iproute2, root)."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from typing import Any
+
+_numbers = count(1)
+
+
+def ip(*arguments: str) -> None:
+    """Run iproute2."""
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+@cache
+def why_not() -> str:
+    """Why this machine can have no network namespaces; empty: it can."""
+    if sys.platform != "linux":
+        return "network namespaces are Linux's"
+    if os.geteuid() != 0:
+        return "only root may make network namespaces"
+    try:
+        with Lan.made({"x": ["y"]}) as lan:
+            lan.run("y", ["true"])
+    except FileNotFoundError:
+        return "iproute2 is not installed"
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"this kernel or container allows no network namespaces: {error}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Lan:
+    """Some networks, and hosts on them: each host is a namespace with one interface for each network.
+
+    The first network is 10.77.1.0/24, the second 10.77.2.0/24; the first host on it has address 1.
+    """
+
+    stem: str
+    networks: dict[str, list[str]]
+
+    @classmethod
+    @contextmanager
+    def made(cls, networks: dict[str, list[str]]) -> "Iterator[Lan]":
+        """Make them; all of it vanishes at the end.
+
+        Args:
+            networks: name of each -> the hosts on it.
+        """
+        lan = cls(f"mq{os.getpid() % 100_000}n{next(_numbers)}", networks)
+        try:
+            lan._make()
+            yield lan
+        finally:
+            for name in ("switch", *lan.hosts):
+                subprocess.run(["ip", "netns", "delete", lan._space(name)], capture_output=True, check=False)
+
+    @property
+    def hosts(self) -> list[str]:
+        return list(dict.fromkeys(host for some in self.networks.values() for host in some))
+
+    def _space(self, name: str) -> str:
+        return f"{self.stem}-{name}"
+
+    def _make(self) -> None:
+        switch = self._space("switch")
+        for name in ("switch", *self.hosts):
+            ip("netns", "add", self._space(name))
+        for network, hosts in self.networks.items():
+            bridge = f"net-{network}"
+            ip("-n", switch, "link", "add", "name", bridge, "type", "bridge")
+            ip("-n", switch, "link", "set", "dev", bridge, "up")
+            for host in hosts:
+                port, space = self._port(network, host), self._space(host)
+                peer = ("peer", "name", bridge, "netns", space)
+                ip("-n", switch, "link", "add", "name", port, "type", "veth", *peer)
+                ip("-n", switch, "link", "set", "dev", port, "master", bridge, "up")
+                address = f"{self.address(network, host)}/24"
+                ip("-n", space, "address", "add", address, "broadcast", "+", "dev", bridge)
+                ip("-n", space, "link", "set", "dev", bridge, "up")
+
+    def address(self, network: str, host: str) -> str:
+        number = list(self.networks).index(network) + 1
+        return f"10.77.{number}.{self.networks[network].index(host) + 1}"
+
+    def broadcast(self, network: str) -> str:
+        return f"10.77.{list(self.networks).index(network) + 1}.255"
+
+    def ip(self, host: str, *arguments: str) -> None:
+        """Run iproute2 on a host."""
+        ip("-n", self._space(host), *arguments)
+
+    def cut(self, network: str, host: str) -> None:
+        """Let everything to and from a host on a network be lost."""
+        ip("-n", self._space("switch"), "link", "set", "dev", self._port(network, host), "nomaster")
+
+    def _port(self, network: str, host: str) -> str:
+        return f"port-{network}{self.networks[network].index(host) + 1}"
+
+    def run(self, host: str, command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
+        """Run a program on a host, to its end."""
+        return subprocess.run(
+            self.command(host, command), capture_output=True, text=True, check=False, timeout=60, **more
+        )
+
+    def start(self, host: str, command: Sequence[str], **more: Any) -> "subprocess.Popen[str]":
+        """Start a program on a host."""
+        return subprocess.Popen(self.command(host, command), text=True, stdout=subprocess.PIPE, **more)
+
+    def command(self, host: str, command: Sequence[str]) -> list[str]:
+        return ["ip", "netns", "exec", self._space(host), *command]

@@ -1,0 +1,188 @@
+"""Floods of a discovery server on real UDP sockets: what others get, and what the packet filter lets in."""
+
+import asyncio
+import socket
+import sys
+import time
+from collections.abc import Collection, Iterator
+from itertools import product
+
+import pytest
+from discovering import other_reply, own_reply, request
+from discovery_services import HERE, answers, client, serving
+
+from mqdssm.drivers import packet_filter
+from mqdssm.drivers.discovery import DiscoveryDriver
+from mqdssm.engines.discovery.values import Network
+
+GARBAGE = [
+    bytes(52),
+    b"\0\1" + bytes(58),
+    request()[:51],
+    own_reply(),
+    other_reply("PSC2"),
+    b"x" * 1400,
+    request() + b"\x02\0\0\0" + bytes(4),
+]
+
+
+def _patient(where: tuple[str, int], seconds: float) -> Iterator[int]:
+    """A client that repeats each second: after how many tries it is answered, again and again."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield next((number for number in range(1, 4) if _answered(where)), 4)
+        time.sleep(0.3)
+
+
+def _answered(where: tuple[str, int]) -> bool:
+    """Whether a request is answered within a second."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.bind((HERE, 0))
+        asking.settimeout(1)
+        asking.sendto(request(), where)
+        try:
+            return bool(asking.recv(4096))
+        except TimeoutError:
+            return False
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+@pytest.mark.parametrize("seconds", [1.5, pytest.param(10.0, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("packets", "sender"),
+    [pytest.param(GARBAGE, HERE, id="garbage"), pytest.param([request()], "127.0.0.2", id="requests")],
+)
+def test_a_flood_does_not_keep_others_from_their_answer(
+    packets: list[bytes], sender: str, seconds: float
+) -> None:
+    async def run() -> tuple[int, list[int], dict[str, int]]:
+        async with serving(answers()) as (service,):
+            (where,) = service.addresses
+            command = _flooder(where, seconds, packets, sender)
+            flooding = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+            assert flooding.stdout is not None
+            await flooding.stdout.readline()  # it begins
+            tries = await asyncio.to_thread(lambda: list(_patient(where, seconds - 0.3)))
+            sent, _ = await flooding.communicate()
+            return int(sent), tries, dict(service.counts.seen())
+
+    sent, tries, counts = asyncio.run(run())
+    assert sent > 2000 * seconds, "this was no flood"
+    assert tries
+    assert max(tries) <= 3, f"{tries}, {counts}"
+    # a try is answered, in time or too late; the flood is, too, if it asks, but not more than a source may
+    flooded = counts["answered"] - sum(tries)
+    assert flooded <= (0 if packets is GARBAGE else 10 + 5 * (seconds + 1)), counts
+
+
+def _flooder(where: tuple[str, int], seconds: float, packets: list[bytes], sender: str) -> list[str]:
+    """The command line of a process of its own that floods, and tells how many datagrams that were."""
+    code = (
+        "import socket, sys, time\n"
+        "host, port, seconds, sender, *packets = sys.argv[1:]\n"
+        "packets = [bytes.fromhex(one) for one in packets]\n"
+        "sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "sending.bind((sender, 0))\n"
+        "print('begin', flush=True)\n"
+        "end, sent = time.monotonic() + float(seconds), 0\n"
+        "while time.monotonic() < end:\n"
+        "    for _ in range(100):\n"
+        "        for data in packets:\n"
+        "            sending.sendto(data, (host, int(port)))\n"
+        "    sent += 100 * len(packets)\n"
+        "print(sent)\n"
+    )
+    packed = [one.hex() for one in packets]
+    return [sys.executable, "-c", code, where[0], str(where[1]), str(seconds), sender, *packed]
+
+
+def passed(packets: list[bytes], *, muted: Collection[str] = (), sender: str = HERE) -> list[bytes]:
+    """What of some datagrams arrives at a socket with the filter of the server."""
+    end = b"\0\1" + bytes(50)
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiving,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sending,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last,
+    ):
+        receiving.bind((HERE, 0))
+        receiving.settimeout(10)
+        if not packet_filter.attach(receiving, muted):
+            pytest.skip("this system has no packet filters")
+        sending.bind((sender, 0))
+        last.bind((HERE, 0))
+        for data in packets:
+            sending.sendto(data, receiving.getsockname())
+        last.sendto(end, receiving.getsockname())
+        arrived = []
+        while not arrived or arrived[-1] != end:
+            arrived.append(receiving.recv(65_536))
+        return arrived[:-1]
+
+
+def test_the_packet_filter_lets_requests_through_and_nothing_else() -> None:
+    """It is right if the engine would not have answered what it drops, and the other way round (S16)."""
+    packets = [
+        *GARBAGE,
+        request(),
+        *(request(ipx=range(number)) for number in range(33)),
+        *(request()[:length] for length in range(52)),
+        *(request() + bytes(more) for more in range(140)),
+        *(request() + count.to_bytes(4, "little") + bytes(4 * 2) for count in (1, 2, 3, 0x100, 0x0200_0002)),
+        *(bytes([version, kind, 7, 7]) + request()[4:] for version, kind in product((0, 9), range(256))),
+        request(ipx=range(32)) + bytes(4),
+        bytes(65_507),
+    ]
+    wanted = []
+    for data in packets:
+        judge = answers()
+        if isinstance(judge.answer(data, HERE, 0), bytes):
+            wanted.append(data)
+    assert passed(packets) == wanted
+    assert len(wanted) > 40
+
+
+def test_the_packet_filter_mutes_sources() -> None:
+    muted = {f"127.1.0.{number}" for number in range(packet_filter.SOURCES_MAX)}
+    for source in ("127.1.0.0", "127.1.0.63"):
+        assert passed([request()] * 3, muted=muted, sender=source) == []
+    assert passed([request()] * 3, muted=muted, sender="127.1.0.64") == [request()] * 3
+    # more than a program can name are not muted, rather than that there is no program
+    many = [f"127.1.{number // 250}.{number % 250}" for number in range(1000)]
+    assert passed([request()], muted=many, sender=many[packet_filter.SOURCES_MAX]) == [request()]
+    assert passed([bytes(52)], muted=many) == []
+
+
+def test_where_there_is_no_packet_filter_the_engine_drops_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> dict[str, int]:
+        async with serving(answers()) as (service,):
+            (where,) = service.addresses
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sending:
+                for data in GARBAGE:
+                    sending.sendto(data, where)
+            result = await DiscoveryDriver(client(wait_s=0.5)).discover([Network(*where)])
+            assert result is not None
+            return dict(service.counts.seen())
+
+    monkeypatch.setattr("sys.platform", "freebsd")
+    assert asyncio.run(run()) == {"no request": len(GARBAGE), "answered": 1}
+
+
+def test_a_muted_source_is_heard_again() -> None:
+    async def run() -> tuple[float, dict[str, int]]:
+        async with serving(answers()) as (service,):
+            (where,) = service.addresses
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as flooding:
+                flooding.bind((HERE, 0))
+                begin = time.monotonic()
+                while "flood of one source" not in service.counts.seen():
+                    flooding.sendto(request(), where)
+                    await asyncio.sleep(0)
+                before = service.counts.seen()["answered"]
+                while service.counts.seen()["answered"] == before:
+                    flooding.sendto(request(), where)
+                    await asyncio.sleep(0.05)
+            return time.monotonic() - begin, dict(service.counts.seen())
+
+    took_s, counts = asyncio.run(run())
+    assert took_s < 60
+    assert counts["flood of one source"] == 1

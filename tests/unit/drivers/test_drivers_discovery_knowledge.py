@@ -1,0 +1,140 @@
+"""How what a discovery server knows is kept true, without a directory."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from discovering import knowledge
+
+from mqdssm.drivers.discovery_knowledge import KnowledgeCache, protocols_of
+from mqdssm.engines.discovery.values import Knowledge
+from mqdssm.errors import ConfigError, DirectoryNotConnected
+
+
+@pytest.mark.parametrize(
+    ("addresses", "protocols"),
+    [
+        pytest.param(b"", (True, False), id="none is known"),
+        pytest.param(bytes.fromhex("04000100 0a000001"), (True, False), id="IP"),
+        pytest.param(bytes.fromhex("04000200 0a000001"), (True, False), id="IP by remote access"),
+        pytest.param(bytes.fromhex("0a000300") + bytes(10), (False, True), id="IPX"),
+        pytest.param(
+            bytes.fromhex("0a000300") + bytes(10) + bytes.fromhex("04000100 0a000001"), (True, True)
+        ),
+        pytest.param(bytes.fromhex("10000500") + bytes(16), (True, False), id="foreign"),
+        pytest.param(bytes.fromhex("040001"), (True, False), id="cut"),
+        pytest.param(bytes.fromhex("ffff0300"), (False, True), id="longer than there is"),
+        pytest.param(bytes.fromhex("00000000") * 10_000, (True, False), id="many of no length"),
+    ],
+)
+def test_protocols_of_addresses(addresses: bytes, protocols: tuple[bool, bool]) -> None:
+    """Decision S11."""
+    assert protocols_of(addresses) == protocols
+
+
+class Directory:
+    """What is read, and what happens then."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.failing = False
+
+    def read(self) -> Knowledge:
+        self.reads += 1
+        if self.failing:
+            raise DirectoryNotConnected("it is away")
+        return knowledge(f"S{self.reads}")
+
+
+async def until(reads: int, directory: Directory) -> None:
+    async with asyncio.timeout(20):
+        while directory.reads < reads:  # noqa: ASYNC110  it is read in another thread
+            await asyncio.sleep(0.01)
+
+
+def test_the_directory_is_read_at_an_interval() -> None:
+    directory, learnt = Directory(), []
+
+    async def run() -> None:
+        cache = KnowledgeCache(directory.read, learnt.append, refresh_s=0.1, pause_s=0.05)
+        keeping = asyncio.create_task(cache.run())
+        await until(3, directory)
+        keeping.cancel()
+
+    asyncio.run(run())
+    assert [known.servers[0].name for known in learnt[:2]] == ["S1", "S2"]
+
+
+def test_many_changes_are_few_readings() -> None:
+    directory, learnt = Directory(), []
+
+    async def run() -> None:
+        cache = KnowledgeCache(directory.read, learnt.append, pause_s=0.2)
+        keeping = asyncio.create_task(cache.run())
+        for _ in range(100):
+            for _ in range(10):
+                cache.apply(SimpleNamespace(type="site"))
+            cache.apply(SimpleNamespace(type="queue"))
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.5)
+        keeping.cancel()
+
+    asyncio.run(run())
+    assert 1 <= directory.reads <= 8
+
+
+def test_changes_of_other_objects_are_none() -> None:
+    directory = Directory()
+
+    async def run() -> None:
+        cache = KnowledgeCache(directory.read, lambda _: None, pause_s=0.01)
+        keeping = asyncio.create_task(cache.run())
+        for kind in ("queue", "user", "enterprise", "routing-link"):
+            cache.apply(SimpleNamespace(type=kind))
+        await asyncio.sleep(0.2)
+        keeping.cancel()
+
+    asyncio.run(run())
+    assert directory.reads == 0
+
+
+def test_while_the_directory_is_away_what_was_known_counts() -> None:
+    directory, learnt = Directory(), []
+
+    async def run() -> None:
+        cache = KnowledgeCache(directory.read, learnt.append, pause_s=0.01)
+        await cache.refresh()
+        directory.failing = True
+        keeping = asyncio.create_task(cache.run())
+        cache.invalidate()
+        await until(2, directory)
+        assert len(learnt) == 1
+        directory.failing = False
+        cache.invalidate()
+        await until(3, directory)
+        await asyncio.sleep(0.05)
+        keeping.cancel()
+        assert len(learnt) == 2
+        with pytest.raises(asyncio.CancelledError):
+            await keeping
+
+    asyncio.run(run())
+
+
+def test_the_first_reading_must_succeed() -> None:
+    directory = Directory()
+    directory.failing = True
+    with pytest.raises(DirectoryNotConnected):
+        asyncio.run(KnowledgeCache(directory.read, lambda _: None).refresh())
+
+
+def test_a_watcher_may_outlive_the_service() -> None:
+    cache = KnowledgeCache(Directory().read, lambda _: None)
+    cache.invalidate()  # before there is a loop
+    asyncio.run(cache.refresh())
+    cache.invalidate()  # after it
+
+
+def test_too_often_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"every 0\.5 s is too often"):
+        KnowledgeCache(Directory().read, lambda _: None, refresh_s=0.5)
