@@ -56,6 +56,10 @@ def owners(net: Net, partition_id=SITE1) -> list[str]:
     return [name for name, host in net.hosts.items() if host.engine.next_sequence_number(partition_id) > 0]
 
 
+def neighbors(net: Net, name: str) -> set[str]:
+    return {one.machine_name for one in net.hosts[name].store.perform(LoadState()).neighbors}
+
+
 def delete(net: Net, kind: ObjectType, identifier, partition_id, at: str) -> int:
     given = {"identifier": identifier, "partition_id": partition_id}
     return net.change(at, Command.DELETE, kind, **given).status
@@ -65,10 +69,6 @@ def partitions_of(message) -> set:
     if isinstance(message, ChangePropagationMessage):
         return {one.partition_id for one in message.seq_number_header.partition_seq_numbers}
     return {message.partition_id}
-
-
-def neighbors(net: Net, name: str) -> set[str]:
-    return {one.machine_name for one in net.hosts[name].store.perform(LoadState()).neighbors}
 
 
 def old_copy_with_more(net: Net, *names: str, at: str = "PSC1") -> None:

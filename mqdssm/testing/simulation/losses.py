@@ -144,11 +144,7 @@ class Losses:
         for partition in sorted(partitions, key=_enterprise_last):
             self._start_over(server, partition)
         self._retire_dead()
-        yield from self._see_to_machine(server)
-
-    def _see_to_machine(self, server: Server) -> Task:
-        """Make an authority's own machine again, if nobody who is left had heard of it (decision R80)."""
-        if self._census.machine(server) is None:
+        if self._census.machine(server) is None:  # nobody else had heard of it (decision R80)
             service = Service.PEC if server is self._world.pec else Service.PSC
             yield from self._create_machine(server, service)
 
@@ -201,7 +197,6 @@ class Losses:
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
         self._retire_dead()
-        yield from self._see_to_machine(heir)
         yield from self._remove_machine(owner)
 
     def sites_that_are_back(self) -> list[PartitionLedger]:
