@@ -202,8 +202,8 @@ def _is_named(server: Server, partition: Partition) -> Job[bool]:
 def _is_pec(server: Server, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
     """Whether the enterprise names us: the PSC that has its name, now or when it was named.
 
-    A lost PEC's name is that of our site, too, once we have taken the site over from it. That does not make us
-    the PEC: the operator does. Where its machine is not there any more, we go on far behind (decision R87).
+    A lost PEC's name is that of our site, too, once we have taken the site over from it. That does not make
+    us the PEC: the operator does. Where its machine is gone, we go on far behind (decision R87).
     """
     site = server.site
     pec_name = text(enterprise.properties or (), Propid.E_PECNAME)
