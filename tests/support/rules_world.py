@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -286,7 +287,8 @@ def found(source: Source, rules: Iterable[Rule] = RULES) -> list[tuple[str, str,
                 single[name].append(rule)
     chosen = {name: tuple(mine) for name, mine in single.items() if mine}
     plan = planned(Plan(source.sets, chosen, tuple(unique), source.dns, NOW))
-    rows = [row for item in plan.items for batch in done(plan, item) for row in batch.to_pylist()]
+    items = chain.from_iterable(plan.tasks)
+    rows = [row for item in items for batch in done(plan, item) for row in batch.to_pylist()]
     result = [(row["rule"], row["type"], row["guid"], row["message"]) for row in rows]
     result += [(one.rule, one.type, one.guid, one.message) for one in draw(applied, source)]
     return sorted(result, key=str)

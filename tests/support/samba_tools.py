@@ -15,6 +15,7 @@ from mqdssm.testing.samba import SambaDomainController
 
 SHOW_DELETED = "show_deleted:1"
 RELAX = "relax:0"
+COMMAND_S = 600  # ten thousand objects at once take a minute on a quiet machine
 
 
 def missing() -> str:
@@ -35,7 +36,7 @@ class SambaTools:
             input=ldif,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=COMMAND_S,
             check=False,
             env=os.environ | {"LC_ALL": "C.UTF-8"},
         )
