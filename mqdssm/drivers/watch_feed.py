@@ -15,7 +15,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class WatchFeed:
-    """Passes changes on, one by one.
+    """Passes changes on, one by one (decisions C25, W10).
 
     Args:
         directory: the one that is watched: it says whose an object is.
@@ -36,6 +36,15 @@ class WatchFeed:
     ) -> None:
         self._directory, self._receiver, self._notifier = directory, receiver, notifier
         self.counts: Final = Counts()
+
+    def ready(self, _url: str = "") -> None:
+        """Begin without a gap: give it to `Directory.watch` as ``on_ready``.
+
+        What happened after our own state was read and before the watch began is told by nobody: it is read
+        once more.
+        """
+        if self._receiver is not None:
+            self._receiver.refresh()
 
     def run(self, changes: Iterable[ObjectChange]) -> None:
         """Pass on changes until there are no more: a watch is ended by its `stop`.

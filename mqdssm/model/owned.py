@@ -94,10 +94,12 @@ class OwnedQueue:
         """What a directory says of a queue.
 
         Raises:
-            ValueError: it has no Identifier or no Pathname.
+            ValueError: it has no Identifier, or no Pathname that is one: in a directory anybody who may create
+                queues may have made it (``private$\\`` alone is none).
         """
         if queue.identifier is None or queue.pathname is None:
             raise ValueError(f"a queue without Identifier or Pathname: {queue!r}")
+        _place(queue.pathname)
         return cls(
             identifier=queue.identifier,
             pathname=queue.pathname,
