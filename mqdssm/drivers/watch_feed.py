@@ -15,7 +15,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class WatchFeed:
-    """Passes changes on, one by one (decisions C25, W10).
+    """Passes changes on, one by one (decision C25).
 
     Args:
         directory: the one that is watched: it says whose an object is.
