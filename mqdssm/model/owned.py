@@ -91,11 +91,11 @@ class OwnedQueue:
 
     @classmethod
     def of(cls, queue: Queue) -> Self:
-        """What a directory says of a queue.
+        r"""What a directory says of a queue.
 
         Raises:
-            ValueError: it has no Identifier, or no Pathname that is one: in a directory anybody who may create
-                queues may have made it (``private$\\`` alone is none).
+            ValueError: it has no Identifier, or no Pathname that is one: whoever may create queues may have
+                made it (``private$\`` alone is none, decision C26).
         """
         if queue.identifier is None or queue.pathname is None:
             raise ValueError(f"a queue without Identifier or Pathname: {queue!r}")
