@@ -7,13 +7,16 @@ import typer
 
 from mqdssm.cli.endpoints import endpoint, guid
 from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.output import say
 from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mqdssm.drivers.discovery_knowledge import DirectoryReader
+    from mqdssm.drivers.discovery_knowledge import DirectoryReader, KnowledgeCache
     from mqdssm.drivers.discovery_server import DiscoveryService
+    from mqdssm.drivers.discovery_watching import KnowledgeWatch
+    from mqdssm.engines.discovery.answers import Answers
     from mqdssm.engines.discovery.values import Knowledge
 
 app = typer.Typer(add_completion=False)
@@ -41,7 +44,11 @@ Networks = Annotated[
 Refresh = Annotated[
     float,
     typer.Option(
-        "--refresh", min=1.0, max=REFRESH_MAX_S, metavar="SECONDS", help="How often the directory is read."
+        "--refresh",
+        min=1.0,
+        max=REFRESH_MAX_S,
+        metavar="SECONDS",
+        help="How often the directory is read, also where it tells of no change.",
     ),
 ]
 
@@ -57,11 +64,14 @@ def discovery_server(
 ) -> None:
     r"""Answer machines that look for a directory server (\[MS-MQSD]), until SIGTERM or Ctrl-C.
 
-    Site, directory servers and connected networks come from the directory.
+    Site, directory servers and connected networks come from the directory, which is watched.
     """
     import asyncio
+    from functools import partial
 
-    from mqdssm.drivers.discovery_knowledge import DirectoryReader
+    from mqdssm.drivers.discovery_knowledge import DirectoryReader, KnowledgeCache
+    from mqdssm.drivers.discovery_watching import KnowledgeWatch
+    from mqdssm.engines.discovery.answers import Answers
     from mqdssm.model.discovery import IP_PORT, NETWORKS_MAX
 
     addresses = [
@@ -72,33 +82,43 @@ def discovery_server(
         raise UsageProblem(f"--network is given {len(networks)} times: an answer holds {NETWORKS_MAX}")
     with run.connect() as directory:
         reader = DirectoryReader(directory, site=site, computer=computer, networks=networks)
-        asyncio.run(_serve(run, reader, addresses, refresh))
+        answers = Answers()
+        cache = KnowledgeCache(reader.read, answers.learn, refresh_s=refresh)
+        watch = KnowledgeWatch(directory, cache, tell=partial(_tell_unwatched, refresh))
+        asyncio.run(_serve(run, reader, addresses, answers=answers, cache=cache, watch=watch))
+
+
+def _tell_unwatched(refresh_s: float, why: str) -> None:
+    say(f"the directory is not watched, only read every {refresh_s:g} s: {why}")
 
 
 async def _serve(
-    run: Run, reader: "DirectoryReader", addresses: "Sequence[tuple[str, int]]", refresh_s: float
+    run: Run,
+    reader: "DirectoryReader",
+    addresses: "Sequence[tuple[str, int]]",
+    *,
+    answers: "Answers",
+    cache: "KnowledgeCache",
+    watch: "KnowledgeWatch",
 ) -> None:
     import asyncio
     import signal
     from contextlib import suppress
 
-    from mqdssm.drivers.discovery_knowledge import KnowledgeCache
     from mqdssm.drivers.discovery_server import DiscoveryService
-    from mqdssm.engines.discovery.answers import Answers
 
-    answers = Answers()
     service = DiscoveryService(addresses, answers)
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
             asyncio.get_running_loop().add_signal_handler(number, service.stop)
-    cache = KnowledgeCache(reader.read, answers.learn, refresh_s=refresh_s)
     knowledge = await cache.refresh()
     service.start()
     if service.is_listening:
         _tell(run, service, reader, knowledge, answers.left_out)
     keeping = asyncio.create_task(cache.run())
     try:
-        await service.run()
+        with watch.running():
+            await service.run()
     finally:
         keeping.cancel()
     counts = service.counts.seen()

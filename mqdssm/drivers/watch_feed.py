@@ -9,13 +9,15 @@ from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
 from mqdssm.errors import TransportError
 from mqdssm.events.facade import Directory
-from mqdssm.model.watching import ObjectChange
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Queue
+from mqdssm.model.watching import ChangeEvent, ObjectChange
 
 log: Final = logging.getLogger(__name__)
 
 
 class WatchFeed:
-    """Passes changes on, one by one.
+    """Passes changes on, one by one (decision C25).
 
     Args:
         directory: the one that is watched: it says whose an object is.
@@ -37,6 +39,15 @@ class WatchFeed:
         self._directory, self._receiver, self._notifier = directory, receiver, notifier
         self.counts: Final = Counts()
 
+    def ready(self, _url: str = "") -> None:
+        """Begin without a gap: give it to `Directory.watch` as ``on_ready``.
+
+        What happened after our own state was read and before the watch began is told by nobody: it is read
+        once more.
+        """
+        if self._receiver is not None:
+            self._receiver.refresh()
+
     def run(self, changes: Iterable[ObjectChange]) -> None:
         """Pass on changes until there are no more: a watch is ended by its `stop`.
 
@@ -53,11 +64,23 @@ class WatchFeed:
                 self._notify(self._notifier, change)
 
     def _notify(self, notifier: Notifier, change: ObjectChange) -> None:
-        notice = self._directory.notice_of(change)
-        if notice is None:
-            return
-        try:
-            notifier(notice)
-        except (TransportError, ValueError) as error:
-            self.counts.add("not notified")
-            log.warning("%s of %s is not notified: %s", notice.operation, change.dn, error)
+        left = _left(change)
+        for told in (change,) if left is None else (left, change):
+            notice = self._directory.notice_of(told)
+            if notice is None:
+                continue
+            try:
+                notifier(notice)
+            except (TransportError, ValueError) as error:
+                self.counts.add("not notified")
+                log.warning("%s of %s is not notified: %s", notice.operation, told.dn, error)
+
+
+def _left(change: ObjectChange) -> ObjectChange | None:
+    """To the owner that it had before, a queue that has another one now is deleted (decision C27)."""
+    moved = change.changes.get("FullPath")
+    if change.event is not ChangeEvent.CHANGED or change.element is not Queue or moved is None:
+        return None
+    if not isinstance(moved.old, str) or DN.parse(moved.old).parent == DN.parse(change.dn).parent:
+        return None
+    return ObjectChange(event=ChangeEvent.DELETED, type=change.type, dn=moved.old, guid=change.guid)

@@ -91,13 +91,15 @@ class OwnedQueue:
 
     @classmethod
     def of(cls, queue: Queue) -> Self:
-        """What a directory says of a queue.
+        r"""What a directory says of a queue.
 
         Raises:
-            ValueError: it has no Identifier or no Pathname.
+            ValueError: it has no Identifier, or no Pathname that is one: whoever may create queues may have
+                made it (``private$\`` alone is none, decision C26).
         """
         if queue.identifier is None or queue.pathname is None:
             raise ValueError(f"a queue without Identifier or Pathname: {queue!r}")
+        _place(queue.pathname)
         return cls(
             identifier=queue.identifier,
             pathname=queue.pathname,

@@ -6,12 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from discovering import guid_of
+
+from mqdssm.testing import OpenLdapServer
 
 HERE = "127.0.0.1"
 NETWORK = str(guid_of("network"))
@@ -73,6 +76,54 @@ def test_a_list_for_people(cli, machine) -> None:
     with served(cli, "--listen", f"{HERE}:0", "--site", machine.site, "--computer", "x") as (_, said):
         shown = cli("discover", "--broadcast", said["listening"][0], "--wait", "0.3").stdout
     assert f"directory server  {machine.name} (IP)\n" in shown
+
+
+@pytest.mark.spec("MS-MQSD 3.2.1.1")
+def test_changes_of_the_directory_are_answered_from_soon(cli, machine) -> None:
+    """Decision S17; without the watch they would be in five minutes."""
+    named = ("--site", machine.site, "--computer", machine.name)
+    with served(cli, "--listen", f"{HERE}:0", *named) as (process, said):
+        where = said["listening"][0]
+        # the first may be seen when the watch begins, the second comes by the watch alone
+        for serves, code in (("true", 0), ("false", 1)):
+            cli("write", "queue-manager", f"ComputerName={machine.name}", f"DirectoryServer={serves}")
+            asked_until(where, code)
+        process.terminate()
+        assert process.wait(30) == 0
+        assert process.stderr is not None
+        assert "not watched" not in process.stderr.read()
+
+
+def asked_until(where: str, code: int, seconds: float = 30.0) -> None:
+    """Ask a server until the answer is one, or none, as the exit code says."""
+    command = [sys.executable, "-m", "mqdssm.cli.main", "discover", "--broadcast", where, "--wait", "0.2"]
+    end = time.monotonic() + seconds
+    while subprocess.run(command, check=False, capture_output=True).returncode != code:
+        assert time.monotonic() < end, f"exit code {code} did not come within {seconds} s"
+
+
+def test_a_directory_that_tells_nothing_is_read_at_the_interval(alone) -> None:
+    """Decision S17: without the overlay syncprov; it is said once, and the server works."""
+    with OpenLdapServer(durable=False, syncprov=False) as server:
+        alone.environment = {
+            "MQDSSM_URL": server.ldapi_url,
+            "MQDSSM_USER": server.user,
+            "MQDSSM_PASSWORD": server.password,
+        }
+        server.add_computer("dc1")
+        site = alone.json("create", "site", "Name=Oslo")["Identifier"]
+        alone("create", "queue-manager", "ComputerName=dc1", f"SiteIdentifierList={site}")
+        named = ("--site", "Oslo", "--computer", "dc1", "--refresh", "2")
+        with served(alone, "--listen", f"{HERE}:0", *named) as (process, said):
+            assert process.stderr is not None
+            why = process.stderr.readline()
+            assert why.startswith("the directory is not watched, only read every 2 s: ")
+            assert "overlay syncprov" in why
+            alone("write", "queue-manager", "ComputerName=dc1", "DirectoryServer=true")
+            asked_until(said["listening"][0], 0)
+            process.terminate()
+            assert process.wait(30) == 0
+            assert "not watched" not in process.stderr.read()
 
 
 def test_nobody_answers(alone) -> None:

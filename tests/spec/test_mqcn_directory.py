@@ -3,7 +3,7 @@
 import time
 from dataclasses import fields
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from notified_world import enterprise
@@ -159,6 +159,26 @@ def test_a_queue_without_descriptor_is_read_all_the_same(world):
         machine.driver.refresh()
         machine.wait(1)
         assert machine.events[0].queue.journaling is True
+
+
+@pytest.mark.spec("MS-MQCN 3.2.5.2")
+def test_a_queue_whose_name_is_none_does_no_harm(world):
+    """Anybody who may create queues can make one; the receiver has to outlive it (decision C26)."""
+    with enterprise(world) as there:
+        machine = there.machine()
+        guid = uuid4()
+        keeps = {"objectGUID": guid.bytes_le} if world.kind.keeps_guids else {}
+        dn = world.queue_dn(machine.name, "private$\\5C")
+        world.ldap.add(dn, {"objectClass": "mSMQQueue"} | keeps)
+        guid = UUID(bytes_le=world.directory.session.get(dn, ["objectGUID"]).first("objectGUID"))
+        body = NotificationBody(
+            event=NotificationEvent.CREATE_QUEUE, object_guid=Guid.of(guid), domain_controller="dc"
+        )
+        there.admin.send(Message(body=encode(body)), notification_queue(Guid.of(machine.identifier)))
+        machine.driver.refresh()
+        good = there.directory.create(mqdssm.Queue(pathname=f"{machine.name}\\good"))
+        machine.wait(1)
+        assert set(machine.believed()) == {good}
 
 
 @pytest.mark.spec("MS-MQCN 3.2.5.2")
