@@ -39,6 +39,9 @@ PYTHON: Final = "spark.pyspark.python"
 SHOWN_LINES_MAX: Final = 2  # of an error of Spark's, whose first lines say what and where
 DRIVER_MEMORY_MIN_MIB: Final = 1024  # Spark's own default
 DRIVER_MEMORY_MAX_MIB: Final = 8192  # more was never needed: nothing is cached
+BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""For little work: only the fast compiler. Without more room than its 48 MB a long session ends with
+"Out of space in CodeCache"."""
 _DRIVER_MEMORY_SHARE: Final = 4  # a quarter of the machine
 
 _KEPT: Final[set[Path]] = set()  # folders whose log somebody will want to read
@@ -129,7 +132,7 @@ def spark_session(
             yield _joined(active, conf or {}, on)
         return
     check_master(on)
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"} if brief else {}
+    quick = {"spark.driver.extraJavaOptions": BRIEF_JAVA} if brief else {}
     session = _start(_configuration(app, cores, memory, {**quick, **(conf or {})}, on))
     try:
         with _translated(_log_hint()):

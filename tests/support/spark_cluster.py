@@ -19,6 +19,8 @@ import pyspark
 import pytest
 from processes import runs
 
+from mqdssm.spark.session import BRIEF_JAVA
+
 WAIT_S: Final = 120.0
 MASTER_HOST: Final = "127.0.0.1"
 WORKER_HOSTS: Final = ("127.0.0.2", "127.0.0.3")
@@ -138,7 +140,7 @@ class SparkCluster:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_DAEMON_MEMORY": "128m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA,
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
             "TMPDIR": str(self.folder),
             **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
