@@ -75,6 +75,37 @@ def document(outcomes: Sequence[Outcome]) -> str:
     return "".join(parts)
 
 
+def again(page: str, outcomes: Sequence[Outcome]) -> str:
+    """The page with some rows measured anew; it says which, and when.
+
+    Args:
+        page: the page of a whole run.
+        outcomes: of rows, old or new ones.
+    """
+    head, _, rest = page.partition("\n## Machine\n")
+    for one in outcomes:
+        head = _with_line(head, f"| {one.goal.name} | ", table_row(one), "\n\nA ratio is")
+        begin = f"* [{one.goal.name}]: "
+        if one.remark:
+            head = _with_line(head, begin, f"{begin}{one.remark}.", "")
+    facts = rest.partition("\n## ")[0].rstrip("\n")
+    names = ", ".join(f"[{one.goal.name}]" for one in outcomes)
+    note = f"* {names}: measured again in a run of their own, {machine()[0]}"
+    return f"{head}\n## Machine\n{facts}\n{note}\n\n{TRIED.read_text(encoding='utf-8')}"
+
+
+def _with_line(text: str, begin: str, line: str, before: str) -> str:
+    """A text with the line that begins so replaced, or with one more before something, or at the end."""
+    lines = text.split("\n")
+    for number, one in enumerate(lines):
+        if one.startswith(begin):
+            lines[number] = line
+            return "\n".join(lines)
+    if before and before in text:
+        return text.replace(before, f"\n{line}{before}", 1)
+    return text.rstrip("\n") + f"\n{line}\n"
+
+
 def machine() -> list[str]:
     """What it was measured on."""
     slapd = subprocess.run(["/usr/sbin/slapd", "-VV"], capture_output=True, text=True, check=False).stderr

@@ -5,9 +5,10 @@ repeated, finds who has them. All values of a rule are in memory meanwhile, so t
 Spark does it instead, which can spill to disk (`mqdssm.spark.work`).
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +17,12 @@ from mqdssm.spark.rules.rule import Repeated
 from mqdssm.spark.scan import Batch, Findings, findings
 from mqdssm.spark.translate import message, translate
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 ROWS_MAX: Final = 16_384  # of one reading
+_WORD: Final = 4  # octets
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, and no pattern in it: 2**64 by the golden ratio
 
 
 def repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str]) -> Findings:
@@ -58,11 +64,46 @@ def shown(values: pa.Array) -> pa.Array:
 def _counts(rule: Repeated, sets: Mapping[str, Dataset]) -> pa.Table:
     """The values that are there more than once, and how often."""
     chunks = [values for _, values, _ in _keyed(rule, sets, {}, whole=False)]
-    if not chunks:
+    if surely_different(chunks):
         return pa.table({"value": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     found = pc.value_counts(pa.chunked_array(chunks))
     table = pa.table({"value": found.field("values"), "count": found.field("counts")})
     return table.filter(pc.greater(table["count"], 1))
+
+
+def surely_different(chunks: Sequence[pa.Array]) -> bool:
+    """Whether no value is there twice, as far as a glance tells that: of texts of one length, as GUIDs.
+
+    Equal values give equal numbers; where no number is there twice, no value is. Sorting a million of numbers
+    takes an eighth of the time of counting as many texts. Other texts are not looked at: False.
+    """
+    numbers = [_as_numbers(values) for values in chunks]
+    known = [one for one in numbers if one is not None]
+    if len(known) < len(numbers):
+        return False
+    ordered = np.sort(np.concatenate([np.empty(0, np.uint64), *known]))
+    return not bool((ordered[1:] == ordered[:-1]).any())
+
+
+def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
+    """A number of 64 bits for each value, if all are of one length in whole words; they have no NULL."""
+    if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+        return None
+    count = len(values)
+    if count == 0:
+        return np.empty(0, np.uint64)
+    _, offsets, data = values.buffers()
+    places = np.frombuffer(offsets, np.int32)[values.offset : values.offset + count + 1]
+    width = int(places[1] - places[0])
+    if width == 0 or width % _WORD or bool((np.diff(places) != width).any()):
+        return None
+    octets = np.frombuffer(data, np.uint8)[places[0] : places[-1]]
+    words = np.ascontiguousarray(octets).view(np.uint32).reshape(count, width // _WORD)
+    made = np.zeros(count, np.uint64)
+    for column in range(words.shape[1]):
+        made = (made ^ words[:, column]) * _FACTOR
+        made ^= made >> np.uint64(29)
+    return made
 
 
 def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Table) -> pa.Array | None:

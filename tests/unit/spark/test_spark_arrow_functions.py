@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mqdssm.spark import scan
 from mqdssm.spark.arrow_functions import contains, without_first_rdn
 from mqdssm.spark.datasets import dataset
+from mqdssm.spark.repeated import surely_different
 
 TEXTS = st.lists(st.none() | st.text("aL:0\\\n,é", max_size=6), max_size=8)
 
@@ -29,6 +30,24 @@ def test_what_stands_outside_a_slice_is_not_in_it() -> None:
     values = pa.array(["\\0ADEL:x", "plain", None, "\\0ADEL:y"]).slice(1, 2)
 
     assert contains(values, "\\0ADEL:").to_pylist() == [False, None]
+
+
+@given(st.lists(st.lists(st.sampled_from(["aaaa", "aaab", "baaa", "aaaabbbb", "bbbbaaaa"]), max_size=4)))
+def test_what_is_surely_different_is_there_once(lists: list[list[str]]) -> None:
+    texts = [text for one in lists for text in one]
+    chunks = [pa.array(["zzzz", *one], pa.string()).slice(1) for one in lists]
+
+    if surely_different(chunks):
+        assert len(set(texts)) == len(texts)
+    elif all(len({len(text) for text in one}) <= 1 for one in lists):
+        assert len(set(texts)) < len(texts)
+
+
+def test_texts_of_other_lengths_are_left_to_counting() -> None:
+    assert not surely_different([pa.array(["abc"])])
+    assert not surely_different([pa.array(["abcd", "abcdefgh"])])
+    assert not surely_different([pa.array(["abcd"]), pa.array([1])])
+    assert surely_different([])
 
 
 @given(TEXTS, st.integers(0, 4))
