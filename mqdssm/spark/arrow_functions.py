@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 FIRST_RDN: Final = r"^(?:[^,\\]|\\.)*,"
 """The first part of a DN with its comma, as rules write it."""
@@ -66,18 +69,19 @@ def contains(found: Any, pattern: str) -> Any:
 
 def _has_nowhere(values: pa.StringArray, pattern: str) -> bool:
     """Whether some character of a pattern is in no value: characters one by one are found fastest."""
-    octets = _octets(values)
+    octets = spread(values)[1].tobytes()
     return any(octets.find(sign) < 0 for sign in {bytes([one]) for one in pattern.encode()} - _COMMON)
 
 
-def _octets(values: pa.StringArray) -> bytes:
-    """The octets of all values, one behind the other."""
+def spread(values: Any) -> "tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]":
+    """Where each text or blob of an array begins, and the last one ends; and the octets of all of them."""
     _, offsets, data = values.buffers()
-    if data is None or not len(values):
-        return b""
-    places = np.frombuffer(offsets, np.int32)
-    begin, end = places[values.offset], places[values.offset + len(values)]
-    return bytes(data[int(begin) : int(end)].to_pybytes())
+    if not len(values):
+        return np.zeros(1, np.int32), np.empty(0, np.uint8)
+    places = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    if data is None or places[0] == places[-1]:
+        return places, np.empty(0, np.uint8)
+    return places, np.frombuffer(data, np.uint8)[places[0] : places[-1]]
 
 
 _COMMON: Final = frozenset(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mqdssm.spark.arrow_functions import spread
 from mqdssm.spark.datasets import Dataset, values_of
 from mqdssm.spark.rules.rule import Repeated
 from mqdssm.spark.scan import Batch, Findings, findings
@@ -92,12 +93,10 @@ def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
     count = len(values)
     if count == 0:
         return np.empty(0, np.uint64)
-    _, offsets, data = values.buffers()
-    places = np.frombuffer(offsets, np.int32)[values.offset : values.offset + count + 1]
+    places, octets = spread(values)
     width = int(places[1] - places[0])
     if width == 0 or width % _WORD or bool((np.diff(places) != width).any()):
         return None
-    octets = np.frombuffer(data, np.uint8)[places[0] : places[-1]]
     words = np.ascontiguousarray(octets).view(np.uint32).reshape(count, width // _WORD)
     made = np.zeros(count, np.uint64)
     for column in range(words.shape[1]):

@@ -155,6 +155,13 @@ def worker(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
     return work
 
 
+def here(plan: Plan) -> Iterator[pa.RecordBatch]:
+    """Do all of a plan in this process, without Spark."""
+    whole = planned(plan)
+    for item in chain.from_iterable(whole.tasks):
+        yield from done(whole, item)
+
+
 def done(plan: Plan, item: Item) -> Iterator[pa.RecordBatch]:
     """Do one piece of work."""
     if item.piece is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -21,7 +20,7 @@ from mqdssm.spark.rules import RULES, Drawn, Repeated, Rule
 from mqdssm.spark.rules.vocabulary import FRAMES
 from mqdssm.spark.validate import choose, draw
 from mqdssm.spark.validate_sources import Source
-from mqdssm.spark.work import Plan, can, done, planned
+from mqdssm.spark.work import Plan, can, here
 from mqdssm.wire.acl import Ace, allow
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -286,9 +285,8 @@ def found(source: Source, rules: Iterable[Rule] = RULES) -> list[tuple[str, str,
             for name in types:
                 single[name].append(rule)
     chosen = {name: tuple(mine) for name, mine in single.items() if mine}
-    plan = planned(Plan(source.sets, chosen, tuple(unique), source.dns, NOW))
-    items = chain.from_iterable(plan.tasks)
-    rows = [row for item in items for batch in done(plan, item) for row in batch.to_pylist()]
+    plan = Plan(source.sets, chosen, tuple(unique), source.dns, NOW)
+    rows = [row for batch in here(plan) for row in batch.to_pylist()]
     result = [(row["rule"], row["type"], row["guid"], row["message"]) for row in rows]
     result += [(one.rule, one.type, one.guid, one.message) for one in draw(applied, source)]
     return sorted(result, key=str)

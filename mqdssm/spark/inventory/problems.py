@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.spark.cluster import HERE, SparkOptions
@@ -10,7 +9,7 @@ from mqdssm.spark.rules import RULES
 from mqdssm.spark.rules.rule import Drawn, Finding, MissingReference, Repeated, Rule
 from mqdssm.spark.session import spark_session
 from mqdssm.spark.validate import Applied, checked, choose, draw
-from mqdssm.spark.work import Plan, can, done, planned
+from mqdssm.spark.work import Plan, can, here
 
 if TYPE_CHECKING:
     from mqdssm.spark.validate_sources import Source
@@ -67,11 +66,9 @@ def _here(source: "Source", applied: list[Applied], now: datetime) -> Iterator[F
         elif not isinstance(rule, Drawn):
             for name in types:
                 rows[name] = (*rows.get(name, ()), rule)
-    plan = planned(Plan(source.sets, rows, tuple(unique), source.dns, now))
-    for item in chain.from_iterable(plan.tasks):
-        for batch in done(plan, item):
-            for row in batch.to_pylist():
-                yield Finding(**row)
+    for batch in here(Plan(source.sets, rows, tuple(unique), source.dns, now)):
+        for row in batch.to_pylist():
+            yield Finding(**row)
     yield from draw(applied, source)
 
 

@@ -47,6 +47,8 @@ def test_texts_of_other_lengths_are_left_to_counting() -> None:
     assert not surely_different([pa.array(["abc"])])
     assert not surely_different([pa.array(["abcd", "abcdefgh"])])
     assert not surely_different([pa.array(["abcd"]), pa.array([1])])
+    assert not surely_different([pa.array(["", ""])])
+    assert not surely_different([pa.array(["abcd", "", ""]).slice(1)])
     assert surely_different([])
 
 
