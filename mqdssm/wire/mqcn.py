@@ -25,6 +25,7 @@ from mqdssm.model.notification import (
     check_domain_controller,
 )
 from mqdssm.wire.codecs import dump_text16, load_text16
+from mqdssm.wire.family import encode_one
 from mqdssm.wire.layout import (
     GUID_PACKET,
     U8,
@@ -275,13 +276,13 @@ def encode(message: ChangeNotification) -> bytes:
             for a message longer than `MESSAGE_BYTES_MAX`.
         TypeError: no Change Notification Message.
     """
-    layout = _OF_CLASS.get(type(message))
-    if layout is None:
-        raise TypeError(f"{message!r} is no Change Notification Message")
-    data = layout.encode(message) + bytes(UNUSED_BYTES)
-    if len(data) > _LIMITS[layout.cls]:
-        raise ValueError(f"{layout.section}: has {len(data)} bytes, at most {_LIMITS[layout.cls]}")
-    return data
+    return encode_one(
+        _OF_CLASS,
+        message,
+        called="Change Notification Message",
+        bytes_max=_LIMITS.get(type(message), 0),
+        behind=bytes(UNUSED_BYTES),
+    )
 
 
 def update_bytes(update: NotificationUpdate) -> int:

@@ -29,6 +29,7 @@ from mqdssm.model.messages import (
     SyncReplyMessage,
     SyncRequestMessage,
 )
+from mqdssm.wire.family import encode_one
 from mqdssm.wire.layout import (
     BOOL8,
     GUID_PACKET,
@@ -270,13 +271,7 @@ def encode(message: ReplicationMessage) -> bytes:
             decision R18), or for a message longer than `MESSAGE_BYTES_MAX`.
         TypeError: no replication message.
     """
-    layout = _OF_CLASS.get(type(message))
-    if layout is None:
-        raise TypeError(f"{message!r} is no replication message")
-    data = layout.encode(message)
-    if len(data) > MESSAGE_BYTES_MAX:
-        raise ValueError(f"{layout.section}: has {len(data)} bytes, at most {MESSAGE_BYTES_MAX}")
-    return data
+    return encode_one(_OF_CLASS, message, called="replication message", bytes_max=MESSAGE_BYTES_MAX)
 
 
 def show_message(data: bytes) -> Shown:

@@ -18,6 +18,7 @@ from mqdssm.model.discovery import (
     TopologyPacket,
     TopologyServerReply,
 )
+from mqdssm.wire.family import encode_one
 from mqdssm.wire.layout import (
     GUID_PACKET,
     U8,
@@ -193,13 +194,7 @@ def encode(packet: TopologyPacket) -> bytes:
         ValueError: naming the field that cannot be encoded, or for a packet longer than `PACKET_BYTES_MAX`.
         TypeError: no packet.
     """
-    layout = _OF_CLASS.get(type(packet))
-    if layout is None:
-        raise TypeError(f"{packet!r} is no topology packet")
-    data = layout.encode(packet)
-    if len(data) > PACKET_BYTES_MAX:
-        raise ValueError(f"{layout.section}: has {len(data)} bytes, at most {PACKET_BYTES_MAX}")
-    return data
+    return encode_one(_OF_CLASS, packet, called="topology packet", bytes_max=PACKET_BYTES_MAX)
 
 
 def show_message(data: bytes) -> Shown:
