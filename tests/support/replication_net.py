@@ -9,20 +9,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
+from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.actions import (
     ChangeObject,
     Event,
-    Note,
     Perform,
     Performed,
     Received,
     Reply,
     Send,
     Started,
-    StartTimer,
-    StopTimer,
     TakeOver,
-    TimerFired,
 )
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import LoadState, LookupChanges
