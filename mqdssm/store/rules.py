@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeGuard
 
+from mqdssm.engines.replication.properties import deletion
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties, PropertyValue, Scope
@@ -261,13 +262,8 @@ def object_change(
 
 def deletion_change(grave: DeletedObject, purged: SequenceNumber) -> DirectoryChange:
     """A tombstone as synchronization carries it ([MC-MQDSRP] 3.2.7.3)."""
-    return DirectoryChange(
-        command=Command.DELETE,
-        guid_identifier=grave.identifier,
-        partition_id=grave.partition_id,
-        seq_number=grave.seq_number,
-        purged_seq_number=purged,
-        properties=((Propid.D_SCOPE, int(grave.scope)), (Propid.D_OBJTYPE, int(grave.object_type))),
+    return deletion(
+        grave.object_type, grave.identifier, grave.partition_id, grave.seq_number, grave.scope, purged=purged
     )
 
 
