@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
 
-import ldap3
-
 import mqdssm
 from benchmarks.harness import Goal, Outcome, Timing, interleaved
-from benchmarks.world import World, queue_values
+from benchmarks.world import World, queue_values, raw_read
 
 BATCH: Final = 100
 """Queues in one run."""
@@ -50,9 +48,9 @@ def create_literal(world: World, *, quick: bool) -> Outcome:
     def theirs() -> None:
         for number in _batch():
             parent = f"CN=msmq,CN=pc{number % HOSTS:05},CN=Computers,{world.root}"
-            _read(world, parent, "objectClass")
+            raw_read(world.raw, parent, "objectClass")
             dn = _add(world, number, stored)
-            _read(world, dn, "objectGUID")
+            raw_read(world.raw, dn, "objectGUID")
 
     return _measured(world, theirs, quick=quick).speed(CREATE_LITERAL, BATCH, "queues")
 
@@ -83,12 +81,6 @@ def _add(world: World, number: int, stored: dict[str, list[bytes]]) -> str:
     dn = world.queue_dn(number % HOSTS, f"made{number}")
     world.raw.add(dn, attributes={**stored, "objectGUID": uuid.uuid4().bytes_le})
     return dn
-
-
-def _read(world: World, dn: str, attribute: str) -> None:
-    found = world.raw.search(dn, "(objectClass=*)", ldap3.BASE, attributes=[attribute])
-    if not found or not world.raw.response[0]["raw_attributes"][attribute]:
-        raise AssertionError(f"{dn} has no {attribute}: this is no measurement")
 
 
 ROWS: Final = {CREATE: create, CREATE_LITERAL: create_literal}

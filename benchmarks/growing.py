@@ -52,16 +52,8 @@ def grown(goal: Goal, work: Mapping[int, Work], runs: int) -> Outcome:
         memory.append(largest_worker())
     timing = interleaved(work[sizes[1]], work[sizes[0]], runs, warm=0)
     outcome = timing.duration(goal)
-    scale = sizes[0] / sizes[1]
-    time_ratio, memory_ratio = outcome.ratio * scale, memory[1] / memory[0]
-    return Outcome(
-        goal,
-        max(time_ratio, memory_ratio),
-        runs,
-        f"{outcome.ours} in all, {memory[1]:,.0f} MB",
-        f"{outcome.theirs} in all, {memory[0]:,.0f} MB",
-        remark=f"time {time_ratio:.2f}, memory {memory_ratio:.2f}",
-    )
+    time_ratio = outcome.ratio * (sizes[0] / sizes[1])
+    return _worse_of(goal, time_ratio, memory, runs, (f"{outcome.theirs} in all", f"{outcome.ours} in all"))
 
 
 def grown_apart(
@@ -79,13 +71,22 @@ def grown_apart(
     small, large = sizes
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
         times, memory = apart.submit(work, small, large).result()
-    time_ratio, memory_ratio = times[1] / large / (times[0] / small), memory[1] / memory[0]
+    rates = (f"{small / times[0]:,.0f} {things}/s", f"{large / times[1]:,.0f} {things}/s")
+    return _worse_of(goal, times[1] / large / (times[0] / small), memory, 1, rates)
+
+
+def _worse_of(
+    goal: Goal, time_ratio: float, memory: Sequence[float], runs: int, speeds: tuple[str, str]
+) -> Outcome:
+    """Take the worse of the two ratios; memory and speeds are of the smaller and of the larger number."""
+    memory_ratio = memory[1] / memory[0]
+    theirs, ours = (f"{speed}, {one:,.0f} MB" for speed, one in zip(speeds, memory, strict=True))
     return Outcome(
         goal,
         max(time_ratio, memory_ratio),
-        1,
-        f"{large / times[1]:,.0f} {things}/s, {memory[1]:,.0f} MB",
-        f"{small / times[0]:,.0f} {things}/s, {memory[0]:,.0f} MB",
+        runs,
+        ours,
+        theirs,
         remark=f"time {time_ratio:.2f}, memory {memory_ratio:.2f}",
     )
 

@@ -12,6 +12,7 @@ from mqdssm.drivers.keyring import Sender
 from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
 from mqdssm.drivers.transport import Arrival, LocalQueue
+from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.engines.notification.settings import ReceiverSettings, SenderSettings
@@ -119,7 +120,7 @@ class Receiver:
             event = self.driver.event_of(arrival)
             if event is not None:
                 self.engine.step(event, 0.0)
-        return sum(isinstance(one, do.Tell) for one in self.engine.step(do.TimerFired(name="batch"), 0.0))
+        return sum(isinstance(one, do.Tell) for one in self.engine.step(TimerFired(name="batch"), 0.0))
 
 
 def receiver() -> Receiver:

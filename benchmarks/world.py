@@ -116,6 +116,13 @@ def raw_connection(server: OpenLdapServer) -> Any:
     )
 
 
+def raw_read(raw: Any, dn: str, attribute: str) -> None:
+    """Read one attribute with ldap3."""
+    found = raw.search(dn, "(objectClass=*)", ldap3.BASE, attributes=[attribute])
+    if not found or not raw.response[0]["raw_attributes"][attribute]:
+        raise AssertionError(f"{dn} has no {attribute}: this is no measurement")
+
+
 @contextmanager
 def filled(size: Size) -> Iterator[World]:
     """A slapd of our own with default durability and all indexes, filled by slapadd."""

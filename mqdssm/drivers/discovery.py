@@ -9,6 +9,7 @@ from typing import Final
 from uuid import uuid4
 
 from mqdssm.drivers.counts import Counts
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery.values import DiscoveryResult, Network
 from mqdssm.model.guid import Guid
@@ -48,7 +49,7 @@ class DiscoveryDriver:
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Broadcast: self._broadcast,
             do.Finished: self._finished,
-            do.Dropped: lambda action: self.counts.add(action.what),
+            Dropped: lambda action: self.counts.add(action.what),
         }
 
     async def discover(self, networks: Sequence[Network], *, anew: bool = False) -> DiscoveryResult | None:

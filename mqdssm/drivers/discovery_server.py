@@ -11,6 +11,7 @@ from typing import Final
 
 from mqdssm.drivers import packet_filter
 from mqdssm.drivers.counts import Counts
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import server as do
 from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX, Answers
 from mqdssm.errors import TransportError
@@ -60,7 +61,7 @@ class Listener:
             do.Reply: self._reply,
             do.Mute: self._mute,
             do.Ended: self._end,
-            do.Dropped: lambda action: counts.add(action.what),
+            Dropped: lambda action: counts.add(action.what),
         }
 
     @property

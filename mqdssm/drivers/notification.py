@@ -11,6 +11,7 @@ from mqdssm.drivers.counts import Counts
 from mqdssm.drivers.subscriptions import Subscriptions
 from mqdssm.drivers.timers import Timers, steady_clock
 from mqdssm.drivers.transport import NOTIFICATION, Arrival, Inbox, Transport
+from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.engines.notification.watched import observed
@@ -154,7 +155,7 @@ class NotificationDriver:
             while True:
                 self._take(self._asked.get_nowait())
         if (name := self._timers.take_due(self._clock())) is not None:
-            self._take(do.TimerFired(name=name))
+            self._take(TimerFired(name=name))
 
     def event_of(self, arrival: Arrival) -> do.Received | None:
         """What the engine is told of a message ([MS-MQCN] 3.2.5); None: nothing, and it is counted."""
@@ -188,12 +189,12 @@ class NotificationDriver:
                     case do.Perform(token=token, operation=operation):
                         result = self._reader.perform(operation)
                         pending.append(do.Performed(token=token, result=result))
-                    case do.StartTimer(name=name, after_s=after_s):
+                    case StartTimer(name=name, after_s=after_s):
                         self._timers.start(name, self._clock() + after_s)
                     case do.Tell(event=told):
                         self.subscriptions.publish((told,))
                     case do.Known():
                         self.known.set()
-                    case do.Note(what=what, detail=detail):
+                    case Note(what=what, detail=detail):
                         self.counts.add(what)
                         log.info("%s: %s", what, detail)

@@ -16,6 +16,7 @@ from mqdssm.drivers.receiving import Receiver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.timers import Timers, steady_clock
 from mqdssm.drivers.transport import REPLICATION, Transport
+from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication.operations import Outcome
 from mqdssm.errors import TransportError
@@ -84,10 +85,10 @@ class ReplicationDriver:
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Perform: self._perform,
             do.Send: self._send,
-            do.StartTimer: lambda action: self._timers.start(action.name, self._clock() + action.after_s),
-            do.StopTimer: lambda action: self._timers.stop(action.name),
+            StartTimer: lambda action: self._timers.start(action.name, self._clock() + action.after_s),
+            StopTimer: lambda action: self._timers.stop(action.name),
             do.Reply: self._reply,
-            do.Note: self._note,
+            Note: self._note,
         }
 
     def run(self) -> None:
@@ -154,7 +155,7 @@ class ReplicationDriver:
             self._receiver.taken(event)
             self._take(event)
         if (name := self._timers.take_due(self._clock())) is not None:
-            self._take(do.TimerFired(name=name))
+            self._take(TimerFired(name=name))
 
     def _take(self, event: do.Event) -> None:
         for action in self._engine.step(event, self._clock()):
@@ -200,6 +201,6 @@ class ReplicationDriver:
         if not self._clients.reply(action.request, outcome):
             self.counts.add("reply to nobody")
 
-    def _note(self, action: do.Note) -> None:
+    def _note(self, action: Note) -> None:
         self.counts.add(action.what)
         log.info("%s: %s", action.what, action.detail)

@@ -60,6 +60,11 @@ class Scope(IntEnum):
     ENTERPRISE = 1
 
 
+def deletion_properties(object_type: ObjectType, scope: Scope) -> Properties:
+    """What a deletion says of its object ([MC-MQDSRP] 3.2.7.3, [MS-MQCN] 3.3.5.2; decision R20)."""
+    return ((Propid.D_SCOPE, int(scope)), (Propid.D_OBJTYPE, int(object_type)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSeqNumbers:
     """PARTITION_SEQ_NUMBERS: how far a partition is ([MC-MQDSRP] 2.2.3)."""

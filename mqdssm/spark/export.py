@@ -2,12 +2,10 @@
 
 import contextlib
 import os
-import platform
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
@@ -25,7 +23,7 @@ from mqdssm.spark.journal import (
     prepare,
     progress_of,
 )
-from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds
+from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds, versions
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
@@ -287,7 +285,7 @@ def _export(
         types=types,
         parents=parents.files,
         load_order=load_order(files, parents) if plan.format == "ldif" else (),
-        versions=_versions(),
+        versions=versions(),
     )
     manifest.write(folder.path)
     folder.finish()
@@ -361,11 +359,3 @@ def _exported(folder: Folder, plan: Plan, name: str) -> ExportedType:
         files=tuple(sorted(files, key=lambda file: file.path)),
         columns={} if plan.format == "ldif" else names_and_types(columns(name)),
     )
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("mqdssm", "pyspark", "pyarrow"):
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found

@@ -1,10 +1,13 @@
 """``manifest.json``: what an export consists of. A folder without one is not an export."""
 
+import contextlib
 import hashlib
 import json
 import os
+import platform
 from collections.abc import Mapping
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -197,3 +200,12 @@ def sha256(path: Path) -> str:
 def utc_seconds(moment: datetime) -> datetime:
     """Cut a time to whole seconds, as manifests show it."""
     return moment.replace(microsecond=0)
+
+
+def versions() -> dict[str, str]:
+    """Versions of mqdssm, Python, pyspark and pyarrow, as manifests show them."""
+    found = {"python": platform.python_version()}
+    for package in ("mqdssm", "pyspark", "pyarrow"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

@@ -2,17 +2,16 @@
 
 import contextlib
 import os
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.spark.access import LogIn
 from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
 from mqdssm.spark.findings import Findings, Skipped, Summary, results, save
+from mqdssm.spark.manifest import versions
 from mqdssm.spark.rules import RULES
 from mqdssm.spark.rules.graphs import DRAWINGS
 from mqdssm.spark.rules.rule import (
@@ -151,7 +150,7 @@ def checked(
             objects={name: one.rows for name, one in source.sets.items()},
             rules=results(applied, reasons, counts, samples),
             skipped=(*skipped, *(Skipped(rule, SWITCHED_OFF) for rule in off)),
-            versions=_versions(),
+            versions=versions(),
         )
         yield Validation(summary, found, source.sets)
 
@@ -273,11 +272,3 @@ def _types_of(applied: Sequence[Applied]) -> dict[str, None]:
         if isinstance(rule, MissingReference):
             names[rule.target] = None
     return names
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("mqdssm", "pyspark", "pyarrow"):
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found

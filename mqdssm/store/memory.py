@@ -339,7 +339,7 @@ class MemoryStore:
         return Hresult.MQ_OK if known else Hresult.MQDS_OBJECT_NOT_FOUND
 
     def _apply_deletion(self, shelf: Shelf, change: DirectoryChange) -> Hresult:
-        said = rules.type_deleted(change)
+        said = rules.type_said(change.get(Propid.D_OBJTYPE))
         found = self._changed(shelf, said, change)
         identifier = change.guid_identifier if found is None else found.identifier
         if identifier is None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeGuard
 
+from mqdssm.engines.replication.properties import deletion
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties, PropertyValue, Scope
@@ -119,7 +120,7 @@ def identifier_in(object_type: ObjectType, properties: Iterable[tuple[Propid, Pr
     identity = IDENTITY[object_type]
     for propid, value in properties:
         if propid == identity:
-            return Guid(value) if isinstance(value, bytes) and len(value) == GUID_BYTES else None
+            return Guid(value) if is_guid(value) else None
     return None
 
 
@@ -192,20 +193,21 @@ def is_value(propid: Propid, value: object) -> bool:
         return isinstance(value, bytes)
     if variant in LISTS:
         return isinstance(value, tuple) and all(_is_item(variant, one) for one in value)
-    return variant in GUIDS and _is_guid(value)
+    return variant in GUIDS and is_guid(value)
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and len(value) <= TEXT_CHARS_MAX and "\0" not in value
 
 
-def _is_guid(value: object) -> bool:
+def is_guid(value: object) -> TypeGuard[bytes]:
+    """Whether a value is what a GUID is on the wire: 16 bytes."""
     return isinstance(value, bytes) and len(value) == GUID_BYTES
 
 
 def _is_item(variant: Variant, value: object) -> bool:
     if variant in GUIDS:
-        return _is_guid(value)
+        return is_guid(value)
     if variant is Variant.LPWSTRS:
         return _is_text(value)
     low, high = INTEGERS[Variant.UI4]
@@ -260,20 +262,19 @@ def object_change(
 
 def deletion_change(grave: DeletedObject, purged: SequenceNumber) -> DirectoryChange:
     """A tombstone as synchronization carries it ([MC-MQDSRP] 3.2.7.3)."""
-    return DirectoryChange(
-        command=Command.DELETE,
-        guid_identifier=grave.identifier,
-        partition_id=grave.partition_id,
-        seq_number=grave.seq_number,
-        purged_seq_number=purged,
-        properties=((Propid.D_SCOPE, int(grave.scope)), (Propid.D_OBJTYPE, int(grave.object_type))),
+    return deletion(
+        grave.object_type, grave.identifier, grave.partition_id, grave.seq_number, grave.scope, purged=purged
     )
 
 
-def type_deleted(change: DirectoryChange) -> ObjectType:
-    """The type that a deletion says its object has; DELETED_OBJECT: it says none that there is."""
-    said = change.get(Propid.D_OBJTYPE)
-    return ObjectType(said) if said in _TYPE_NUMBERS else ObjectType.DELETED_OBJECT
+def type_said(value: PropertyValue | None) -> ObjectType:
+    """The type that PROPID_D_OBJTYPE says a deleted object had; DELETED_OBJECT: it says none of ours."""
+    return ObjectType(value) if value in _TYPE_NUMBERS else ObjectType.DELETED_OBJECT
+
+
+def scope_said(value: PropertyValue | None) -> Scope:
+    """How far PROPID_D_SCOPE says a deletion is seen; the whole enterprise, if it says nothing."""
+    return Scope.SITE if value == Scope.SITE else Scope.ENTERPRISE
 
 
 def deletion_of(change: DirectoryChange, identifier: Guid, object_type: ObjectType) -> DeletedObject:
@@ -289,7 +290,7 @@ def deletion_of(change: DirectoryChange, identifier: Guid, object_type: ObjectTy
         partition_id=change.partition_id,
         seq_number=change.seq_number,
         object_type=object_type,
-        scope=Scope.SITE if change.get(Propid.D_SCOPE) == Scope.SITE else Scope.ENTERPRISE,
+        scope=scope_said(change.get(Propid.D_SCOPE)),
     )
 
 

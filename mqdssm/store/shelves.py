@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from mqdssm.engines.replication.operations import ObjectRead
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import DirectoryChange, PropertyValue
+from mqdssm.model.messages import DirectoryChange, PropertyValue, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject, DirectoryNeighbor, DirectoryPartition
 from mqdssm.model.seqnum import MIN, SequenceNumber
@@ -96,7 +96,7 @@ def view_of(entry: Numbered) -> View:
     numbering = (entry.partition_id, entry.seq_number)
     if isinstance(entry, StoredObject):
         return rules.view_of(entry.object_type, entry.identifier, numbering, entry.properties)
-    said = {Propid.D_SCOPE: int(entry.scope), Propid.D_OBJTYPE: int(entry.object_type)}
+    said = dict(deletion_properties(entry.object_type, entry.scope))
     return rules.view_of(ObjectType.DELETED_OBJECT, entry.identifier, numbering, said)
 
 

@@ -45,7 +45,7 @@ from mqdssm.wire.layout import (
     when,
 )
 from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
-from mqdssm.wire.show import Shown, show
+from mqdssm.wire.show import Shown, show, show_header
 
 MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX
 """Longest message: MSMQ carries no more than 4 MiB in one (decision C12)."""
@@ -58,7 +58,6 @@ PROPERTIES_MAX: Final = 255
 PATH_NAME: Final = Text16Z(1_024)
 """An object's path name; no document gives a limit (decision C12)."""
 RESERVED_BYTES: Final = 24
-_VERSION_BYTES: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +299,7 @@ def show_message(data: bytes) -> Shown:
     try:
         layout = layout_of(data)
     except DecodeError as error:
-        return Shown(show(NOTIFICATION_HEADER, data[:_VERSION_BYTES]).fields, error)
+        return show_header(NOTIFICATION_HEADER, data, error)
     try:
         _, end = layout.read(data, 0, len(data))
         _finish(layout, end, len(data))

@@ -52,7 +52,7 @@ from mqdssm.wire.layout import (
     when,
 )
 from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
-from mqdssm.wire.show import Shown, show
+from mqdssm.wire.show import Shown, show, show_header
 
 MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX
 """Longest message: MSMQ carries no more than 4 MiB in one (decision R24)."""
@@ -65,7 +65,6 @@ PROPERTIES_MAX: Final = 255
 CHANGES_MAX: Final = 65_535
 """Count is two bytes in a ChangePropagationMessage, and no more are sent otherwise (decision R18)."""
 _OPERATION_AT: Final = 17  # behind Version and SiteID
-_HEADER_BYTES: Final = 18
 
 
 PARTITION_SEQ_NUMBERS: Final = Layout(
@@ -279,6 +278,5 @@ def show_message(data: bytes) -> Shown:
     try:
         layout = layout_of(data)
     except DecodeError as error:
-        header = show(BASE_REPLICATION_HEADER, data[:_HEADER_BYTES]).fields
-        return Shown({"BaseReplicationHeader": header} if header else {}, error)
+        return show_header(BASE_REPLICATION_HEADER, data, error, name="BaseReplicationHeader")
     return show(layout, data)

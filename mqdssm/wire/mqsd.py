@@ -38,7 +38,7 @@ from mqdssm.wire.layout import (
     when,
     when_left,
 )
-from mqdssm.wire.show import Shown, show
+from mqdssm.wire.show import Shown, show, show_header
 
 PACKET_BYTES_MAX: Final = 65_507
 """Longest packet: what a UDP datagram over IPv4 carries (decision S7)."""
@@ -46,8 +46,6 @@ IP_REQUEST_BYTES: Final = 52
 """A request without IPX networks ([MS-MQSD] 2.2.2)."""
 IPX_REQUEST_BYTES_MIN: Final = 60
 """A request with one IPX network; what is shorter has none ([MS-MQSD] 3.2.5.1)."""
-_TYPE_AT: Final = 1  # behind Version
-_HEADER_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +201,5 @@ def show_message(data: bytes) -> Shown:
     try:
         layout, counts = _packet(data)
     except DecodeError as error:
-        header = show(TOPOLOGY_PACKET_HEADER, data[:_HEADER_BYTES]).fields
-        return Shown({"TopologyPacketHeader": header} if header else {}, error)
+        return show_header(TOPOLOGY_PACKET_HEADER, data, error, name="TopologyPacketHeader")
     return show(layout, counts)

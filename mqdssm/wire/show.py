@@ -162,6 +162,19 @@ def show(layout: Layout[Any], data: bytes) -> Shown:
     return Shown(tracer.fields, None)
 
 
+def show_header(layout: Layout[Any], data: bytes, error: DecodeError, *, name: str | None = None) -> Shown:
+    """Read the header alone, of bytes that are no message of any layout ([MC-MQDSRP] 2.2.6 and any other).
+
+    Args:
+        layout: of the header.
+        data: what begins with it, as far as it is there.
+        error: why it is no message.
+        name: of the header among the fields of a message; None: its own fields stand there.
+    """
+    header = show(layout, data).fields  # that it ends behind the header loses none of them
+    return Shown({name: header} if name and header else header, error)
+
+
 def plain(name: str, value: Any) -> Any:
     """A field as JSON has it: GUIDs as text ([MS-DTYP] 2.3.4.3), other bytes as base64, the rest as numbers.
 

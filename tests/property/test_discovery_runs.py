@@ -20,6 +20,7 @@ from discovering import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery import server as serve
 from mqdssm.engines.discovery.answers import REPLY_BYTES_MAX, Answers
@@ -100,7 +101,7 @@ class Air:
     def take(self, event: do.Event) -> None:
         before = self.client.current_network
         actions = self.client.step(event, self.now)
-        if isinstance(event, do.Received) and not any(isinstance(one, do.Dropped) for one in actions):
+        if isinstance(event, do.Received) and not any(isinstance(one, Dropped) for one in actions):
             assert event.network == before
         for action in actions:
             match action:
@@ -109,7 +110,7 @@ class Air:
                     self.broadcast(self.asked[-1], data)
                 case do.Finished(result=result):
                     self.result.append(result)
-                case do.Dropped():
+                case Dropped():
                     self.dropped += 1
 
     def broadcast(self, network: int, data: bytes) -> None:

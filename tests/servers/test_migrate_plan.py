@@ -9,8 +9,8 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 from bad_places import small_disk
+from exports import access_to
 from planning import (
-    access_of,
     carry_out,
     lines_of,
     operations_of,
@@ -87,7 +87,7 @@ def test_a_sample_is_planned_made_and_equal_afterwards(server, tmp_path):
     again = plan_here(server, tmp_path / "mqis", tmp_path / "again", **asked)
     assert again.total == Counter(read=81, equal=81, add=0, modify=0, skipped=0, conflicts=0, rejected=0)
     assert again.levels == ()
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         read = {queue.identifier: queue for queue in directory.search(mqdssm.Queue)}
         made = [queue for number in range(sample.machines) for queue in Queues(sample, number)]
         assert len(read) == len(made) == 60
@@ -173,7 +173,7 @@ def test_names_of_nt4_and_signed_numbers(server, tmp_path):
     assert some(plan.tables["Queue"], *NEW) == NEW
     assert plan.operations == {"container add": 1, "object add": 3}
     carry_out(server, plan, tmp_path / "plan")
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         (machine,) = directory.search(mqdssm.QueueManager)
         assert (str(machine.identifier), machine.queue_manager_quota) == (WEB01, 2**32 - 1)
         (queue,) = directory.search(mqdssm.Queue)
@@ -227,7 +227,7 @@ def test_another_object_has_the_guid(server, tmp_path, policy, rejected):
 def test_an_object_of_the_name_has_another_guid(server, tmp_path):
     base(tmp_path / "mqis")
     server.add_computer("web01")
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         site = directory.create(mqdssm.Site(name="paris"))
     plan = plan_here(server, tmp_path / "mqis", tmp_path / "plan", on_conflict="update")
     (conflict,) = lines_of(tmp_path / "plan" / "conflicts.jsonl")
@@ -264,7 +264,7 @@ def test_computers_that_the_target_lacks(server, tmp_path):
 
 def test_a_queue_below_a_queue_manager_that_only_the_target_has(server, tmp_path):
     server.add_computer("web01")
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         site = directory.create(mqdssm.Site(name="Oslo"))
         directory.create(mqdssm.QueueManager(computer_name="web01", site_identifier_list=[site]))
     write_rows(tmp_path / "mqis", "Queue", [{"Q_INSTANCE": QUEUE, "Q_PATHNAME": "web01\\q"}])
@@ -304,7 +304,7 @@ def test_references_in_a_circle_and_to_nothing(server, tmp_path):
         ("PROPID_QM_SITE_IDS", OSLO),
     }
     carry_out(server, plan, tmp_path / "plan")
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         routers = {
             str(one.identifier): [str(guid) for guid in one.out_routing_server_identifier_list]
             for one in directory.search(mqdssm.QueueManager)
@@ -328,7 +328,7 @@ def test_sids_are_replaced_everywhere(server, tmp_path):
     plan = plan_here(server, tmp_path / "mqis", tmp_path / "plan", sid_map=tmp_path / "sids.toml")
     (queue,) = [one for one in operations_of(plan, tmp_path / "plan") if one.type == "queue"]
     made = SecurityDescriptor.from_bytes(queue.values["nTSecurityDescriptor"][0])
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         (ann,) = [one.security_identifier for one in directory.search(mqdssm.User)]
     assert str(made.owner) == ann
     assert [str(ace.sid) for ace in made.dacl.aces] == [ann, "S-1-1-0", gone]
@@ -347,7 +347,7 @@ def test_deletes_are_counted_and_bounded(server, tmp_path):
     base(tmp_path / "mqis")
     server.add_computer("web01")
     carry_out(server, plan_here(server, tmp_path / "mqis", tmp_path / "first"), tmp_path / "first")
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         for number in range(3):
             directory.create(mqdssm.Queue(pathname=f"web01\\extra{number}"))
     none = plan_here(server, tmp_path / "mqis", tmp_path / "none")
@@ -360,7 +360,7 @@ def test_deletes_are_counted_and_bounded(server, tmp_path):
     assert {one.dn.partition(",")[0].lower() for one in gone} == {f"cn=extra{number}" for number in range(3)}
     assert all("objectclass" in {name.lower() for name in one.before} for one in gone)
     carry_out(server, all_three, tmp_path / "all")
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         assert len(list(directory.search(mqdssm.Queue))) == 1
 
 
@@ -411,7 +411,7 @@ def test_nothing_is_planned_below_a_machine_that_is_skipped(server, tmp_path):
     name = sample.machine_name(0)
     dn = server.add_computer(name)
     keys = elements.machine(sample, 1).manager.public_signing_key_list
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         directory.session.modify(dn, {"mSMQSignCertificates": (keys,)})
     plan = plan_here(server, tmp_path / "mqis", tmp_path / "plan", create_computers=True, on_conflict="skip")
     (conflict,) = lines_of(tmp_path / "plan" / "conflicts.jsonl")
@@ -472,5 +472,5 @@ def test_one_row_in_ten_is_broken(server, tmp_path):
     assert all(one["reason"] and one["values"] is not None for one in rejects)
     assert plan.tables["Queue"].add == len(rows) - len(BREAKS)
     carry_out(server, plan, tmp_path / "plan")
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         assert len(list(directory.search(mqdssm.Queue))) == len(rows) - len(BREAKS)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 from applying import apply_here, everything, undo
+from exports import access_to
 from planning import (
-    access_of,
     carry_out,
     lines_of,
     operations_of,
@@ -42,7 +42,7 @@ def server():
 
 
 def connected(server: OpenLdapServer) -> mqdssm.Directory:
-    return mqdssm.connect(server.url, **access_of(server))
+    return mqdssm.connect(server.url, **access_to(server))
 
 
 def lived_in(server: OpenLdapServer, **roles: object) -> None:

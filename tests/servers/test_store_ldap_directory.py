@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from sessions import options_for
 from store_ldap import Cutter, LdapHarness
+from store_servers import by_socket, cutter, directory, harness, server, world
 from store_world import NOT_FOUND, OK, World, brief, guid
 
 import mqdssm
@@ -32,37 +33,8 @@ from mqdssm.store.ldap.ranges import range_filter
 from mqdssm.tables.numbering import BUCKET, NUMBER, PARTITION, slices
 from mqdssm.testing.openldap import OpenLdapServer
 
-PRIVATE: Final = {"user": None, "password": None, "ca_file": None}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[OpenLdapServer]:
-    with OpenLdapServer(durable=False, replication=True) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def cutter() -> Iterator[Cutter]:
-    with Cutter().installed() as cutter:
-        yield cutter
-
-
-@pytest.fixture(scope="module")
-def harness(server: OpenLdapServer, cutter: Cutter) -> Iterator[LdapHarness]:
-    harness = LdapHarness(options_for(server, server.ldapi_url, **PRIVATE), cutter)
-    yield harness
-    harness.store.close()
-
-
-@pytest.fixture(scope="module")
-def directory(server: OpenLdapServer) -> Iterator[mqdssm.Directory]:
-    with mqdssm.connect(server.ldapi_url) as directory:
-        yield directory
-
-
-@pytest.fixture
-def world(harness: LdapHarness) -> World:
-    return World(harness)
+__all__ = ["cutter", "directory", "harness", "server", "world"]
+"""The fixtures."""
 
 
 def entry(session: Session, wanted: Any) -> Any:
@@ -94,14 +66,14 @@ class TestWhichDirectories:
             LdapStore(session)
 
     def test_a_closed_store_says_so(self, server: OpenLdapServer) -> None:
-        store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+        store = LdapStore.open(by_socket(server))
         store.close()
         with pytest.raises(DirectoryError, match="closed"):
             store.perform(ops.LoadState())
 
     def test_a_server_that_is_gone_is_a_directory_error(self) -> None:
         with OpenLdapServer(durable=False, replication=True) as server:
-            store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+            store = LdapStore.open(by_socket(server))
             server.kill()
             world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
             for operation in (
@@ -352,7 +324,7 @@ class TestIndexes:
     def limited(self) -> Iterator[tuple[LdapStore, Session]]:
         """A store, and a session of a user whose searches may look at few entries."""
         with OpenLdapServer(durable=False, replication=True) as server:
-            store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+            store = LdapStore.open(by_socket(server))
             _, password = server.add_user("limited")
             conf = Path(server.folder) / "conf" / "slapd.conf"
             text = conf.read_text(encoding="utf-8").replace(
@@ -428,7 +400,7 @@ def _patiently(options: Any) -> Session:
 def test_a_server_that_is_killed_loses_nothing_that_was_reported() -> None:
     """kill -9 of slapd in the middle of batches, default durability; what is repeated completes them."""
     with OpenLdapServer(replication=True) as server:
-        store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+        store = LdapStore.open(by_socket(server))
         world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
         machine = guid()
         known: list[Guid] = [machine]
@@ -451,7 +423,7 @@ def test_a_server_that_is_killed_loses_nothing_that_was_reported() -> None:
             kills += 1
             server.start()
             store.close()
-            store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+            store = LdapStore.open(by_socket(server))
             world.harness = SimpleNamespace(store=store)  # type: ignore[assignment]
             world.recover()
             assert world.apply(*changes) == ops.Applied(count=len(changes), status=OK)

@@ -1,12 +1,11 @@
 """What the replication store does beside its objects: placeholders, places, settings; and a full database."""
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from sessions import options_for
 from store_ldap import Cutter, LdapHarness
+from store_servers import by_socket, cutter, directory, harness, server, world
 from store_world import NOT_FOUND, OK, World, brief, guid
 
 import mqdssm
@@ -25,38 +24,10 @@ from mqdssm.store.ldap.view import Reader
 from mqdssm.tables.places import computer_dn
 from mqdssm.testing.openldap import OpenLdapServer
 
-PRIVATE: Final = {"user": None, "password": None, "ca_file": None}
+__all__ = ["cutter", "directory", "harness", "server", "world"]
+"""The fixtures."""
+
 MACHINE: Final = ObjectType.MACHINE
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[OpenLdapServer]:
-    with OpenLdapServer(durable=False, replication=True) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def cutter() -> Iterator[Cutter]:
-    with Cutter().installed() as cutter:
-        yield cutter
-
-
-@pytest.fixture(scope="module")
-def harness(server: OpenLdapServer, cutter: Cutter) -> Iterator[LdapHarness]:
-    harness = LdapHarness(options_for(server, server.ldapi_url, **PRIVATE), cutter)
-    yield harness
-    harness.store.close()
-
-
-@pytest.fixture(scope="module")
-def directory(server: OpenLdapServer) -> Iterator[mqdssm.Directory]:
-    with mqdssm.connect(server.ldapi_url) as directory:
-        yield directory
-
-
-@pytest.fixture
-def world(harness: LdapHarness) -> World:
-    return World(harness)
 
 
 def found_in(harness: LdapHarness, wanted: Any) -> list[Any]:
@@ -396,7 +367,7 @@ class TestDamagedNumbers:
 def test_a_full_database_is_said_to_be_full() -> None:
     """Decision R66: nothing that was acknowledged is lost, and the status says what to do."""
     with OpenLdapServer(durable=False, replication=True, database_bytes_max=3 * 2**20) as server:
-        store = LdapStore.open(options_for(server, server.ldapi_url, **PRIVATE))
+        store = LdapStore.open(by_socket(server))
         world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
         machine = guid()
         world.apply(world.sync(machine, 1, world.machine(machine)))

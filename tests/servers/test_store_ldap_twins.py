@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 from hypothesis import given, settings
-from sessions import options_for
+from store_servers import by_socket
 from store_twins import DRAFTS, REPLICA_STEPS, Twins, check_replica_twins
 
 from mqdssm.model.guid import Guid
@@ -19,10 +19,11 @@ NUMBERS = count(1)
 @pytest.fixture(scope="module")
 def stores() -> Iterator[tuple[LdapStore, MemoryStore]]:
     """Names of other examples are taken: by other partitions, which a replica must not mind."""
-    with OpenLdapServer(durable=False, replication=True) as server:
-        options = options_for(server, server.ldapi_url, user=None, password=None, ca_file=None)
-        with LdapStore.open(options) as store:
-            yield store, MemoryStore()
+    with (
+        OpenLdapServer(durable=False, replication=True) as server,
+        LdapStore.open(by_socket(server)) as store,
+    ):
+        yield store, MemoryStore()
 
 
 def twins(stores: tuple[LdapStore, MemoryStore]) -> Twins:

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 from notifications import MINUTE, START, ReceiverBench, body, deletion, queue, received, updates
 
+from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.settings import ReceiverSettings
 from mqdssm.model.notification import NotificationEvent
@@ -84,10 +85,10 @@ class TestTimer:
         bench = ReceiverBench(queue(1), queue(2))
         bench.step(changes())
         bench.now += MINUTE
-        actions = bench.engine.step(do.TimerFired(name="batch"), bench.now)
+        actions = bench.engine.step(TimerFired(name="batch"), bench.now)
         perform = next(action for action in actions if isinstance(action, do.Perform))
         during = bench.engine.step(updates(deletion(UUID(int=2))), bench.now)
-        assert during == [do.StartTimer(name="batch", after_s=15 * MINUTE)]
+        assert during == [StartTimer(name="batch", after_s=15 * MINUTE)]
         bench.timers["batch"] = bench.now + 15 * MINUTE
         bench.step(do.Performed(token=perform.token, result=do.QueueRead(queue=queue(1, quota=1))))
         assert bench.take_events() == [QueueChanged(queue(1), queue(1, quota=1))]

@@ -5,14 +5,8 @@ from lone_authority import OK, acked, authority, make_queue, numbers, queue_requ
 from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, replies, sends, site
 from replication_net import guid_of
 
-from mqdssm.engines.replication.actions import (
-    Perform,
-    Performed,
-    PropagateChange,
-    Received,
-    Started,
-    TimerFired,
-)
+from mqdssm.engines.actions import TimerFired
+from mqdssm.engines.replication.actions import Perform, Performed, PropagateChange, Received, Started
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import RemovePartition, UpdateObject
 from mqdssm.engines.replication.settings import Role, Settings

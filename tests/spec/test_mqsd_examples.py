@@ -3,6 +3,7 @@
 import pytest
 from discovering import NET_A, Bench
 
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery.answers import Answers
 from mqdssm.engines.discovery.values import Knowledge
@@ -73,7 +74,7 @@ def test_the_typical_example(bench: Bench) -> None:
     (action,) = bench.receive(OWN_REPLY, source=PSC)
     assert isinstance(action, do.Finished)
     (ignored,) = bench.receive(OTHER_REPLY, source=OTHER_PSC)
-    assert isinstance(ignored, do.Dropped)
+    assert isinstance(ignored, Dropped)
     assert bench.client.directory_server_list == ()
 
 

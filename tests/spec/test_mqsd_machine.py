@@ -15,6 +15,7 @@ from discovering import (
     sent,
 )
 
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery.values import ANSWER_WAIT_S, Network
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -69,7 +70,7 @@ def test_every_state_answers_every_signal(
         assert everything(bench.client) == before
     else:
         assert bench.client.state in row[1]
-        assert not any(isinstance(one, do.Dropped) for one in actions)
+        assert not any(isinstance(one, Dropped) for one in actions)
     assert (bench.client.deadline is None) is (bench.client.state is do.State.IDLE)
 
 

@@ -17,6 +17,7 @@ from discovering import (
     request,
 )
 
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import server as do
 from mqdssm.engines.discovery.answers import (
     NO_REQUEST,
@@ -81,7 +82,7 @@ def test_answers_follow_what_is_known() -> None:
 @pytest.mark.spec("MS-MQSD 3.2.3")
 def test_it_starts_to_listen() -> None:
     server = do.DiscoveryServer(knowing())
-    assert server.step(do.Received(request(), CLIENT), 0) == [do.Dropped("Received while closed")]
+    assert server.step(do.Received(request(), CLIENT), 0) == [Dropped("Received while closed")]
     assert server.step(do.Start(), 0) == [do.Open()]
     assert server.step(do.Opened(), 0) == []
     assert server.state is do.State.LISTENING
@@ -101,7 +102,7 @@ def test_after_an_answer_it_listens_for_the_next_request() -> None:
 def test_a_network_error_reopens_the_socket() -> None:
     server = listening()
     assert server.step(do.SendFailed(reason="network is down"), 0) == [do.Close(), do.Open()]
-    assert server.step(do.Received(request(), CLIENT), 0) == [do.Dropped("Received while opening")]
+    assert server.step(do.Received(request(), CLIENT), 0) == [Dropped("Received while opening")]
     assert server.step(do.Opened(), 0) == []
     assert isinstance(server.step(do.Received(request(), CLIENT), 0)[0], do.Reply)
 
@@ -232,7 +233,7 @@ def test_two_servers_do_not_answer_each_other() -> None:
     one, other = listening(knowing("PSC1")), listening(knowing("PSC2"))
     (forged,) = one.step(do.Received(request(), ("10.1.0.2", 1801)), 0)
     assert isinstance(forged, do.Reply)
-    assert other.step(do.Received(forged.data, ("10.1.0.1", 1801)), 0) == [do.Dropped("no request")]
+    assert other.step(do.Received(forged.data, ("10.1.0.1", 1801)), 0) == [Dropped("no request")]
 
 
 @pytest.mark.spec("MS-MQSD 5.1")
@@ -280,10 +281,10 @@ def test_a_source_that_goes_on_and_on_is_muted() -> None:
     told = [server.step(do.Received(request(), CLIENT), 0) for _ in range(10 + 99)]
     assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
     dropped, mute = server.step(do.Received(request(), CLIENT), 0)
-    assert dropped == do.Dropped("flood of one source")
+    assert dropped == Dropped("flood of one source")
     assert mute == do.Mute(source=CLIENT[0], seconds=1.0)
     # what is in the buffer still arrives; it counts from the beginning, as it does after a reply
-    assert [type(one) for one in server.step(do.Received(request(), CLIENT), 0)] == [do.Dropped]
+    assert [type(one) for one in server.step(do.Received(request(), CLIENT), 0)] == [Dropped]
     told = [server.step(do.Received(request(), CLIENT), now / 10) for now in range(1, 3000)]
     assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
 
@@ -371,7 +372,7 @@ def test_every_state_answers_every_event(state: do.State, event: do.Event) -> No
     actions = server.step(event, 0)
     row = do.DiscoveryServer.STEPS.get((state, type(event)))
     if row is None:
-        assert actions == [do.Dropped(f"{type(event).__name__} while {state}")]
+        assert actions == [Dropped(f"{type(event).__name__} while {state}")]
         assert server.state is state
     else:
         assert {server.state} == row[1]

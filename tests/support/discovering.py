@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery.values import ANSWER_WAIT_S, Knowledge, Network
 from mqdssm.model.discovery import (
@@ -113,7 +114,7 @@ def sent(actions: Sequence[do.Action]) -> TopologyClientRequest:
 
 def dropped(actions: list[do.Action]) -> str:
     (action,) = actions
-    assert isinstance(action, do.Dropped)
+    assert isinstance(action, Dropped)
     return action.what
 
 

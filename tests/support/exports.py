@@ -1,6 +1,7 @@
 """Exports whose work items are done in this process: the same code as in Spark's workers, without Java."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def without_spark(monkeypatch) -> None:
     monkeypatch.setattr(export_module, "check_spark", lambda: None)
 
 
-def access_to(server) -> dict[str, str]:
+def access_to(server: Any) -> dict[str, Any]:
     """How to log in as the administrator of a private server."""
     return {"user": server.user, "password": server.password, "ca_file": server.ca_file}
 

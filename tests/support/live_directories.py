@@ -12,16 +12,16 @@ from sessions import options_for
 
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.session import Session
-from mqdssm.engines.replication.operations import ChangesFound, LookupChanges, Outcome
+from mqdssm.engines.replication.operations import ChangesFound, Outcome
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties, PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.ldap import LdapStore, Owner
 from mqdssm.testing.openldap import OpenLdapServer
+from mqdssm.testing.simulation.stores import everything
 
 MEMBERS: Final[Mapping[str, tuple[Role, str, str]]] = {
     "PEC": (Role.PEC, "Site0", ""),
@@ -33,7 +33,6 @@ MEMBERS: Final[Mapping[str, tuple[Role, str, str]]] = {
 """Role, site and PSC of each server."""
 SITES: Final = ("Site0", "Site1", "Site2")
 PARTITIONS: Final = (PEC_PARTITION_ID, *map(site_of, SITES))
-ALL: Final = 1 << 30
 WAIT_S: Final = 60.0
 
 
@@ -160,16 +159,7 @@ class Directories(Enterprise):
         """All that a server's directory has of a partition, read beside the server, by number."""
         server = self.directories[name]
         with LdapStore.open(options_for(server)) as store:
-            found = store.perform(
-                LookupChanges(
-                    partition_id=partition_id,
-                    after=MIN,
-                    up_to=MAX,
-                    enterprise_scope=False,
-                    count_max=ALL,
-                    bytes_max=ALL,
-                )
-            )
+            found = store.perform(everything(partition_id))
         assert isinstance(found, ChangesFound)
         return found.changes
 

@@ -16,15 +16,15 @@ from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.engines.replication.engine import ReplicationEngine
-from mqdssm.engines.replication.operations import ChangesFound, LookupChanges, ObjectRead, Outcome, ReadObject
+from mqdssm.engines.replication.operations import ChangesFound, ObjectRead, Outcome, ReadObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import MemoryStore
 from mqdssm.store.performer import Store
+from mqdssm.testing.simulation.stores import everything
 
 QUICKLY: dict[str, float] = {
     "intrasite_s": 0.05,
@@ -107,16 +107,7 @@ class LiveServer:
 
     def content(self, partition_id: Guid) -> tuple[object, ...]:
         """Everything of a partition that it has, by number."""
-        found = self.store.lookup(
-            LookupChanges(
-                partition_id=partition_id,
-                after=MIN,
-                up_to=MAX,
-                enterprise_scope=False,
-                count_max=100_000,
-                bytes_max=1 << 30,
-            )
-        )
+        found = self.store.lookup(everything(partition_id))
         assert isinstance(found, ChangesFound)
         return tuple(
             (one.guid_identifier, one.seq_number, one.command, tuple(sorted(one.properties)))

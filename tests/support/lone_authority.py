@@ -4,7 +4,7 @@ from lone_server import AWAY, HOME, Lone
 from replication_net import guid_of
 
 from mqdssm.engines.replication.actions import Action, Send
-from mqdssm.engines.replication.operations import LookupChanges, Operation, ReadObject
+from mqdssm.engines.replication.operations import Operation, ReadObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import (
@@ -18,7 +18,8 @@ from mqdssm.model.messages import (
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+from mqdssm.model.seqnum import SequenceNumber
+from mqdssm.testing.simulation.stores import everything
 
 PSC_TIMER = "propagate psc other"
 BSC_TIMER = "propagate bsc back"
@@ -206,15 +207,7 @@ def queue_of(server: Lone, queue: str) -> dict[Propid, object] | None:
 
 def numbers(server: Lone, partition_id: Guid = HOME) -> dict[Guid | None, tuple[int, Command]]:
     """Number and command of every object and tombstone of a partition."""
-    operation = LookupChanges(
-        partition_id=partition_id,
-        after=MIN,
-        up_to=MAX,
-        enterprise_scope=False,
-        count_max=10_000,
-        bytes_max=1 << 24,
-    )
-    found = server.store.perform(operation).changes
+    found = server.store.perform(everything(partition_id)).changes
     return {one.guid_identifier: (int(one.seq_number), one.command) for one in found}
 
 

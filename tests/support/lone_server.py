@@ -5,20 +5,18 @@ from typing import Any
 
 from replication_net import guid_of
 
+from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.engines.replication.actions import (
     Action,
     ChangeObject,
     Event,
     Nacked,
-    Note,
     Perform,
     Performed,
     Received,
     Reply,
     Send,
     Started,
-    StartTimer,
-    TimerFired,
 )
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import LoadState, ReadObject, State

@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 from uuid import UUID
 
+from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.engines.notification.settings import ReceiverSettings
@@ -125,11 +126,11 @@ class ReceiverBench:
 
     def note(self, action: do.Action) -> None:
         match action:
-            case do.StartTimer(name=name, after_s=after_s):
+            case StartTimer(name=name, after_s=after_s):
                 self.timers[name] = self.now + after_s
             case do.Tell(event=told):
                 self.events.append(told)
-            case do.Note(what=what):
+            case Note(what=what):
                 self.notes[what] += 1
             case do.Known():
                 self.known += 1
@@ -151,7 +152,7 @@ class ReceiverBench:
         while self.timers and min(self.timers.values()) <= until:
             name = min(self.timers, key=self.timers.__getitem__)
             self.now = max(self.now, self.timers.pop(name))
-            self.step(do.TimerFired(name=name))
+            self.step(TimerFired(name=name))
         self.now = until
 
     def process(self, *messages: do.Received) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from exports import access_to
+
 import mqdssm
 from mqdssm.directory.session import Session
 from mqdssm.spark.migrate.gathering import resolved
@@ -31,14 +33,10 @@ class Here:
         return [decided(self._session, known, wanted, number, part) for number, part in parts]
 
 
-def access_of(server: OpenLdapServer) -> dict[str, Any]:
-    return {"user": server.user, "password": server.password, "ca_file": server.ca_file}
-
-
 def plan_here(server: OpenLdapServer, source: Path, to: Path, **asked: Any) -> MigrationPlan:
     """Plan as `plan_migration` does."""
     wanted = Source.of(Asked(source=str(source), **asked))
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
         planning = Planning(wanted, prepared(to), session, Here(session))
         return planning.run(resolved(session, wanted.sids))
@@ -55,7 +53,7 @@ def carry_out(server: OpenLdapServer, plan: MigrationPlan, folder: Path) -> None
     operations = operations_of(plan, folder)
     equal = [operation for file in plan.equal for operation in read_operations(folder / file.path)]
     places = {one.guid: one.dn for one in [*operations, *equal] if one.guid is not None}
-    with mqdssm.connect(server.url, **access_of(server)) as directory:
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
         for one in operations:
             if one.action == ADD:

@@ -9,31 +9,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
+from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.actions import (
     ChangeObject,
     Event,
-    Note,
     Perform,
     Performed,
     Received,
     Reply,
     Send,
     Started,
-    StartTimer,
-    StopTimer,
     TakeOver,
-    TimerFired,
 )
 from mqdssm.engines.replication.engine import ReplicationEngine
-from mqdssm.engines.replication.operations import LoadState, LookupChanges
+from mqdssm.engines.replication.operations import LoadState
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, ReplicationMessage, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.simulation.stores import everything
 
 SETTLE_S = 60
 """Longer than any propagation takes."""
@@ -221,16 +218,7 @@ class Net:
 
     def content(self, name: str, partition_id: Guid) -> dict[Guid, Any]:
         """Everything of a partition that a server has."""
-        found = self.hosts[name].store.perform(
-            LookupChanges(
-                partition_id=partition_id,
-                after=MIN,
-                up_to=MAX,
-                enterprise_scope=False,
-                count_max=100_000,
-                bytes_max=1 << 30,
-            )
-        )
+        found = self.hosts[name].store.perform(everything(partition_id))
         return {
             one.guid_identifier: (one.seq_number, one.command, dict(one.properties)) for one in found.changes
         }

@@ -11,16 +11,16 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties, Scope
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.memory import MemoryStore
 from mqdssm.store.performer import Store
 from mqdssm.tables.property_facts import CHANGED, NAMES
+from mqdssm.testing.simulation.stores import everything
 
 KINDS: Final = tuple(one for one in ObjectType if one in CHANGED)
 OBJECTS: Final = 3
 """Of each type."""
-PLENTY: Final = 10**6
 _STRANGE: Final = (
     "a", "A", "b", "", " ", " lead", "trail ", "a,b", "a=b", 'q"q', "#a", "a\\b", "a/b", "a*b(c)", "<>;+",
     "\x01", "Größe", "GRÖSSE", "ß", "東京", "😀", "\ud800", "e\u0301", "\u00e9", "İ", "ı", "\u200b", "x" * 64,
@@ -67,16 +67,7 @@ class Twins:
         """Both have the same of both partitions, object by object."""
         for site in self.sites:
             for scope in (False, True):
-                self.perform(
-                    ops.LookupChanges(
-                        partition_id=site,
-                        after=MIN,
-                        up_to=MAX,
-                        enterprise_scope=scope,
-                        count_max=PLENTY,
-                        bytes_max=PLENTY,
-                    )
-                )
+                self.perform(everything(site, enterprise_scope=scope))
             self.perform(ops.HasObjects(partition_id=site))
             self.perform(ops.Recover(partition_id=site))
 

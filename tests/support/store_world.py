@@ -23,9 +23,15 @@ NUMBERS = count(1)
 class Harness(Protocol):
     """A store under test, which can lose its power."""
 
-    store: Store
-    crashes: type[BaseException]
-    """What an operation raises that was cut short by `arm`."""
+    @property
+    def store(self) -> Store:
+        """The store as it was opened last."""
+        ...
+
+    @property
+    def crashes(self) -> type[BaseException]:
+        """What an operation raises that was cut short by `arm`."""
+        ...
 
     def arm(self, point: int) -> None:
         """Crash at a point from now on: 0 is before the first durable write, 1 behind it, and so on."""

@@ -14,6 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery.values import ANSWER_WAIT_S, DiscoveryResult, Network
 from mqdssm.errors import DecodeError
 from mqdssm.model.discovery import TopologyClientRequest, TopologyServerReply
@@ -123,17 +124,6 @@ class Finished:
     """
 
     result: DiscoveryResult | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
-    """An event that changes nothing.
-
-    Attributes:
-        what: in a few constant words, to be counted by.
-    """
-
-    what: str
 
 
 Action: TypeAlias = Broadcast | Finished | Dropped

@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
+from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery.answers import FLOOD, Answers, Refusal
 from mqdssm.engines.discovery.rates import MUTE_S
 
@@ -130,17 +131,6 @@ class Ended:
     """
 
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """An event that changes nothing.
-
-    Attributes:
-        what: in a few constant words, to be counted by.
-    """
-
-    what: str
 
 
 Action: TypeAlias = Open | Close | Reply | Mute | Ended | Dropped

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
+from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.model.notification import ChangeNotification
 from mqdssm.model.owned import OwnedQueue, OwnedQueueManager, StateEvent
 from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
@@ -102,13 +103,6 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimerFired:
-    """A timer that was started has run out."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Performed:
     """What came of a read."""
 
@@ -148,14 +142,6 @@ class Perform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartTimer:
-    """Start a timer, or start it anew."""
-
-    name: str
-    after_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tell:
     """The local state changed: tell the subscribers."""
 
@@ -165,19 +151,6 @@ class Tell:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """The local state was read whole from the directory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """Something an operator may want to know or count.
-
-    Attributes:
-        what: a short constant text, as "dropped: not signed".
-        detail: about which message or object.
-    """
-
-    what: str
-    detail: str = ""
 
 
 Action: TypeAlias = Perform | StartTimer | Tell | Known | Note

@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.engines.notification import version1
 from mqdssm.engines.notification.actions import (
     Action,
     AllRead,
     Event,
     Known,
-    Note,
     NotRead,
     Observed,
     Operation,
@@ -30,9 +30,7 @@ from mqdssm.engines.notification.actions import (
     Refresh,
     Result,
     Started,
-    StartTimer,
     Tell,
-    TimerFired,
 )
 from mqdssm.engines.notification.settings import ReceiverSettings
 from mqdssm.engines.notification.state import LocalState

@@ -11,7 +11,7 @@ from typing import Final
 from mqdssm.engines.notification.settings import TIME_TO_REACH_QUEUE_S, SenderSettings
 from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import Properties, PropertyValue, Scope
+from mqdssm.model.messages import Properties, PropertyValue, Scope, deletion_properties
 from mqdssm.model.names import PrivateFormatName
 from mqdssm.model.notice import Notice, NotifiedOperation
 from mqdssm.model.notification import (
@@ -121,10 +121,7 @@ def update_of(notice: Notice, settings: SenderSettings) -> NotificationUpdate:
     )
 
 
-_DELETED: Final[Properties] = (
-    (Propid.D_SCOPE, int(Scope.ENTERPRISE)),  # MQDS_ENTERPRISESCOPE
-    (Propid.D_OBJTYPE, int(ObjectType.QUEUE)),
-)
+_DELETED: Final = deletion_properties(ObjectType.QUEUE, Scope.ENTERPRISE)  # MQDS_ENTERPRISESCOPE
 
 
 def _created(notice: Notice) -> Properties:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties, ReplicationMessage, Scope
@@ -43,13 +44,6 @@ class Nacked:
     message: ReplicationMessage
     destination: str
     bad_signature: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimerFired:
-    """A timer that was started has run out."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,21 +156,6 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartTimer:
-    """Start a timer, or start it anew."""
-
-    name: str
-    after_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopTimer:
-    """Stop a timer, if it runs."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """The answer to `ChangeObject` or `TakeOver`.
 
@@ -189,19 +168,6 @@ class Reply:
     request: int
     status: int
     identifier: Guid | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """Something an operator may want to know or count.
-
-    Attributes:
-        what: a short constant text, as "dropped: unknown partition".
-        detail: about which message or object.
-    """
-
-    what: str
-    detail: str = ""
 
 
 Action: TypeAlias = Perform | Send | StartTimer | StopTimer | Reply | Note

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import (
     failing,
     propagation,
@@ -31,7 +32,6 @@ from mqdssm.engines.replication.actions import (
     Received,
     Started,
     TakeOver,
-    TimerFired,
 )
 from mqdssm.engines.replication.operations import Failed, Result
 from mqdssm.engines.replication.settings import Settings

@@ -7,6 +7,7 @@ persisted and ask again, and roles and neighbours are derived anew.
 
 from typing import Final
 
+from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import starting, succession, sync, topology
 from mqdssm.engines.replication.actions import (
     ChangeObject,
@@ -15,7 +16,6 @@ from mqdssm.engines.replication.actions import (
     Received,
     Started,
     TakeOver,
-    TimerFired,
 )
 from mqdssm.engines.replication.state import Job, Partition, Server
 from mqdssm.model.hresults import Hresult

@@ -5,7 +5,14 @@ from types import MappingProxyType
 from typing import Final
 
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import Command, DirectoryChange, Properties, PropertyValue, Scope
+from mqdssm.model.messages import (
+    Command,
+    DirectoryChange,
+    Properties,
+    PropertyValue,
+    Scope,
+    deletion_properties,
+)
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
@@ -76,7 +83,13 @@ def whole(
 
 
 def deletion(
-    object_type: ObjectType, identifier: Guid, partition_id: Guid, number: SequenceNumber, scope: Scope
+    object_type: ObjectType,
+    identifier: Guid,
+    partition_id: Guid,
+    number: SequenceNumber,
+    scope: Scope,
+    *,
+    purged: SequenceNumber = MIN,
 ) -> DirectoryChange:
     """A deletion as a change ([MC-MQDSRP] 3.2.7.3, decision R20)."""
     return DirectoryChange(
@@ -85,8 +98,8 @@ def deletion(
         partition_id=partition_id,
         previous_seq_number=MIN,
         seq_number=number,
-        purged_seq_number=MIN,
-        properties=((Propid.D_SCOPE, int(scope)), (Propid.D_OBJTYPE, int(object_type))),
+        purged_seq_number=purged,
+        properties=deletion_properties(object_type, scope),
     )
 
 

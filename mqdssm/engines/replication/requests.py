@@ -28,6 +28,7 @@ from mqdssm.model.messages import (
     DirectoryChange,
     Properties,
     Scope,
+    deletion_properties,
 )
 from mqdssm.model.propids import ObjectType, Propid
 
@@ -71,10 +72,7 @@ def change_object(server: Server, event: ChangeObject) -> Job[None]:
 
 def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | None:
     if event.command is Command.DELETE:
-        properties = (
-            (Propid.D_SCOPE, int(event.scope)),
-            (Propid.D_OBJTYPE, int(event.object_type)),
-        )
+        properties = deletion_properties(event.object_type, event.scope)
     by_path = event.path_name is not None
     try:
         return DirectoryChange(

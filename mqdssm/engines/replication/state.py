@@ -9,7 +9,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
-from mqdssm.engines.replication.actions import Action, Note, Reply, Send, StartTimer, StopTimer
+from mqdssm.engines.actions import Note, StartTimer, StopTimer
+from mqdssm.engines.replication.actions import Action, Reply, Send
 from mqdssm.engines.replication.operations import (
     Done,
     Operation,

@@ -12,6 +12,7 @@ from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError, MappingError, ObjectAlreadyExists
 from mqdssm.events.making import Maker, Target
+from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
@@ -31,7 +32,7 @@ from mqdssm.store.ldap.planning import (
     reduced,
 )
 from mqdssm.store.ldap.references import complete
-from mqdssm.store.ldap.view import Reader, View, Viewing, batches
+from mqdssm.store.ldap.view import Reader, View, Viewing
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.properties import references_of
 
@@ -191,7 +192,7 @@ class Applier:
         Raises:
             DirectoryError: the directory cannot be reached, or refuses it.
         """
-        for some in batches(entries, CHANGES_AT_ONCE):
+        for some in batched(entries, CHANGES_AT_ONCE):
             failures: dict[int, Failure] = {}
             requests = [
                 Request(

@@ -67,7 +67,7 @@ class Companions:
                 continue
             if held.is_tombstone or is_aside(held.dn):
                 dead.add(guid)
-            elif held.is_object and (guid not in machines or _age(held) > _age(machines[guid])):
+            elif held.is_object and (guid not in machines or held.age > machines[guid].age):
                 machines[guid] = held
         having = self._owners(wanted)
         servers = {
@@ -133,11 +133,6 @@ def _served(held: Held, identifier: Guid) -> Served:
     return Served(
         identifier=identifier.uuid, computer=DN.parse(held.dn).parent.name, sites=sites, values=values
     )
-
-
-def _age(held: Held) -> tuple[int, bytes]:
-    numbers = held.numbers
-    return (0, b"") if numbers is None else (numbers.number, bytes(numbers.partition))
 
 
 def _guid(entry: Entry, name: str) -> Guid | None:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mqdssm.directory.filters import And, Equal, LdapFilter, Or
-from mqdssm.model.guid import GUID_BYTES, Guid
+from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN, SEQUENCE_NUMBER_BYTES
 from mqdssm.store.ldap.held import IDENTITY_ATTRIBUTES, Held, held_of, values_of
 from mqdssm.store.ldap.ranges import Ranges
 from mqdssm.store.ldap.view import Reader
 from mqdssm.store.lookup import Relation, Restriction, View
-from mqdssm.store.rules import IDENTITY, NAME, NUMBERING, view_of
+from mqdssm.store.rules import IDENTITY, NAME, NUMBERING, is_guid, view_of
 from mqdssm.tables.numbering import PARTITION
 from mqdssm.tables.properties import NAME as PATH_NAME
 from mqdssm.tables.properties import PROPERTY_TABLES
@@ -64,8 +64,8 @@ def _partition(object_type: ObjectType, restrictions: Sequence[Restriction]) -> 
     """The one partition that is asked for."""
     propid, _ = NUMBERING[object_type]
     for one in restrictions:
-        if one.propid == propid and one.relation == Relation.PREQ and _is_guid(one.value):
-            return Guid(bytes(one.value))  # type: ignore[arg-type]  # checked
+        if one.propid == propid and one.relation == Relation.PREQ and is_guid(one.value):
+            return Guid(bytes(one.value))
     return None
 
 
@@ -86,12 +86,8 @@ def _bounds(object_type: ObjectType, restrictions: Sequence[Restriction]) -> tup
 def _indexed(object_type: ObjectType, restriction: Restriction) -> list[LdapFilter]:
     """A filter for an equality that the server has an index for."""
     value = restriction.value
-    if restriction.propid == IDENTITY[object_type] and _is_guid(value):
-        return [Or(tuple(Equal(name, bytes(value)) for name in IDENTITY_ATTRIBUTES))]  # type: ignore[arg-type]
+    if restriction.propid == IDENTITY[object_type] and is_guid(value):
+        return [Or(tuple(Equal(name, bytes(value)) for name in IDENTITY_ATTRIBUTES))]
     if restriction.propid == NAME[object_type] and isinstance(value, str) and value.isascii() and value:
         return [Equal(PATH_NAME, value.encode())]
     return []
-
-
-def _is_guid(value: object) -> bool:
-    return isinstance(value, bytes) and len(value) == GUID_BYTES

@@ -98,6 +98,11 @@ class Held:
         raws = self.entry.get(NAME, ())
         return name_key(raws[0].decode(errors="replace")) if raws else None
 
+    @property
+    def age(self) -> tuple[int, bytes]:
+        """What tells which of two entries is the newer one: its number, then its partition."""
+        return (0, b"") if self.numbers is None else (self.numbers.number, bytes(self.numbers.partition))
+
     def number_in(self, partition: Guid) -> SequenceNumber | None:
         """Its number, if it is of that partition."""
         if self.numbers is None or self.numbers.partition != partition:

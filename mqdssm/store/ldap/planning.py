@@ -16,7 +16,7 @@ from mqdssm.events.making import Maker
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, PropertyValue, Scope
+from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held
 from mqdssm.store.ldap.places import Place
@@ -375,11 +375,7 @@ class Planner:
     ) -> None:
         """Write a tombstone; it keeps the path name, for those who wait for it (decision R53)."""
         held, grave = there
-        properties: list[tuple[Propid, PropertyValue]] = [
-            (Propid.D_IDENTIFIER, guid),
-            (Propid.D_SCOPE, int(wanted.scope)),
-            (Propid.D_OBJTYPE, int(object_type)),
-        ]
+        properties = ((Propid.D_IDENTIFIER, guid), *deletion_properties(object_type, wanted.scope))
         target = entry_of(ObjectType.DELETED_OBJECT, properties, wanted.numbers)
         if held is not None and PATH_NAME in held.entry:
             target[PATH_NAME] = tuple(held.entry[PATH_NAME])

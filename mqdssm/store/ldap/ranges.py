@@ -10,8 +10,7 @@ from mqdssm.engines.replication.operations import ChangesFound, LookupChanges, O
 from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import DirectoryChange, Properties
-from mqdssm.model.messages import Scope as ChangeScope
+from mqdssm.model.messages import DirectoryChange, Properties, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
@@ -36,7 +35,6 @@ log = logging.getLogger(__name__)
 
 TOMBSTONE: Final = Equal("objectClass", b"mqisTombstone")
 SLICE_NUMBERS: Final = SLICE_BUCKETS << BUCKET_BITS
-_TYPES: Final = frozenset(map(int, ObjectType))
 _TOMBSTONE_BYTES: Final = 64  # in a message, about
 
 
@@ -210,17 +208,16 @@ def change_of(held: Held, purged: SequenceNumber) -> tuple[DirectoryChange, int]
         size = rules.bytes_at_most(properties)
         return rules.object_change(partition, identifier, number, purged, properties), size
     known = values_of(held, kind, (Propid.D_SCOPE, Propid.D_OBJTYPE))
-    said = known.get(Propid.D_OBJTYPE)
     grave = DeletedObject(
         identifier=identifier,
         partition_id=partition,
         seq_number=number,
-        object_type=ObjectType(said) if said in _TYPES else ObjectType.DELETED_OBJECT,
-        scope=ChangeScope.SITE if known.get(Propid.D_SCOPE) == ChangeScope.SITE else ChangeScope.ENTERPRISE,
+        object_type=rules.type_said(known.get(Propid.D_OBJTYPE)),
+        scope=rules.scope_said(known.get(Propid.D_SCOPE)),
     )
     return rules.deletion_change(grave, purged), _TOMBSTONE_BYTES
 
 
 def _of_site(held: Held, change: DirectoryChange) -> bool:
     """Whether it is a queue that only its own site sees."""
-    return held.type is ObjectType.QUEUE and change.get(Propid.Q_SCOPE) == ChangeScope.SITE
+    return held.type is ObjectType.QUEUE and change.get(Propid.Q_SCOPE) == Scope.SITE

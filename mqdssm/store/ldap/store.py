@@ -7,6 +7,8 @@ time; a result is given when the server has answered all of them. Every operatio
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
@@ -18,9 +20,10 @@ from mqdssm.directory.schema_check import subschema_dn
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, MappingError
+from mqdssm.events.references import batched
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, DirectoryChange, Scope
+from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
@@ -33,7 +36,7 @@ from mqdssm.store.ldap.places import Places
 from mqdssm.store.ldap.planning import MANAGER_CLASS, Wanted
 from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
-from mqdssm.store.ldap.view import Concern, Reader, batches
+from mqdssm.store.ldap.view import Concern, Reader
 from mqdssm.store.lookup import Restriction, View
 from mqdssm.store.performer import performers
 from mqdssm.store.telling import Teller
@@ -243,7 +246,7 @@ class LdapStore:
             (TOMBSTONE, Equal(PARTITION, bytes(partition)), GreaterOrEqual(NUMBER, number_value(after)))
         )
         graves = readable(self._reader.find(wanted))
-        for some in batches(graves, _TOMBSTONES_AT_ONCE):
+        for some in batched(graves, _TOMBSTONES_AT_ONCE):
             again = [one for row, grave in enumerate(some) if (one := _deletion(row, grave)) is not None]
             self._applier.apply([_at(row, one) for row, one in enumerate(again)])
 
@@ -276,7 +279,7 @@ class LdapStore:
         elif operation.path_name is not None:
             found = iter(self._reader.named(operation.object_type, operation.path_name))
         mine = [one for one in found if one.is_object and one.type is operation.object_type]
-        return read_of(max(mine, key=_age, default=None))
+        return read_of(max(mine, key=attrgetter("age"), default=None))
 
     def _list(self, operation: ops.ListObjects) -> ops.ObjectsListed:
         table = PROPERTY_TABLES[operation.object_type]
@@ -296,7 +299,7 @@ class LdapStore:
     def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
         saved = self._state.partition(operation.partition_id)
         last = min(operation.up_to, self._bound(operation.partition_id, operation.up_to))
-        found = self._ranges.changes(_up_to(operation, last), MIN if saved is None else saved.purged)
+        found = self._ranges.changes(replace(operation, up_to=last), MIN if saved is None else saved.purged)
         if found.reached == last:
             return ops.ChangesFound(changes=found.changes, reached=operation.up_to)
         return found
@@ -393,25 +396,9 @@ def _check(session: Session) -> None:
         )
 
 
-def _age(held: Held) -> tuple[int, bytes]:
-    numbers = held.numbers
-    return (0, b"") if numbers is None else (numbers.number, bytes(numbers.partition))
-
-
 def _serves(held: Held, service: int) -> bool:
     value = values_of(held, ObjectType.MACHINE, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
     return isinstance(value, int) and bool(value & service)
-
-
-def _up_to(operation: ops.LookupChanges, last: SequenceNumber) -> ops.LookupChanges:
-    return ops.LookupChanges(
-        partition_id=operation.partition_id,
-        after=operation.after,
-        up_to=last,
-        enterprise_scope=operation.enterprise_scope,
-        count_max=operation.count_max,
-        bytes_max=operation.bytes_max,
-    )
 
 
 def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[Wanted], Hresult | None]:
@@ -429,9 +416,9 @@ def _wanted(row: int, change: DirectoryChange) -> Wanted | Hresult:
     numbers = Numbering(change.partition_id, change.seq_number)
     command = Command(change.command)
     if command is Command.DELETE:
-        kind = rules.type_deleted(change)
+        kind = rules.type_said(change.get(Propid.D_OBJTYPE))
         concern = Concern(kind, change.guid_identifier, change.path_name, {})
-        scope = Scope.SITE if change.get(Propid.D_SCOPE) == Scope.SITE else Scope.ENTERPRISE
+        scope = rules.scope_said(change.get(Propid.D_SCOPE))
         return Wanted(row=row, command=command, concern=concern, numbers=numbers, scope=scope)
     object_type = change.object_type
     if object_type is None or object_type not in DEFAULTS:

@@ -5,12 +5,12 @@ A view is kept up to date with what its changes do, so that the next one is plan
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter, Or, any_of
 from mqdssm.directory.session import Session
+from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue
@@ -24,8 +24,6 @@ from mqdssm.tables.properties import NAME, PROPERTY_TABLES
 TERMS_MAX: Final = 100
 """Terms of one OR: slapd tests each candidate against all of them."""
 COMPUTER: Final = "computer"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class Reader:
         attributes: Sequence[str] = ("*",),
     ) -> Iterator[Entry]:
         """Every entry that matches one of many conditions, and another one besides."""
-        for batch in batches(dict.fromkeys(terms), TERMS_MAX):
+        for batch in batched(dict.fromkeys(terms), TERMS_MAX):
             either = any_of(*batch)
             yield from self.find(either if within is None else And((within, either)), attributes)
 
@@ -101,13 +99,6 @@ class Reader:
         found = map(held_of, self.find(And((of_type, Equal(NAME, value)))))
         # the server takes runs of blanks for one
         return [held for held in found if held.is_object and held.path_key == key]
-
-
-def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of at most `size` items, in order."""
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch
 
 
 @dataclass(slots=True)

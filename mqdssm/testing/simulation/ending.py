@@ -189,7 +189,7 @@ def _name(change: DirectoryChange) -> str:
 
 def _neighbors_differ(world: World, servers: list[Server]) -> str:
     """A primary controller's neighbours are the others' and its own backup controllers (decision R36)."""
-    owners = {one.settings.site_id: one for one in servers if _owns_site(one)}
+    owners = {one.settings.site_id: one for one in servers if one.owns(one.settings.site_id)}
     for site_id, server in owners.items():
         pscs = {one.name.casefold() for one in owners.values() if one is not server}
         bscs = {
@@ -204,11 +204,6 @@ def _neighbors_differ(world: World, servers: list[Server]) -> str:
     return _sites_differ(world, owners)
 
 
-def _owns_site(server: Server) -> bool:
-    saved = server.persisted.get(server.settings.site_id)
-    return saved is not None and saved.owned
-
-
 def _sites_differ(world: World, owners: Mapping[Guid, Server]) -> str:
     """The objects of sites and enterprise name whoever is in charge."""
     enterprise = world.ledger.partitions[PEC_PARTITION_ID]
@@ -217,17 +212,12 @@ def _sites_differ(world: World, owners: Mapping[Guid, Server]) -> str:
         psc_name = _text((entry.content or {}).get(Propid.S_PSC))
         if owner is not None and psc_name.casefold() != owner.name.casefold():
             return f"{entry} has the PSC {psc_name}, but its authority is {owner.name}"
-    pecs = [one for one in world.servers if not one.retired and _owns(one, PEC_PARTITION_ID)]
+    pecs = [one for one in world.servers if not one.retired and one.owns(PEC_PARTITION_ID)]
     for entry in enterprise.live(ObjectType.ENTERPRISE):
         pec_name = _text((entry.content or {}).get(Propid.E_PECNAME))
         if pecs and pec_name.casefold() != pecs[0].name.casefold():
             return f"the enterprise has the PEC {pec_name}, but its authority is {pecs[0].name}"
     return ""
-
-
-def _owns(server: Server, partition_id: Guid) -> bool:
-    saved = server.persisted.get(partition_id)
-    return saved is not None and saved.owned
 
 
 def _text(value: object) -> str:

@@ -4,20 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import operations as ops
-from mqdssm.engines.replication.actions import (
-    Action,
-    Event,
-    Note,
-    Perform,
-    Performed,
-    Reply,
-    Send,
-    Started,
-    StartTimer,
-    StopTimer,
-    TimerFired,
-)
+from mqdssm.engines.replication.actions import Action, Event, Perform, Performed, Reply, Send, Started
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.model.guid import Guid

@@ -58,18 +58,21 @@ class CrashingStore:
             self._store = self._store.reopened()
 
 
+def everything(partition_id: Guid, *, enterprise_scope: bool = False) -> LookupChanges:
+    """What asks for all objects and tombstones of a partition."""
+    return LookupChanges(
+        partition_id=partition_id,
+        after=MIN,
+        up_to=MAX,
+        enterprise_scope=enterprise_scope,
+        count_max=ALL,
+        bytes_max=ALL,
+    )
+
+
 def changes_of(store: Store, partition_id: Guid) -> tuple[DirectoryChange, ...]:
     """All objects and tombstones of a partition, as changes."""
-    found = store.perform(
-        LookupChanges(
-            partition_id=partition_id,
-            after=MIN,
-            up_to=MAX,
-            enterprise_scope=False,
-            count_max=ALL,
-            bytes_max=ALL,
-        )
-    )
+    found = store.perform(everything(partition_id))
     return found.changes if isinstance(found, ChangesFound) else ()
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from mqdssm.engines.replication.actions import Note, Reply, Send
+from mqdssm.engines.actions import Note
+from mqdssm.engines.replication.actions import Reply, Send
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Role, Settings

@@ -7,15 +7,8 @@ from driver_bench import Bench, change
 from queue_managers import guid_of, wait_until
 
 from mqdssm.drivers import clients as clients_module
-from mqdssm.engines.replication.actions import (
-    Action,
-    ChangeObject,
-    Reply,
-    Started,
-    StartTimer,
-    TakeOver,
-    TimerFired,
-)
+from mqdssm.engines.actions import StartTimer, TimerFired
+from mqdssm.engines.replication.actions import Action, ChangeObject, Reply, Started, TakeOver
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.replication import PEC_PARTITION_ID

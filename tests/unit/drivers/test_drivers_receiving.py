@@ -12,13 +12,8 @@ from mqdssm.drivers import outstanding as outstanding_module
 from mqdssm.drivers import receiving
 from mqdssm.drivers.outstanding import GRACE_S, Outstanding, Sent
 from mqdssm.drivers.receiving import ARRIVED_MAX
-from mqdssm.engines.replication.actions import (
-    Nacked,
-    Received,
-    Started,
-    StartTimer,
-    TimerFired,
-)
+from mqdssm.engines.actions import StartTimer, TimerFired
+from mqdssm.engines.replication.actions import Nacked, Received, Started
 from mqdssm.model.replication import Service
 from mqdssm.model.transport import (
     Message,

@@ -10,17 +10,8 @@ from queue_managers import guid_of, wait_until
 
 from mqdssm.drivers.authentication import SignaturePolicy
 from mqdssm.drivers.outstanding import Outstanding, Sent
-from mqdssm.engines.replication.actions import (
-    ChangeObject,
-    Note,
-    Perform,
-    Performed,
-    Received,
-    Started,
-    StartTimer,
-    StopTimer,
-    TimerFired,
-)
+from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
+from mqdssm.engines.replication.actions import ChangeObject, Perform, Performed, Received, Started
 from mqdssm.engines.replication.operations import LoadState, State
 from mqdssm.errors import TransportError
 from mqdssm.model.hresults import Hresult

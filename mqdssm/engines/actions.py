@@ -1,0 +1,54 @@
+"""What the engines have in common of what goes in and what comes out: timers, and what is told to people."""
+
+from dataclasses import dataclass
+
+# --- events
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerFired:
+    """A timer that was started has run out."""
+
+    name: str
+
+
+# --- actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartTimer:
+    """Start a timer, or start it anew."""
+
+    name: str
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTimer:
+    """Stop a timer, if it runs."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something an operator may want to know or count.
+
+    Attributes:
+        what: a short constant text, as "dropped: unknown partition".
+        detail: about which message or object.
+    """
+
+    what: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An event that changes nothing.
+
+    Attributes:
+        what: in a few constant words, to be counted by.
+    """
+
+    what: str
