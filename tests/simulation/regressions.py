@@ -19,5 +19,6 @@ REGRESSIONS = {
     3758: "the successor in a site, and the PEC elsewhere, did not know each other",
     3786: "a full synchronization by one who was behind, and another one who had purged",
     578: "an answer of a full synchronization, which lacks deletions, reached a restored older copy",
+    9685: "no defect of a server: an heir was listed between its crash in a deletion and the recovery",
     605: "a PEC that was renamed and crashed before it had claimed its name gave the enterprise away",
 }

@@ -174,7 +174,8 @@ class Watch:
             raise Violation(f"{server.name}: no identifier of the object of {operation}")
         partition = self._ledger.partitions.get(operation.partition_id)
         known = partition.latest.get(identifier) if partition is not None else None
-        content, path = None, known.path if known is not None else ""
+        # an heir may have been listed between a crash in this operation and its recovery: without the object
+        content, path = None, known.path if known is not None else operation.path_name or ""
         if not isinstance(operation, DeleteObject):
             read = self.read(server, operation.object_type, identifier)
             if read.properties is None:
