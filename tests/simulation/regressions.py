@@ -20,4 +20,5 @@ REGRESSIONS = {
     3786: "a full synchronization by one who was behind, and another one who had purged",
     578: "an answer of a full synchronization, which lacks deletions, reached a restored older copy",
     605: "a PEC that was renamed and crashed before it had claimed its name gave the enterprise away",
+    6282: "no defect of a server: services kept machines of a site that was removed from being deleted",
 }
