@@ -5,19 +5,26 @@ The adapter wants distinguished names. Until the object comes, a stand-in takes 
 wait.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.loading.items import Action, Item
+from mqdssm.directory.loading.judging import BUSY_CODES
 from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.model.dn import normalize
 from mqdssm.model.guid import Guid
 from mqdssm.store.ldap.view import Reader
+from mqdssm.tables.ldap_results import NO_SUCH_OBJECT, SUCCESS, is_full
 from mqdssm.tables.property_facts import REFERENCES
 
+log = logging.getLogger(__name__)
+
+_DONE: Final = frozenset({SUCCESS, NO_SUCH_OBJECT})
 ATTRIBUTES: Final = tuple(dict.fromkeys(reference.ldap for reference in REFERENCES))
 """Attributes that hold DNs of other objects."""
 
@@ -69,5 +76,21 @@ def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str
         if changes:
             item = Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=changes)
             requests.append(Request(item=item))
-    for _ in session.loader.send(requests):
-        pass  # what was deleted meanwhile needs no names
+    for request, result in session.loader.send(requests):
+        see_to(session, request, result)
+
+
+def see_to(session: Session, request: Request, result: LdapResult) -> None:
+    """Look at the answer to what follows from a change, and can be left out for one entry.
+
+    What was deleted meanwhile needs nothing; a refusal is told, since it would be the same the next time.
+
+    Raises:
+        DirectoryError: the server cannot do it now; the operation is repeated.
+    """
+    if result.code in _DONE:
+        return
+    error = session.loader.error_of(result, request.item.action, request.item.dn)
+    if result.code in BUSY_CODES or is_full(result.code, result.text):
+        raise error
+    log.warning("%s stays as it is: %s", request.item.dn, error)
