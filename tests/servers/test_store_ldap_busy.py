@@ -1,4 +1,4 @@
-"""What follows from changes of the replication store, on a server that stops while it is done."""
+"""What follows from changes of the replication store, where server or store stops while it is done."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from mqdssm.errors import DirectoryError
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Properties
-from mqdssm.model.propids import Propid
+from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.store.ldap.places import Places
 from mqdssm.store.ldap.view import Reader
@@ -37,9 +37,15 @@ def server() -> Iterator[OpenLdapServer]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def cutter() -> Iterator[Cutter]:
+    with Cutter().installed() as cutter:
+        yield cutter
+
+
 @pytest.fixture
-def world(server: OpenLdapServer) -> Iterator[World]:
-    harness = LdapHarness(options_for(server, server.ldapi_url, **PRIVATE), Cutter())
+def world(server: OpenLdapServer, cutter: Cutter) -> Iterator[World]:
+    harness = LdapHarness(options_for(server, server.ldapi_url, **PRIVATE), cutter)
     yield World(harness)
     harness.store.close()
 
@@ -111,3 +117,28 @@ def test_what_one_entry_refuses_stops_nothing(world: World, monkeypatch: pytest.
     change = world.sync(site, at + 1, properties, PEC_PARTITION_ID)
     assert world.apply(change) == ops.Applied(count=1, status=OK)
     assert not refusing.left
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.parametrize("point", range(8))
+def test_names_that_follow_are_written_at_the_next_start(world: World, point: int) -> None:
+    """An authority does not repeat a client's change after a crash (decisions R54, R69)."""
+    site, at = guid(), 1000 * int(time.time()) + 20 * point
+    link = waiting_link(world, site, at)
+    properties: Properties = (
+        (Propid.S_SITEID, site),
+        (Propid.S_PATHNAME, world.name("bern")),
+        (Propid.S_PSC, "A"),
+    )
+    world.harness.arm(point)
+    try:
+        world.create(properties, at=at + 1, partition_id=PEC_PARTITION_ID)
+    except DirectoryError:
+        world.harness.disarm()
+        world.harness.reopen()
+        world.recover(PEC_PARTITION_ID)
+    world.harness.disarm()
+    session = world.harness.session  # type: ignore[attr-defined]
+    named = DN.parse(link_of(session, link).first("mSMQSite1").decode())
+    there = world.read(site, ObjectType.SITE).status == OK
+    assert (named.parent != Places(session).missing) is there

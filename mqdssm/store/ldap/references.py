@@ -10,16 +10,17 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.filters import Equal
+from mqdssm.directory.filters import And, Equal, Present, any_of
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.judging import BUSY_CODES
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
-from mqdssm.model.dn import normalize
+from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.store.ldap.view import Reader
 from mqdssm.tables.ldap_results import NO_SUCH_OBJECT, SUCCESS, is_full
+from mqdssm.tables.properties import PROPERTY_TABLES
 from mqdssm.tables.property_facts import REFERENCES
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,13 @@ log = logging.getLogger(__name__)
 _DONE: Final = frozenset({SUCCESS, NO_SUCH_OBJECT})
 ATTRIBUTES: Final = tuple(dict.fromkeys(reference.ldap for reference in REFERENCES))
 """Attributes that hold DNs of other objects."""
+_REFERRING: Final = any_of(
+    *(
+        Equal("objectClass", PROPERTY_TABLES[kind].classes[0].encode())
+        for kind in dict.fromkeys(one.propid.object_type for one in REFERENCES)
+        if kind is not None
+    )
+)
 
 
 def complete(session: Session, reader: Reader, identifiers: Iterable[Guid | None]) -> None:
@@ -41,6 +49,28 @@ def complete(session: Session, reader: Reader, identifiers: Iterable[Guid | None
         there = {held.identifier: held.dn for held in reader.holding(stand_ins) if held.is_object}
         names = {normalize(dn): there[guid] for guid, dn in stand_ins.items() if guid in there}
         _rewrite(session, waiting, names)
+
+
+def mend(session: Session, reader: Reader) -> None:
+    """Finish what a crash cut short: stand-ins for objects that are there.
+
+    Raises:
+        DirectoryError: the directory cannot be reached.
+    """
+    named = any_of(*(Present(name) for name in ATTRIBUTES))
+    missing = reader.places.missing.normalized
+    entries = reader.find(And((_REFERRING, named)), ATTRIBUTES)
+    raws = (raw for entry in entries for name in ATTRIBUTES for raw in entry.all(name))
+    complete(session, reader, {_waited_for(raw, missing): None for raw in raws})
+
+
+def _waited_for(raw: bytes, missing: str) -> Guid | None:
+    """The object that a name stands in for; None: it is no stand-in."""
+    try:
+        dn = DN.parse(raw.decode())
+        return Guid.parse(dn.name) if dn.parent.normalized == missing else None
+    except ValueError:  # another program's
+        return None
 
 
 def follow(session: Session, reader: Reader, old: str, new: str) -> None:
