@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 from lone_authority import OK, PSC_TIMER, authority, make_cn, propagated
-from lone_server import Lone, replies, site
+from lone_server import HOME, Lone, replies, sends, site
 from replication_net import all_equal, enterprise, guid_of, with_site
 
 from mqdssm.engines.replication.operations import LoadState
+from mqdssm.engines.replication.settings import Role
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
@@ -97,3 +98,21 @@ def test_there_is_one_enterprise() -> None:
     assert known == dict.fromkeys(("PEC", "PSC1", "PSC2"), "PEC")
     assert second.status == Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.1.1")
+@pytest.mark.parametrize("command", Command)
+@pytest.mark.parametrize("role", Role)
+def test_a_client_that_wants_a_tombstone_changed_is_refused(role: Role, command: Command) -> None:
+    """It is no object: what a client asks for stops no server."""
+    server = Lone(role)
+    for partition_id in (PEC_PARTITION_ID, HOME):
+        made = server.change(
+            command,
+            ObjectType.DELETED_OBJECT,
+            partition_id,
+            identifier=guid_of("gone"),
+            properties=((Propid.D_SCOPE, 1),),
+        )
+        assert replies(made) == [Hresult.MQDS_WRONG_OBJ_TYPE]
+        assert not sends(made)
