@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, Sender
 from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
-from mqdssm.drivers.replays import AGE_MAX_S, Replays
+from mqdssm.drivers.replays import AGE_MAX_S, SendersReplays
 from mqdssm.errors import DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.transport import (
@@ -136,7 +136,7 @@ class Verifier:
     def __init__(self, keys: KeyRing, started_at: float, policy: SignaturePolicy = AS_SPECIFIED) -> None:
         self._keys = keys
         self._policy = policy
-        self._replays: Final = Replays(started_at, age_max_s=policy.age_max_s)
+        self._replays: Final = SendersReplays(started_at, age_max_s=policy.age_max_s)
 
     def verify(self, message: Message, now: float) -> Verified | Distrust:
         """Verify a message that was received now (seconds since 1970)."""
@@ -150,7 +150,8 @@ class Verifier:
             return Distrust.UNAVAILABLE
         if isinstance(verified, Verified) and message.application_tag:
             # the signature is good, and nobody else can make this one
-            admitted = self._replays.admit(message.application_tag, message.signature, now)
+            sender, date = verified.sender.machine_name.casefold(), message.application_tag
+            admitted = self._replays.admit(sender, date, message.signature, now)
             return verified if admitted else Distrust.REPLAYED
         return verified
 

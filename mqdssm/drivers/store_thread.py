@@ -129,6 +129,7 @@ class StoreThread:
                 if job.begin is not None:
                     job.failed(error)
                     return
+                self._down = False  # it answers
                 self._teller.tell(job.operation, str(error))
                 job.done(Failed(reason=str(error)))
                 return

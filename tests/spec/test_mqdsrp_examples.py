@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 from replication_net import SETTLE_S, Net, all_equal, enterprise, guid_of, with_bsc, with_site
 
+from mqdssm.engines.replication.operations import LoadState
 from mqdssm.engines.replication.settings import Role
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, ReplicationMessage
 from mqdssm.model.propids import ObjectType, Propid
@@ -24,6 +26,16 @@ def messages(net: Net, *kinds: str) -> list[tuple[str, str, str]]:
 def of_kind(net: Net, source: str, kind: str) -> Iterator[ReplicationMessage]:
     """What a server sent of a kind."""
     return (message for sender, _, message in net.sent if (sender, type(message).__name__) == (source, kind))
+
+
+def partitions(net: Net, name: str) -> set[Guid]:
+    """DirectoryPartitionCollection of a server."""
+    return {one.partition_id for one in net.hosts[name].store.perform(LoadState()).partitions}
+
+
+def neighbors(net: Net, name: str) -> set[str]:
+    """PSCNeighborCollection and BSCNeighborCollection of a server."""
+    return {one.machine_name for one in net.hosts[name].store.perform(LoadState()).neighbors}
 
 
 def three_sites(**settings) -> Net:
@@ -46,10 +58,14 @@ def three_sites(**settings) -> Net:
 def test_adding_a_site() -> None:
     net = enterprise()
     assert net.create_site("Site1", "PSC1").status == Hresult.MQ_OK
+    assert SITE1 in partitions(net, "PEC")
+    assert neighbors(net, "PEC") == {"PSC1"}
     net.sent.clear()
     net.server("PSC1", Role.PSC, "Site1")
     net.run(SETTLE_S)
 
+    assert partitions(net, "PSC1") == {PEC_PARTITION_ID, guid_of("site Site0"), SITE1}
+    assert neighbors(net, "PSC1") == {"PEC"}
     asked = [
         (message.partition_id, message.from_seq_number, message.to_seq_number)
         for message in of_kind(net, "PSC1", "SyncRequestMessage")
@@ -111,7 +127,10 @@ def test_adding_a_bsc() -> None:
     ]
     assert asked[0] == ("PEC", PEC_PARTITION_ID)
     assert {to for to, _ in asked} == {"PEC"}  # a BSC asks its PSC for every partition
-    assert {one for _, one in asked} == {PEC_PARTITION_ID, *(guid_of(f"site Site{n}") for n in range(3))}
+    everything = {PEC_PARTITION_ID, *(guid_of(f"site Site{n}") for n in range(3))}
+    assert {one for _, one in asked} == everything == partitions(net, "BSC01")
+    assert neighbors(net, "BSC01") == set()
+    assert neighbors(net, "PEC") == {"PSC1", "PSC2", "BSC01"}
     assert all_equal(net)
 
 
@@ -214,6 +233,7 @@ def test_full_partition_synchronization() -> None:
     requests = [one for one in of_kind(net, "BSC01", "SyncRequestMessage") if one.partition_id == SITE1]
     assert not requests[0].is_sync0
     assert requests[0].from_seq_number > MIN
+    assert requests[0].to_seq_number == MAX
     assert requests[1].is_sync0
     assert requests[1].from_seq_number == MIN
     assert guid_of("queue C14\\testq") not in net.content("BSC01", SITE1)

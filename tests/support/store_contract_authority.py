@@ -85,6 +85,23 @@ class StateContract:
         world.perform(ops.RemoveNeighbor(machine_name=name, is_bsc=True))
         assert self._neighbors(world) == set()
 
+    @pytest.mark.parametrize(
+        "name", ["\ud800", "x\udc00\ud83dX", "UTF-16LE:", "UTF-16LE:610", " two  ", "\U0001f4a9"]
+    )
+    def test_names_of_machines_that_are_no_utf8(self, harness: Harness, name: str) -> None:
+        """Servers follow from objects, which have any name: none of them may stop who has it (R93)."""
+        world = World(harness)
+        neighbor = DirectoryNeighbor(partition_id=world.site, machine_name=name)
+        partition = DirectoryPartition(partition_id=world.site, authority_name=name)
+        for _ in range(2):
+            assert world.perform(ops.SaveNeighbor(neighbor=neighbor)) == ops.Done()
+            assert world.perform(ops.SavePartition(partition=partition)) == ops.Done()
+            harness.reopen()
+            assert self._neighbors(world) == {neighbor}
+            assert self._states(world) == [partition]
+        world.perform(ops.RemoveNeighbor(machine_name=name, is_bsc=False))
+        assert self._neighbors(world) == set()
+
     def _neighbors(self, world: World) -> set[DirectoryNeighbor]:
         state = world.perform(ops.LoadState())
         return {one for one in state.neighbors if one.partition_id == world.site}

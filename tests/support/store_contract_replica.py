@@ -216,6 +216,20 @@ class ReplicaContract:
         assert world.read(machine, ObjectType.MACHINE).status == NOT_FOUND
         assert brief(world.changes()) == [(Command.DELETE, 6, machine)]
 
+    def test_two_objects_with_one_number_are_told_together(self, harness: Harness) -> None:
+        """No authority numbers so; whoever did loses nothing by where a message ends."""
+        world = World(harness)
+        ones = [guid() for _ in range(4)]
+        numbers = (1, 2, 2, 3)
+        world.apply(*(world.sync(one, at, world.queue(one)) for one, at in zip(ones, numbers, strict=True)))
+        told: list[int] = []
+        after = 0
+        while after < numbers[-1]:
+            found = world.found(after=after, up_to=numbers[-1], count_max=2)
+            told += [one.seq_number for one in found.changes]
+            after = found.reached
+        assert told == list(numbers)
+
     def test_a_queue_before_its_machine(self, harness: Harness) -> None:
         world = World(harness)
         machine, queue = guid(), guid()

@@ -211,7 +211,7 @@ def _refusal(
     if wanted.object_type is ObjectType.SITE and wanted.command is Command.DELETE and found is not None:
         return (yield from _site_refusal(server, found.identifier))
     if wanted.object_type is ObjectType.ENTERPRISE:
-        return _enterprise_refusal(server, wanted)
+        return (yield from _enterprise_refusal(server, partition, wanted))
     return None
 
 
@@ -224,8 +224,9 @@ def _general_refusal(server: Server, partition: Partition, wanted: Wanted) -> Hr
         return Hresult.MQ_ERROR_ILLEGAL_PROPERTY_SIZE  # no message would take it
     if wanted.command is not Command.CREATE:
         return None
-    if get(wanted.properties, IDENTIFIERS[wanted.object_type]) is None:
-        return Hresult.MQ_ERROR_PROPERTY
+    identifier = get(wanted.properties, IDENTIFIERS[wanted.object_type])
+    if identifier is None or (wanted.object_type is ObjectType.SITE and identifier == PEC_PARTITION_ID):
+        return Hresult.MQ_ERROR_PROPERTY  # of a site it is its partition's, too (decision R95)
     if partition.id != PEC_PARTITION_ID and not server.has_machine:  # a site begins with its PSC's machine
         own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
         if wanted.object_type is not ObjectType.MACHINE or not own:
@@ -273,10 +274,16 @@ def _site_refusal(server: Server, identifier: Guid | None) -> Job[Hresult | None
     return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if answer.yes else None
 
 
-def _enterprise_refusal(server: Server, wanted: Wanted) -> Hresult | None:
-    """The enterprise stays, and its PEC is the PSC of a site."""
+def _enterprise_refusal(server: Server, partition: Partition, wanted: Wanted) -> Job[Hresult | None]:
+    """The enterprise stays, the only one, and its PEC is the PSC of a site (decisions R34, R96)."""
     if wanted.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+    if wanted.command is Command.CREATE and partition.last > MIN:
+        operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=partition.id)
+        found = yield from perform(operation, ObjectsListed)
+        mine = guid(wanted.properties, Propid.E_ID)
+        if any(one.identifier != mine for one in found.objects):
+            return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     pec_name = text(wanted.properties, Propid.E_PECNAME)
     if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:
         return None

@@ -69,7 +69,7 @@ def whole(
     number: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
-    """An object as a change of command 3 ([MC-MQDSRP] 3.2.7.8)."""
+    """An object as a change of command 3 ([MC-MQDSRP] 3.2.7.8); one that has nothing else has its GUID."""
     without = tuple(one for one in properties if one[0] != IDENTIFIERS[object_type])
     return DirectoryChange(
         command=Command.SYNC,
@@ -78,7 +78,7 @@ def whole(
         previous_seq_number=MIN,
         seq_number=number,
         purged_seq_number=MIN,
-        properties=without,
+        properties=without or ((IDENTIFIERS[object_type], identifier),),  # decisions R19, R94
     )
 
 

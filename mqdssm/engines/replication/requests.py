@@ -47,6 +47,9 @@ _NUMBERS: Final = 1 << 32  # RequestIdentifier has 32 bits
 def change_object(server: Server, event: ChangeObject) -> Job[None]:
     """A client's change: made here, or at the authority (3.1.7.1.1)."""
     properties = event.properties
+    if event.object_type not in IDENTIFIERS:  # tombstones are nobody's to change
+        server.reply(event.request, Hresult.MQDS_WRONG_OBJ_TYPE)
+        return
     if event.command is Command.CREATE and event.identifier is not None:
         properties = with_identifier(event.object_type, event.identifier, properties)
     partition = server.partitions.get(event.partition_id)

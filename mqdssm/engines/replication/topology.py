@@ -172,7 +172,7 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
         Whether neighbours follow anew from the objects.
     """
     site_id = change.guid_identifier or guid(change.properties, Propid.S_SITEID)
-    if site_id is None:
+    if site_id is None or site_id == PEC_PARTITION_ID:  # of another server: that partition is no site's (R95)
         return False
     if change.command is Command.DELETE:
         yield from _remove_site(server, site_id)

@@ -23,7 +23,7 @@ from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.store.ldap.held import TWIN, Held, held_of, values_of
 from mqdssm.store.ldap.planning import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
-from mqdssm.store.ldap.references import follow
+from mqdssm.store.ldap.references import follow, see_to
 from mqdssm.store.ldap.view import Concern, Reader, View, Viewing
 from mqdssm.tables.properties import NAME as PATH_NAME
 from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES
@@ -93,9 +93,8 @@ class Homes:
         changes = {OBJECT_GUID: (bytes(identifier),), TWIN: ()}
         item = Item(row=0, action=Action.MODIFY, dn=held.dn, attributes=changes)
         # no condition: slapd's overlay unique applies it to its own search, too, and fails
-        for _, result in self._session.loader.send([Request(item=item)]):
-            if result.code:
-                log.warning("%s keeps %s: LDAP result %d %s", held.dn, TWIN, result.code, result.text)
+        for request, result in self._session.loader.send([Request(item=item)]):
+            see_to(self._session, request, result)
 
     def _give_place(self, held: Held, identifier: Guid, concern: Concern, view: View) -> None:
         """Let it have the place of its name, if nothing is there, or for a machine a placeholder."""

@@ -34,6 +34,36 @@ NAME_BYTES_MAX: Final = 192
 """The same in UTF-8: slapd takes 242."""
 
 
+_UTF_16: Final = "UTF-16LE:"
+"""What names begin with that are kept by their UTF-16 units, in hexadecimal digits."""
+
+
+def kept_name(name: str) -> str:
+    """The name of a machine as a text that every directory holds (decision R93).
+
+    Half of a surrogate pair is in no UTF-8, yet objects may have it in a name, and servers follow from them.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        pass
+    else:
+        if not name.startswith(_UTF_16):
+            return name
+    return _UTF_16 + name.encode("utf-16-le", "surrogatepass").hex()
+
+
+def name_kept(text: str) -> str:
+    """The name that `kept_name` made a text of.
+
+    Raises:
+        ValueError: it made none such.
+    """
+    if not text.startswith(_UTF_16):
+        return text
+    return bytes.fromhex(text.removeprefix(_UTF_16)).decode("utf-16-le", "surrogatepass")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where an object belongs.
@@ -83,7 +113,7 @@ class Places:
     def neighbor(self, machine_name: str, *, is_bsc: bool) -> DN:
         """A neighbour; names of machines are compared without case."""
         kind = "bsc" if is_bsc else "psc"
-        return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, name_key(machine_name))}")
+        return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, kept_name(name_key(machine_name)))}")
 
     @property
     def nowhere(self) -> DN:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LdapFilter, LessOrEqual, any_of
@@ -151,16 +152,17 @@ class Ranges:
         for some in self.between(
             wanted.partition_id, int(wanted.after) + 1, wanted.up_to, hint=wanted.count_max
         ):
-            for held in some:
-                change, octets = change_of(held, purged)
-                if wanted.enterprise_scope and _of_site(held, change):
-                    before = change.seq_number
-                    continue
-                size += octets
-                if changes and (len(changes) >= wanted.count_max or size > wanted.bytes_max):
+            # numbers are unique where the authority is sane; where it is not, nothing is lost here
+            for number, together in groupby(some, key=lambda held: held.numbers and held.numbers.number):
+                found = [change_of(held, purged) for held in together]
+                if wanted.enterprise_scope:
+                    found = [one for one in found if not _of_site(one[0])]
+                size += sum(octets for _, octets in found)
+                full = len(changes) + len(found) > wanted.count_max or size > wanted.bytes_max
+                if full and changes and found:
                     return ChangesFound(changes=tuple(changes), reached=before)
-                changes.append(change)
-                before = change.seq_number
+                changes += [change for change, _ in found]
+                before = number or before
         return ChangesFound(changes=tuple(changes), reached=wanted.up_to)
 
 
@@ -218,6 +220,6 @@ def change_of(held: Held, purged: SequenceNumber) -> tuple[DirectoryChange, int]
     return rules.deletion_change(grave, purged), _TOMBSTONE_BYTES
 
 
-def _of_site(held: Held, change: DirectoryChange) -> bool:
+def _of_site(change: DirectoryChange) -> bool:
     """Whether it is a queue that only its own site sees."""
-    return held.type is ObjectType.QUEUE and change.get(Propid.Q_SCOPE) == Scope.SITE
+    return change.object_type is ObjectType.QUEUE and change.get(Propid.Q_SCOPE) == Scope.SITE

@@ -5,21 +5,36 @@ The adapter wants distinguished names. Until the object comes, a stand-in takes 
 wait.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.filters import Equal
+from mqdssm.directory.filters import And, Equal, Present, any_of
 from mqdssm.directory.loading.items import Action, Item
+from mqdssm.directory.loading.judging import BUSY_CODES
 from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
-from mqdssm.model.dn import normalize
+from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.store.ldap.view import Reader
+from mqdssm.tables.ldap_results import NO_SUCH_OBJECT, SUCCESS, is_full
+from mqdssm.tables.properties import PROPERTY_TABLES
 from mqdssm.tables.property_facts import REFERENCES
 
+log = logging.getLogger(__name__)
+
+_DONE: Final = frozenset({SUCCESS, NO_SUCH_OBJECT})
 ATTRIBUTES: Final = tuple(dict.fromkeys(reference.ldap for reference in REFERENCES))
 """Attributes that hold DNs of other objects."""
+_REFERRING: Final = any_of(
+    *(
+        Equal("objectClass", PROPERTY_TABLES[kind].classes[0].encode())
+        for kind in dict.fromkeys(one.propid.object_type for one in REFERENCES)
+        if kind is not None
+    )
+)
 
 
 def complete(session: Session, reader: Reader, identifiers: Iterable[Guid | None]) -> None:
@@ -34,6 +49,28 @@ def complete(session: Session, reader: Reader, identifiers: Iterable[Guid | None
         there = {held.identifier: held.dn for held in reader.holding(stand_ins) if held.is_object}
         names = {normalize(dn): there[guid] for guid, dn in stand_ins.items() if guid in there}
         _rewrite(session, waiting, names)
+
+
+def mend(session: Session, reader: Reader) -> None:
+    """Finish what a crash cut short: stand-ins for objects that are there.
+
+    Raises:
+        DirectoryError: the directory cannot be reached.
+    """
+    named = any_of(*(Present(name) for name in ATTRIBUTES))
+    missing = reader.places.missing.normalized
+    entries = reader.find(And((_REFERRING, named)), ATTRIBUTES)
+    raws = (raw for entry in entries for name in ATTRIBUTES for raw in entry.all(name))
+    complete(session, reader, {_waited_for(raw, missing): None for raw in raws})
+
+
+def _waited_for(raw: bytes, missing: str) -> Guid | None:
+    """The object that a name stands in for; None: it is no stand-in."""
+    try:
+        dn = DN.parse(raw.decode())
+        return Guid.parse(dn.name) if dn.parent.normalized == missing else None
+    except ValueError:  # another program's
+        return None
 
 
 def follow(session: Session, reader: Reader, old: str, new: str) -> None:
@@ -69,5 +106,21 @@ def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str
         if changes:
             item = Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=changes)
             requests.append(Request(item=item))
-    for _ in session.loader.send(requests):
-        pass  # what was deleted meanwhile needs no names
+    for request, result in session.loader.send(requests):
+        see_to(session, request, result)
+
+
+def see_to(session: Session, request: Request, result: LdapResult) -> None:
+    """Look at the answer to what follows from a change, and can be left out for one entry.
+
+    What was deleted meanwhile needs nothing; a refusal is told, since it would be the same the next time.
+
+    Raises:
+        DirectoryError: the server cannot do it now; the operation is repeated.
+    """
+    if result.code in _DONE:
+        return
+    error = session.loader.error_of(result, request.item.action, request.item.dn)
+    if result.code in BUSY_CODES or is_full(result.code, result.text):
+        raise error
+    log.warning("%s stays as it is: %s", request.item.dn, error)

@@ -16,7 +16,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store.ldap.places import CONTAINERS, Places
+from mqdssm.store.ldap.places import CONTAINERS, Places, kept_name, name_kept
 from mqdssm.tables.numbering import ceiling_above, number_of, number_value
 from mqdssm.tables.syntax import BOOLEAN
 
@@ -93,7 +93,7 @@ class StateKeeper:
     def save_partition(self, state: DirectoryPartition) -> None:
         """Persist a partition's state."""
         values: Values = {
-            "mqisAuthorityName": (state.authority_name.encode(),) if state.authority_name else (),
+            "mqisAuthorityName": _names(state.authority_name),
             "mqisOwned": (BOOLEAN.dump(state.owned),),
             "mqisLastSeqNumber": (number_value(state.last),),
             "mqisPurgedSeqNumber": (number_value(state.purged),),
@@ -158,7 +158,7 @@ class StateKeeper:
         dn = self._places.neighbor(neighbor.machine_name, is_bsc=neighbor.is_bsc)
         milliseconds = round(neighbor.last_acked_time * _MILLISECONDS)
         values: Values = {
-            "mqisMachineName": (neighbor.machine_name.encode(),),
+            "mqisMachineName": _names(neighbor.machine_name),
             _ID: (bytes(neighbor.partition_id),),
             "mqisServerRole": (b"%d" % (Service.BSC if neighbor.is_bsc else Service.PSC),),
             "mqisAckedSeqNumber": (number_value(neighbor.acked),),
@@ -185,8 +185,12 @@ _NO_SUCH_OBJECT: Final = 32
 _YES: Final = BOOLEAN.dump(True)
 
 
-def _text(entry: Entry, name: str) -> str:
-    return (entry.first(name) or b"").decode()
+def _names(name: str) -> tuple[bytes, ...]:
+    return (kept_name(name).encode(),) if name else ()
+
+
+def _name(entry: Entry, name: str) -> str:
+    return name_kept((entry.first(name) or b"").decode())
 
 
 def _number(entry: Entry, name: str) -> SequenceNumber:
@@ -205,7 +209,7 @@ def _partition(entry: Entry) -> DirectoryPartition:
     try:
         return DirectoryPartition(
             partition_id=_guid(entry, _ID),
-            authority_name=_text(entry, "mqisAuthorityName"),
+            authority_name=_name(entry, "mqisAuthorityName"),
             owned=entry.first("mqisOwned") == _YES,
             last=_number(entry, "mqisLastSeqNumber"),
             purged=_number(entry, "mqisPurgedSeqNumber"),
@@ -220,7 +224,7 @@ def _neighbor(entry: Entry) -> DirectoryNeighbor:
     try:
         return DirectoryNeighbor(
             partition_id=_guid(entry, _ID),
-            machine_name=_text(entry, "mqisMachineName"),
+            machine_name=_name(entry, "mqisMachineName"),
             is_bsc=int(entry.first("mqisServerRole") or b"0") == Service.BSC,
             acked=_number(entry, "mqisAckedSeqNumber"),
             acked_pec=_number(entry, "mqisAckedPecSeqNumber"),

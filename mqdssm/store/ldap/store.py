@@ -8,6 +8,7 @@ time; a result is given when the server has answered all of them. Every operatio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
@@ -27,6 +28,7 @@ from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
+from mqdssm.store.ldap import references
 from mqdssm.store.ldap.applying import Applier
 from mqdssm.store.ldap.finding import Finder
 from mqdssm.store.ldap.held import Held, held_of, readable, values_of
@@ -230,7 +232,8 @@ class LdapStore:
         """Finish what a crash cut short beside the objects: once, since it is of the time before."""
         if self._is_mended:
             return
-        for mend in (self._applier.homes.mend, self._applier.companions.mend):
+        names = partial(references.mend, self._session, self._reader)
+        for mend in (self._applier.homes.mend, self._applier.companions.mend, names):
             try:
                 mend()
             except MappingError as error:  # nothing of replication depends on it

@@ -25,6 +25,9 @@ _SERVERS_MAX: Final = 45
 _SITES_MAX: Final = 8
 _CLAIM_S: Final = 300
 """How long a successor has to make itself known before the administrator does."""
+_TRIES: Final = 1000
+_MACHINE_TRIES: Final = 20
+"""A machine that goes with its site is tried so often at a time: a queue that it has got may refuse it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +278,11 @@ class Administrator:
         owner = self._census.owner(site_id)
         while not site.dead:
             for entry in sorted(site.live(), key=lambda one: _order(one, owner.settings.machine_id)):
-                yield from self._delete(site_id, entry.identifier, at=owner)
-                if entry.object_type is ObjectType.MACHINE:
+                # services go on: a machine that has got a queue meanwhile has to wait for the next round
+                machine = entry.object_type is ObjectType.MACHINE
+                tries = _MACHINE_TRIES if machine else _TRIES
+                yield from self._delete(site_id, entry.identifier, at=owner, tries=tries)
+                if machine and entry.identifier not in {one.identifier for one in site.live()}:
                     self._retire_machine(entry.identifier, owner)
             yield from self._delete(PEC_PARTITION_ID, site_id, tries=1)
             yield PAUSE_S
@@ -408,7 +414,7 @@ class Administrator:
         )
 
     def _delete(
-        self, partition_id: Guid, identifier: Guid, *, at: Server | None = None, tries: int = 1000
+        self, partition_id: Guid, identifier: Guid, *, at: Server | None = None, tries: int = _TRIES
     ) -> Task:
         partition = self._world.ledger.partitions[partition_id]
         for _ in range(tries):

@@ -120,6 +120,13 @@ def test_damage_that_a_lookup_comes_upon_is_its_own_matter(started):
     assert thread.lookup(HAS) == Answer(yes=True)
 
 
+def test_a_directory_that_is_back_and_damaged_can_be_looked_at(started):
+    """Else no sender's key would be found, and no message taken, until something else succeeds."""
+    thread, _ = started(DirectoryNotConnected("away"), MappingError("cn=a"))
+    assert submit(thread, LOAD).get(timeout=5) == Failed(reason="cn=a")
+    assert thread.lookup(HAS) == Answer(yes=True)
+
+
 def test_lookups_fail_at_once_and_do_not_spoil_the_next(started):
     thread, _ = started(DirectoryNotConnected("away"))
     with pytest.raises(DirectoryNotConnected, match="away"):
