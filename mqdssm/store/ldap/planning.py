@@ -299,6 +299,10 @@ class Planner:
     ) -> None:
         """Give an entry all that the object shall have, and nothing else; a placeholder its GUID, too."""
         table = PROPERTY_TABLES[wanted.concern.type]
+        guid = target.get(OBJECT_GUID)
+        if takes and guid is not None and wanted.concern.identifier in self._view.elsewhere:
+            # another partition's object has it: no server would take it twice (decision R53)
+            target = {**target, OBJECT_GUID: tuple(held.entry.get(OBJECT_GUID, ())), TWIN: guid}
         names = [*table.attributes, *target]
         if not takes:
             names = [name for name in names if name != OBJECT_GUID]
