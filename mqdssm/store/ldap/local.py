@@ -59,7 +59,7 @@ class Authority:
         there = None if place is None else view.at.get(place.dn.normalized)
         if there is None:
             return None
-        # of another program, which did not number it; one of ours there has another path name: it stands aside
+        # of another program, which did not number it; one of ours there has another path name, and makes way
         of_class = there.has_class(PROPERTY_TABLES[concern.type].classes[0])
         foreign = not there.is_object and (there.identifier is not None or not of_class)
         return rules.EXISTS[concern.type] if foreign else None
