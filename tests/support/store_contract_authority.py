@@ -363,6 +363,26 @@ class AuthorityContract:
         world.delete(queue)
         assert world.delete(machine, ObjectType.MACHINE).status == OK
 
+    def test_a_machine_that_has_another_name_than_its_queues_goes(self, harness: Harness) -> None:
+        """A controller may get another name (decision R38): its queues' path names stay as they are."""
+        world = World(harness)
+        machine, old, new = guid(), guid(), guid()
+        world.create(world.machine(machine))
+        world.create(world.queue(old))
+        renaming = ((Propid.QM_PATHNAME, world.name("new")),)
+        assert world.update(machine, renaming).status == OK
+        assert world.create(world.queue(new, r"new\q")).status == OK
+        assert world.delete(machine, ObjectType.MACHINE) == ops.Outcome(status=Hresult.MQ_ERROR)
+        world.delete(new)
+        before = world.read(old).properties
+        assert world.delete(machine, ObjectType.MACHINE).status == OK
+        for _ in range(2):
+            assert world.read(machine, ObjectType.MACHINE).status == NOT_FOUND
+            assert world.read(old).properties == before
+            harness.reopen()
+            world.recover()
+        assert world.delete(old).status == OK
+
 
 class ReadingContract:
     """Reading, and looking up by number."""

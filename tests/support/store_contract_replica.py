@@ -323,6 +323,38 @@ class NamesContract:
         assert world.read(queue).partition_id == other.site
         assert other.values(machine, ObjectType.MACHINE)[Propid.QM_SITE_ID] == other.site
 
+    def test_a_machine_that_moved_with_another_name_to_where_its_queue_is(self, harness: Harness) -> None:
+        """What waits for it has its place, and its GUID is still that of the object at the old site."""
+        world = World(harness)
+        machine, queue, new_site = guid(), guid(), guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        world.apply(world.sync(queue, 1, world.queue(queue, r"new\q"), new_site))
+        moved = world.sync(machine, 2, world.machine(machine, "new"), new_site)
+        assert world.apply(moved) == ops.Applied(count=1, status=OK)
+        for _ in range(2):
+            assert brief(world.changes(new_site)) == [(Command.SYNC, 1, queue), (Command.SYNC, 2, machine)]
+            assert brief(world.changes()) == [(Command.SYNC, 1, machine)]
+            harness.reopen()
+            world.recover()
+            world.recover(new_site)
+        world.apply(world.deletion(machine, 2, ObjectType.MACHINE))
+        assert world.values(machine, ObjectType.MACHINE)[Propid.QM_PATHNAME] == world.name("new")
+        assert brief(world.changes()) == [(Command.DELETE, 2, machine)]
+        world.apply(world.change(Command.UPDATE, machine, 3, ((Propid.QM_OS, 6),), new_site))
+        assert brief(world.changes(new_site)) == [(Command.SYNC, 1, queue), (Command.SYNC, 3, machine)]
+
+    def test_an_enterprise_whose_identifier_another_partition_has(self, harness: Harness) -> None:
+        world = World(harness)
+        both = guid()
+        world.apply(world.sync(both, 1, world.queue(both)))
+        properties = ((Propid.E_NAME, world.name("all")), (Propid.E_PECNAME, "PEC"))
+        other = guid()
+        assert world.apply(world.sync(both, 1, properties, other)) == ops.Applied(count=1, status=OK)
+        assert brief(world.changes(other)) == [(Command.SYNC, 1, both)]
+        world.apply(world.deletion(both, 2, ObjectType.QUEUE))
+        world.apply(world.deletion(both, 2, ObjectType.ENTERPRISE, other))
+        assert brief(world.changes(other)) == [(Command.DELETE, 2, both)]
+
     def test_a_name_is_one_of_the_partition(self, harness: Harness) -> None:
         """Changes by name, of the authority and of a replica, mean the partition's own object."""
         world, mine, kind = World(harness), guid(), ObjectType.MACHINE

@@ -7,10 +7,10 @@ from mqdssm.engines.replication.operations import CreateObject, DeleteObject, Ou
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
-from mqdssm.model.propids import ObjectType
+from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store import rules
 from mqdssm.store.ldap.applying import Applier
-from mqdssm.store.ldap.held import Held, values_of
+from mqdssm.store.ldap.held import Held, held_of, values_of
 from mqdssm.store.ldap.planning import Wanted, is_known, located, path_of
 from mqdssm.store.ldap.ranges import Ranges
 from mqdssm.store.ldap.view import Concern, Reader, View
@@ -59,9 +59,9 @@ class Authority:
         there = None if place is None else view.at.get(place.dn.normalized)
         if there is None:
             return None
-        # of another program, which did not number it
+        # of another program, which did not number it; one of ours there has another path name, and makes way
         of_class = there.has_class(PROPERTY_TABLES[concern.type].classes[0])
-        foreign = there.identifier is not None or not of_class
+        foreign = not there.is_object and (there.identifier is not None or not of_class)
         return rules.EXISTS[concern.type] if foreign else None
 
     def _homeless(self, concern: Concern, partition: Guid) -> Hresult | None:
@@ -111,15 +111,17 @@ class Authority:
         return self._apply(self._wanted(Command.DELETE, named, operation))
 
     def _has_queues(self, machine: Held) -> bool:
-        """Whether a machine has queues of its partition: below it, or by PROPID_Q_QMID."""
+        """Whether a machine has queues of its partition: below it by their names, or by PROPID_Q_QMID."""
         if machine.numbers is None:
             return False
+        name = rules.name_key(str(values_of(machine, ObjectType.MACHINE).get(Propid.QM_PATHNAME, "")))
         of_partition = Equal(PARTITION, bytes(machine.numbers.partition))
         wanted = And((Equal("objectClass", _QUEUE_CLASS.encode()), of_partition))
-        below = self._reader.session.find(machine.dn, wanted, ["1.1"], page_size=1)
-        if next(below, None) is not None:
-            below.close()  # type: ignore[attr-defined]  # a generator
-            return True
+        # a machine takes all that is below it along to its new name, but the path names of its queues stay
+        for entry in self._reader.session.find(machine.dn, wanted, ["*"]):
+            path = values_of(held_of(entry), ObjectType.QUEUE).get(Propid.Q_PATHNAME)
+            if isinstance(path, str) and rules.computer_of(path) == name:
+                return True
         named = Equal("mqisQueueManagerID", bytes(machine.identifier or b""))
         return next(self._reader.find(And((wanted, named)), ["1.1"]), None) is not None
 

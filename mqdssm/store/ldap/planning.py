@@ -155,7 +155,7 @@ class Planner:
         if is_known(held, numbers) or is_known(grave, numbers):
             self._finish(wanted, held, grave, plan)
             if held is not None and grave is None:  # a crash may have come between number and name
-                self._move(held, self._place(concern, guid, held).dn, plan)
+                self._move(wanted, held, self._place(concern, guid, held), plan)
             return
         if held is not None and held.is_object and held.type is not concern.type:
             self._replace(wanted, held, plan)
@@ -167,7 +167,7 @@ class Planner:
         target = self._target(concern, guid, numbers)
         if held is not None:
             self._overwrite(wanted, held, target, plan)
-            self._move(held, place.dn, plan)
+            self._move(wanted, held, place, plan)
         else:
             self._make(wanted, guid, place, target, plan)
         if grave is not None:  # the object is back
@@ -299,6 +299,10 @@ class Planner:
     ) -> None:
         """Give an entry all that the object shall have, and nothing else; a placeholder its GUID, too."""
         table = PROPERTY_TABLES[wanted.concern.type]
+        guid = target.get(OBJECT_GUID)
+        if takes and guid is not None and wanted.concern.identifier in self._view.elsewhere:
+            # another partition's object has it: no server would take it twice (decision R53)
+            target = {**target, OBJECT_GUID: tuple(held.entry.get(OBJECT_GUID, ())), TWIN: guid}
         names = [*table.attributes, *target]
         if not takes:
             names = [name for name in names if name != OBJECT_GUID]
@@ -320,10 +324,12 @@ class Planner:
         self._view.remove(held)
         self._view.put(held.after(changes))
 
-    def _move(self, held: Held, dn: DN, plan: Plan) -> None:
+    def _move(self, wanted: Wanted, held: Held, place: Place, plan: Plan) -> None:
         """Rename an entry whose object has another name now; its number is written before."""
-        if dn.normalized != held.key and self._view.at.get(dn.normalized) is None and held.type not in _STAY:
-            plan.behind.append(Renaming(DN.parse(held.dn), dn))
+        is_free = self._view.at.get(place.dn.normalized) is None
+        if place.dn.normalized != held.key and is_free and held.type not in _STAY:
+            self._parents(wanted, place, plan)
+            plan.behind.append(Renaming(DN.parse(held.dn), place.dn))
 
     # -- parts of objects
 
@@ -345,7 +351,7 @@ class Planner:
             **self._references(kind, properties),
         }
         if kind is concern.type and path_of(concern) is not None and kind not in _STAY and guid is not None:
-            self._move(held, self._place(concern, guid, held).dn, plan)
+            self._move(wanted, held, self._place(concern, guid, held), plan)
         self._modify(wanted, held, changes, plan)
 
     # -- deletions
