@@ -1,9 +1,10 @@
 """Queue managers that hear of the changes of a real directory, and who tells them."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -93,3 +94,21 @@ def enterprise(world: Any, version: NotificationVersion = NotificationVersion.BO
     made = Enterprise(world, version)
     with made.stack:
         yield made
+
+
+def replayed(
+    events: Iterable[Any], held: Mapping[UUID, OwnedQueue] = MappingProxyType({})
+) -> dict[UUID, OwnedQueue]:
+    """What subscribers hold who believe each event; each must fit what they held before."""
+    now = dict(held)
+    for event in events:
+        match event:
+            case QueueCreated(queue):
+                assert queue.identifier not in now
+                now[queue.identifier] = queue
+            case QueueChanged(old, new):
+                assert now[old.identifier] == old
+                now[new.identifier] = new
+            case QueueDeleted(queue):
+                assert now.pop(queue.identifier) == queue
+    return now
