@@ -255,7 +255,7 @@ class Directory:
             rhythm: how often to look.
             pauses: how long to wait for a server that is away.
             on_ready: told the URL of the server, each time when all that happened before has been told; with
-                `all_writes` also when something came and went that was never seen.
+                `all_writes` also when something came and went unseen, or may have.
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
 
         Raises:

@@ -101,7 +101,7 @@ class Watch:
             rhythm: how often to look.
             pauses: how long to wait for a server that is away.
             on_ready: told the URL of the server, each time when all that happened before has been told; with
-                `all_writes` also when something came and went that was never seen.
+                `all_writes` also when something came and went unseen, or may have.
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
 
         Raises:
@@ -258,7 +258,8 @@ class Watch:
             self._save_now_and_then()
         if self._file is not None:
             self._file.told()
-        is_ready = follower.take_unseen() and self._all_writes and self.is_settled
+        others_saw_more = follower.take_unseen() or hints.has_gap
+        is_ready = others_saw_more and self._all_writes and self.is_settled
         if hints.place is not None:
             self._is_saved = self._is_saved and self._state.place == hints.place
             self._state.server, self._state.place = url, hints.place
