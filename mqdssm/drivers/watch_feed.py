@@ -3,10 +3,9 @@
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from mqdssm.drivers.counts import Counts
-from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
 from mqdssm.errors import DirectoryError, TransportError
 from mqdssm.events.facade import Directory
@@ -16,6 +15,16 @@ from mqdssm.model.elements import Queue
 from mqdssm.model.watching import ChangeEvent, ObjectChange
 
 log: Final = logging.getLogger(__name__)
+
+
+class Receiver(Protocol):
+    """Our own state: `mqdssm.drivers.notification.NotificationDriver`."""
+
+    def refresh(self) -> None:
+        """Read everything soon."""
+
+    def watched(self, changes: Iterable[ObjectChange]) -> None:
+        """Read what is ours of what was seen to change."""
 
 
 class WatchFeed:
@@ -40,7 +49,7 @@ class WatchFeed:
         self,
         directory: Directory,
         *,
-        receiver: NotificationDriver | None = None,
+        receiver: Receiver | None = None,
         notifier: Notifier | None = None,
         pauses: Pauses | None = None,
     ) -> None:

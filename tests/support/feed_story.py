@@ -17,7 +17,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from notified_world import Enterprise, Machine, replayed
-from plain_ldap import PlainLdap
+from plain_ldap import PlainLdap, Values
 from queue_managers import wait_until
 from servers import Kind
 from watchers import IMPATIENT, QUICK
@@ -33,7 +33,7 @@ from mqdssm.model.watching import ChangeEvent, ObjectChange
 
 BATCH_MAX: Final = 8
 """Changes of one LDIF file."""
-WAIT_S: Final = 20.0
+WAIT_S: Final = 60.0
 _KINDS: Final = {"add": 5, "write": 9, "delete": 3, "move": 2, "manager": 1}
 """What is done -> how often."""
 
@@ -56,7 +56,7 @@ class ServerWorld:
 
     def queue_manager(self, computer: str) -> UUID:
         site = self.directory.create(mqdssm.Site(name=f"S{uuid4().hex[:8]}"))
-        manager = mqdssm.QueueManager(computer_name=computer, site_identifier_list=[site])
+        manager = mqdssm.QueueManager(computer_name=computer, site_identifier_list=(site,))
         return self.directory.create(manager)
 
 
@@ -187,8 +187,7 @@ class Plain:
         free = [dn for dn in self.gone if dn not in self.since]
         again = self.chance.sample(free, min(many // 3, len(free)))  # another object of the same name
         new = [*again, *(f"CN=q{uuid4().hex[:10]},{self.chance.choice(self.places)}" for _ in range(many))]
-        guid = {"objectGUID": uuid4().bytes_le} if self.keeps_guids else {}
-        entries = []
+        entries: list[tuple[str, Values]] = []
         for dn in dict.fromkeys(new[:many]):
             self.since[dn] = number = self.number()
             guid = {"objectGUID": uuid4().bytes_le} if self.keeps_guids else {}
@@ -325,6 +324,11 @@ class FeedStory:
         self.life.end()
         self.life = None
 
+    def close(self) -> None:
+        """End, however the story ended."""
+        if self.life is not None:
+            self.end()
+
     def crash(self) -> None:
         """As by SIGKILL: nothing is told any more, and the files are as they were at that moment."""
         life, self.life = self.life, None
@@ -425,7 +429,7 @@ def feed_story(kind: Kind, server: Any, folder: Path, seed: int) -> Iterator[Fee
         there = Enterprise(world)
         stack.enter_context(there.stack)
         story = FeedStory(world, there, folder, seed)
-        stack.callback(lambda: story.life and story.life.end())
+        stack.callback(story.close)
         story.start()
         assert story.life is not None
         watch = story.life.watch

@@ -354,7 +354,7 @@ class _Doubts:
 
 
 def is_for_people(error: DirectoryError) -> bool:
-    """Whether it is of no use to try again: no rights, a refused log-in, a server without the overlay."""
+    """Whether to try again is of no use (decision W1): no rights, a refused log-in, no overlay."""
     if error.ldap_code in _TRANSIENT:
         return False
     return not isinstance(error, DirectoryNotConnected) or error.ldap_code is not None
