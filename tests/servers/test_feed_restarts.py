@@ -12,6 +12,7 @@ from servers import KINDS, Kind
 
 from mqdssm.testing import OpenLdapServer, SambaDomainController
 
+RESTS = 0.3
 SERVERS = {"openldap": OpenLdapServer, "samba": SambaDomainController}
 
 
@@ -36,12 +37,17 @@ def story(kind: Kind, server: Any, tmp_path: Path) -> Iterator[FeedStory]:
 
 
 def run(story: FeedStory, changes: int, events: float) -> None:
-    """Changes, and now and then a restart: subscribers must hold what the directory has, in the end."""
+    """Changes, and now and then a restart: subscribers must hold what the directory has, in the end.
+
+    What is there when all is told was seen, so that of changes that are waited for none may be left out.
+    """
     while story.plain.done < changes:
         story.change()
         story.revive()
         if story.chance.random() < events:
             story.live_on()
+        if story.chance.random() < RESTS:
+            story.rest()
     story.check()
     print(story.summary())  # noqa: T201  for who wants to know how much of all it was
 
