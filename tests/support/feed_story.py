@@ -34,7 +34,7 @@ from mqdssm.model.watching import ChangeEvent, ObjectChange
 BATCH_MAX: Final = 8
 """Changes of one LDIF file."""
 WAIT_S: Final = 60.0
-_KINDS: Final = {"add": 5, "write": 9, "delete": 3, "move": 2, "manager": 1}
+_KINDS: Final = {"add": 5, "write": 7, "toggle": 3, "delete": 3, "move": 2, "manager": 1}
 """What is done -> how often."""
 
 
@@ -139,7 +139,7 @@ class Life:
 
 @dataclass
 class Plain:
-    """Queues of some machines, changed by LDAP's own tools in random order; each value is written once.
+    """Queues of some machines, changed by LDAP's own tools in random order; each label is written once.
 
     Attributes:
         since: DN -> the number with which the object came to this place.
@@ -171,6 +171,8 @@ class Plain:
             self.ldap.modify(place, f"replace: mSMQQuota\nmSMQQuota: {quota}")
         elif what == "write" and self.since:
             self.ldap.modify_many([self._written() for _ in range(many)])
+        elif what == "toggle" and self.since:
+            self.ldap.modify_many(self._toggled(self.chance.choice([*self.since]), many))
         elif what in {"delete", "move"} and may_go:
             chosen = self.chance.sample(may_go, min(many, len(may_go)))
             (self._delete if what == "delete" else self._move)(chosen)
@@ -180,8 +182,14 @@ class Plain:
     def _written(self) -> tuple[str, str]:
         dn, number = self.chance.choice([*self.since]), self.number()
         more = f"\n-\nreplace: mSMQQueueQuota\nmSMQQueueQuota: {number}" if self.chance.random() < 0.4 else ""
-        more += "\n-\nreplace: mSMQJournal\nmSMQJournal: TRUE" if self.chance.random() < 0.2 else ""
         return dn, f"replace: mSMQLabelEx\nmSMQLabelEx: label {number}{more}"
+
+    def _toggled(self, dn: str, many: int) -> Iterator[tuple[str, str]]:
+        """To and fro: somebody may look in between, to whom nothing has changed; or nothing has."""
+        for _ in range(many):
+            self.number()
+            value = "TRUE" if self.chance.randrange(2) else "FALSE"
+            yield dn, f"replace: mSMQJournal\nmSMQJournal: {value}"
 
     def _add(self, many: int) -> None:
         free = [dn for dn in self.gone if dn not in self.since]
