@@ -10,6 +10,9 @@ import pytest
 from feed_story import FeedStory, feed_story
 from servers import KINDS, Kind
 
+import mqdssm
+from mqdssm.errors import DirectoryNotConnected
+from mqdssm.model.watching import ChangeEvent, ObjectChange
 from mqdssm.testing import OpenLdapServer, SambaDomainController
 
 RESTS = 0.3
@@ -63,3 +66,23 @@ def test_a_few_changes_and_restarts_reach_all_subscribers(story: FeedStory) -> N
 @pytest.mark.spec("MS-MQCN 3.2.5.2")
 def test_a_thousand_changes_and_restarts_reach_all_subscribers(story: FeedStory) -> None:
     run(story, 1000, 0.15)
+
+
+@pytest.mark.spec("MS-MQCN 3.3.4.1")
+def test_whom_to_notify_is_not_known_while_the_directory_is_away(kind: Kind, server: Any) -> None:
+    """Decision C28: that is another thing than that nobody has to know."""
+    kind.add_computer(server, "AWAY1")
+    with kind.connect(server) as directory:
+        site = directory.create(mqdssm.Site(name="A"))
+        directory.create(mqdssm.QueueManager(computer_name="AWAY1", site_identifier_list=(site,)))
+        queue = directory.create(mqdssm.Queue(pathname="AWAY1\\q"))
+        dn = f"CN=q,CN=msmq,CN=AWAY1,CN=Computers,{server.base_dn}"
+        changes = [ObjectChange(event=one, type="queue", dn=dn, guid=queue) for one in ChangeEvent]
+        for change in changes:
+            notice = directory.notice_of(change)
+            assert notice is not None
+            assert notice.machine.upper() == "AWAY1"
+        server.stop()
+        for change in changes:
+            with pytest.raises(DirectoryNotConnected):
+                directory.notice_of(change)
