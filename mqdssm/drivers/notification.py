@@ -74,7 +74,7 @@ class NotificationDriver:
         self.known: Final = Event()
         self._timers: Final = Timers()
         self._asked: Final[SimpleQueue[do.Event]] = SimpleQueue()
-        self._overrun: Final = Event()
+        self._refresh_asked: Final = Event()
         self._stopping: Final = Event()
         self._thread: Thread | None = None
         self._failure: Exception | None = None
@@ -106,8 +106,8 @@ class NotificationDriver:
         return tuple(self._engine.state.queues.values())
 
     def refresh(self) -> None:
-        """Have everything read from the directory soon; from any thread."""
-        self._asked.put(do.Refresh())
+        """Have everything read from the directory soon, once for all who ask; from any thread."""
+        self._refresh_asked.set()
 
     def watched(self, changes: Iterable[ObjectChange]) -> None:
         """Take what a watcher of the directory saw: what is ours is read at once; from any thread.
@@ -119,7 +119,7 @@ class NotificationDriver:
             if event is not None and self._asked.qsize() < ASKED_MAX:
                 self._asked.put(event)
             elif event is not None:
-                self._overrun.set()
+                self._refresh_asked.set()
 
     def start(self) -> Self:
         """`run` in a thread of its own."""
@@ -148,8 +148,8 @@ class NotificationDriver:
         arrival = inbox.receive(RECEIVE_S if wait is None else min(wait, RECEIVE_S))
         if arrival is not None and (event := self.event_of(arrival)) is not None:
             self._take(event)
-        if self._overrun.is_set():
-            self._overrun.clear()
+        if self._refresh_asked.is_set():
+            self._refresh_asked.clear()
             self._take(do.Refresh())
         with suppress(Empty):
             while True:

@@ -1,14 +1,15 @@
 """What a watcher of the directory sees: for this machine's subscribers, and for the owners of objects."""
 
 import logging
-from collections.abc import Iterable
-from typing import Final
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 
 from mqdssm.drivers.counts import Counts
-from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
-from mqdssm.errors import TransportError
+from mqdssm.errors import DirectoryError, TransportError
 from mqdssm.events.facade import Directory
+from mqdssm.events.watching.watch import Pauses, Watch, is_for_people
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue
 from mqdssm.model.watching import ChangeEvent, ObjectChange
@@ -16,27 +17,44 @@ from mqdssm.model.watching import ChangeEvent, ObjectChange
 log: Final = logging.getLogger(__name__)
 
 
+class Receiver(Protocol):
+    """Our own state: `mqdssm.drivers.notification.NotificationDriver`."""
+
+    def refresh(self) -> None:
+        """Read everything soon."""
+
+    def watched(self, changes: Iterable[ObjectChange]) -> None:
+        """Read what is ours of what was seen to change."""
+
+
 class WatchFeed:
     """Passes changes on, one by one (decision C25).
+
+    The watch has to tell of all writes (``all_writes=True``, decision C29): receivers read for themselves
+    and may read what is undone before the watch looks.
 
     Args:
         directory: the one that is watched: it says whose an object is.
         receiver: our own state and its subscribers; None: we have none.
         notifier: notifies the owners of all objects ([MS-MQCN] 3.3.4.1); None: nobody does. Whoever made a
             change may have notified them already: they do what they did once more, and nothing comes of it.
+        pauses: between two attempts to read a directory that is away.
 
     Attributes:
-        counts: changes that were passed on, and owners that could not be notified.
+        counts: changes that were passed on, owners that could not be notified, and attempts to read the
+            directory that were in vain.
     """
 
     def __init__(
         self,
         directory: Directory,
         *,
-        receiver: NotificationDriver | None = None,
+        receiver: Receiver | None = None,
         notifier: Notifier | None = None,
+        pauses: Pauses | None = None,
     ) -> None:
         self._directory, self._receiver, self._notifier = directory, receiver, notifier
+        self._pauses = pauses or Pauses()
         self.counts: Final = Counts()
 
     def ready(self, _url: str = "") -> None:
@@ -51,7 +69,9 @@ class WatchFeed:
     def run(self, changes: Iterable[ObjectChange]) -> None:
         """Pass on changes until there are no more: a watch is ended by its `stop`.
 
-        An owner that cannot be notified is logged and counted; the next change is taken all the same.
+        An owner that cannot be notified is logged and counted; the next change is taken all the same. A
+        directory that is away is waited for, since nobody else would notify the owner; a change whose owner
+        was not notified when the watch was stopped does not count as handled (decision C28).
 
         Raises:
             DirectoryError: as the watch.
@@ -61,19 +81,40 @@ class WatchFeed:
             if self._receiver is not None:
                 self._receiver.watched((change,))
             if self._notifier is not None:
-                self._notify(self._notifier, change)
+                rest = changes.rest if isinstance(changes, Watch) else _sleep
+                if not self._notify(self._notifier, change, rest):
+                    return
 
-    def _notify(self, notifier: Notifier, change: ObjectChange) -> None:
+    def _notify(self, notifier: Notifier, change: ObjectChange, rest: Callable[[float], bool]) -> bool:
+        """Notify the owners of a change; False: the watch was stopped before all of them were."""
         left = _left(change)
         for told in (change,) if left is None else (left, change):
-            notice = self._directory.notice_of(told)
-            if notice is None:
-                continue
-            try:
+            failures = 0
+            while not self._tried(notifier, told):
+                failures += 1
+                self.counts.add("directory away")
+                if not rest(self._pauses.after(failures)):
+                    return False
+        return True
+
+    def _tried(self, notifier: Notifier, change: ObjectChange) -> bool:
+        """Notify the owner; False: the directory is away, and it is to be tried again."""
+        try:
+            notice = self._directory.notice_of(change)
+            if notice is not None:
                 notifier(notice)
-            except (TransportError, ValueError) as error:
+        except (DirectoryError, TransportError, ValueError) as error:
+            away = isinstance(error, DirectoryError) and not is_for_people(error)
+            if not away:
                 self.counts.add("not notified")
-                log.warning("%s of %s is not notified: %s", notice.operation, told.dn, error)
+            log.warning("the owner of %s is not notified%s: %s", change.dn, " yet" if away else "", error)
+            return not away
+        return True
+
+
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return True
 
 
 def _left(change: ObjectChange) -> ObjectChange | None:

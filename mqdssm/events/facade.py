@@ -165,6 +165,9 @@ class Directory:
 
         Returns:
             What a notifier takes, as `connect(notify=…)` would have called it; None: nobody has to know.
+
+        Raises:
+            DirectoryError: the directory could not be read: nobody knows whether somebody has to know.
         """
         return self._notices.of_change(change)
 
@@ -231,6 +234,7 @@ class Directory:
         *kinds: type[DirectoryObject],
         state: str | Path | None = None,
         ignore: Iterable[str] = (),
+        all_writes: bool = False,
         rhythm: Rhythm | None = None,
         pauses: Pauses | None = None,
         on_ready: Callable[[str], None] | None = None,
@@ -246,9 +250,12 @@ class Directory:
             state: file that says where to go on, and is kept true: what happened in between is told, too.
                 None: what happened before is not told.
             ignore: the specification's names of attributes whose changes are not told.
+            all_writes: tell, too, of objects that were written to and are as they were, as CHANGED without
+                changes: for who reads objects himself, and may have seen them as they were in between.
             rhythm: how often to look.
             pauses: how long to wait for a server that is away.
-            on_ready: told the URL of the server, each time when all that happened before has been told.
+            on_ready: told the URL of the server, each time when all that happened before has been told; with
+                `all_writes` also when something came and went unseen, or may have.
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
 
         Raises:
@@ -262,6 +269,7 @@ class Directory:
             [name for name, element in WATCHED_TYPES.items() if element in names],
             state=state,
             ignore=tuple(ignore),
+            all_writes=all_writes,
             rhythm=rhythm,
             pauses=pauses,
             on_ready=on_ready,

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from mqdssm.errors import DirectoryError
+from mqdssm.errors import DirectoryError, ObjectNotFound
 from mqdssm.events import lookup
 from mqdssm.events.attributes import NO_ATTRIBUTES, names_to_write
 from mqdssm.events.context import Context
@@ -103,7 +103,10 @@ class Notices:
         """The notice of a change that a watcher of the directory saw, for who notifies the owners of it.
 
         Returns:
-            None for what nobody is notified of, and for what cannot be read.
+            None for what nobody is notified of, and for what is not there any more.
+
+        Raises:
+            DirectoryError: the directory could not be read (decision C28).
         """
         guid, kind = change.guid, change.element
         if guid is None or (kind, change.event) not in _SEEN:
@@ -111,10 +114,12 @@ class Notices:
         operation = _SEEN[kind, change.event]
         if change.event is ChangeEvent.DELETED:
             gone = Queue.from_directory({"identifier": guid, "full_path": change.dn})
-            return self._notice(operation, gone, frozenset())
-        names = frozenset(name for name in change.changes if not name.startswith(LDAP_MARK))
-        for found in self._found(kind, Filter("Identifier", "==", guid)):
-            return self._notice(operation, found, names)
+            return self._of_owner(operation, gone, frozenset())
+        told = change.changes or _READ[kind]  # something was written, nobody knows what (decision C29)
+        names = frozenset(name for name in told if not name.startswith(LDAP_MARK))
+        wanted = (Filter("Identifier", "==", guid),)
+        for found in lookup.search(self._ctx, TABLES[kind], wanted, _READ[kind]):
+            return self._of_owner(operation, found, names)
         return None
 
     def _place(self, obj: DirectoryObject) -> Filter | None:
@@ -150,6 +155,20 @@ class Notices:
         self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str]
     ) -> Notice | None:
         """The notice of a change, with its owner; None where that cannot be found."""
+        try:
+            return self._of_owner(operation, found, changed)
+        except DirectoryError as error:
+            _not_told(operation, found, error)
+            return None
+
+    def _of_owner(
+        self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str]
+    ) -> Notice | None:
+        """The notice of a change, with its owner; None where there is none.
+
+        Raises:
+            DirectoryError: the directory could not be read.
+        """
         if not isinstance(found, Queue | QueueManager) or found.full_path is None:
             return None
         place = DN.parse(found.full_path)
@@ -158,8 +177,8 @@ class Notices:
         try:
             entry = self._ctx.session.get(owner, ["objectGUID"], object_filter=manager)
             identifier, machine = guid_of(entry), compute.computer_name(str(owner))
-        except (DirectoryError, ValueError) as error:
-            log.warning("nobody is notified of %s of %s: %s", operation, place, error)
+        except (ObjectNotFound, ValueError) as error:
+            _not_told(operation, found, error)
             return None
         return Notice(
             operation=operation,
@@ -186,3 +205,8 @@ class Notices:
         except Exception:
             where = notice.element.full_path or notice.element.identifier
             log.exception("%s of %s was done, but not notified", notice.operation, where)
+
+
+def _not_told(operation: NotifiedOperation, found: DirectoryObject, error: Exception) -> None:
+    where = getattr(found, "full_path", None) or found.identifier
+    log.warning("nobody is notified of %s of %s: %s", operation, where, error)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
-from watched_world import TYPES, Listener, State, World, WorldReader
+from watched_world import TYPES, LateListener, Listener, State, World, WorldReader
 
 from mqdssm.events.watching.follower import Follower
 from mqdssm.events.watching.mirror import Known, Mirror
@@ -28,12 +28,13 @@ class Watcher:
     last: tuple[str, Known | None] | None = None
     in_doubt: bool = False
     pending: list[tuple[str, int]] = field(default_factory=list)
+    all_writes: bool = False
 
     def follow(self, way: str, *, stop_after: int | None = None, alarms: tuple[str, ...] = ()) -> None:
         hints = self.world.hints(self.place, by=way, false_alarms=alarms)
         was_complete = self.mirror.is_complete
         reader = WorldReader(self.world, self._meanwhile)
-        follower = Follower(self.mirror, reader, TYPES, note=self._note)
+        follower = Follower(self.mirror, reader, TYPES, all_writes=self.all_writes, note=self._note)
         for number, change in enumerate(follower.follow(hints)):
             assert was_complete, "the first look tells nothing"
             if number == stop_after:
@@ -44,6 +45,8 @@ class Watcher:
             self.in_doubt = False
         self.last = None
         self.place = hints.place
+        if follower.take_unseen() or hints.has_gap:
+            self.listener.look_at_all()
 
     def _note(self, key: str, known: Known | None) -> None:
         self.last = key, known
@@ -62,6 +65,7 @@ class Watcher:
     def _meanwhile(self) -> None:
         if self.pending:
             change(self.world, *self.pending.pop())
+            self.listener.look_at_all()
 
 
 def change(world: World, what: str, number: int) -> None:
@@ -136,3 +140,21 @@ def step(chance: random.Random, watcher: Watcher) -> None:
 def _value(body: str) -> str:
     (value,) = json.loads(body).values()
     return value
+
+
+@given(st.integers(0, 2**32))
+def test_who_reads_for_himself_ends_with_what_is_there(seed):
+    """Decision C29: he reads what he hears of a little later, and now and then everything."""
+    chance = random.Random(seed)
+    world = World()
+    for _ in range(12):
+        change(world, *some_change(chance))
+    listener = LateListener(world)
+    watcher = Watcher(world, listener, all_writes=True)
+    watcher.follow("full")
+    for _ in range(50):
+        step(chance, watcher)
+        if chance.random() < 0.2:
+            listener.look_at_all()
+    watcher.follow(chance.choice(WAYS))
+    assert listener.believed == world.states()

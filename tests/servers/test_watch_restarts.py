@@ -7,12 +7,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from queue_managers import wait_until
 from servers import KINDS, Kind
 from watch_story import Story
+from watchers import watching
 
+import mqdssm
 from mqdssm.testing import OpenLdapServer, SambaDomainController
 
 SERVERS = {"openldap": OpenLdapServer, "samba": SambaDomainController}
@@ -113,3 +116,30 @@ def test_a_few_changes_and_restarts(story: Story):
 @pytest.mark.timeout(1800)
 def test_a_thousand_changes_and_restarts(story: Story):
     run(story, 1000, 0.15)
+
+
+def test_what_was_deleted_just_before_the_server_was_killed_is_told(
+    kind: Kind, server: Any, tmp_path: Path
+) -> None:
+    """Decision C30: slapd has forgotten it, and takes the place of the watcher all the same."""
+    plain, name, state = kind.plain(server), f"D{uuid4().hex[:8].upper()}", tmp_path / "state"
+    kind.add_computer(server, name)
+    machine = f"CN=msmq,CN={name},CN=Computers,{server.base_dn}"
+
+    def add(dn: str, object_class: str) -> str:
+        guid = {"objectGUID": uuid4().bytes_le} if kind.keeps_guids else {}
+        return plain.add(dn, {"objectClass": object_class, **guid})
+
+    add(machine, "mSMQConfiguration")
+    gone, there = add(f"CN=gone,{machine}", "mSMQQueue"), add(f"CN=there,{machine}", "mSMQQueue")
+    with kind.connect(server) as directory:
+        with watching(directory, mqdssm.Queue, state=state):
+            pass
+        plain.delete(gone)
+        server.kill()
+        server.start()
+        new = add(f"CN=new,{machine}", "mSMQQueue")
+        with watching(directory, mqdssm.Queue, state=state) as told:
+            told.one("created", new)
+            told.one("deleted", gone)
+            assert told.count(there) == 0

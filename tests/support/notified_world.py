@@ -1,9 +1,10 @@
 """Queue managers that hear of the changes of a real directory, and who tells them."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from mqdssm.drivers.owned_reader import OwnedReader
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.engines.notification.settings import ReceiverSettings, SenderSettings
+from mqdssm.engines.notification.state import LocalState
 from mqdssm.model.guid import Guid
 from mqdssm.model.notification import (
     NotificationVersion,
@@ -32,11 +34,37 @@ class Machine:
     """A queue manager that hears of its changes."""
 
     name: str
-    identifier: UUID
+    settings: ReceiverSettings
     host: Host
     reader: OwnedReader
     driver: NotificationDriver
-    events: list[Any]
+    events: list[Any] = field(default_factory=list)
+
+    @property
+    def identifier(self) -> UUID:
+        return self.settings.identifier
+
+    def listen(self) -> None:
+        """Gather what subscribers are told."""
+        self.driver.subscriptions.call(
+            queue_created=lambda queue: self.events.append(QueueCreated(queue)),
+            queue_changed=lambda old, new: self.events.append(QueueChanged(old, new)),
+            queue_deleted=lambda queue: self.events.append(QueueDeleted(queue)),
+            queue_manager_changed=lambda old, new: self.events.append(QueueManagerChanged(old, new)),
+        )
+        self.driver.start()
+        assert self.driver.known.wait(20)
+
+    def end(self) -> None:
+        """Stop; later drivers, too."""
+        self.driver.stop()
+
+    def begin_again(self) -> None:
+        """Stop, and go on with what the subscribers hold: what was missed is told to them."""
+        self.driver.stop()
+        state = LocalState(self.driver.queue_manager, replayed(self.events).values())
+        self.driver = NotificationDriver(NotificationReceiver(self.settings, state), self.reader, self.host)
+        self.listen()
 
     def wait(self, count: int) -> None:
         wait_until(lambda: len(self.events) >= count)
@@ -64,28 +92,21 @@ class Enterprise:
         self.notifier = Notifier(self.admin, SenderSettings(identifier=admin, version=version))
         self.directory = self.stack.enter_context(world.connect(notify=self.notifier))
 
-    def machine(self, **more: Any) -> Machine:
+    def machine(self, reader_class: type[OwnedReader] = OwnedReader, **more: Any) -> Machine:
         """A queue manager in the directory, and on the network."""
         name = self.world.computer()
         identifier = self.world.queue_manager(name)
-        reader = OwnedReader(self.world.directory, identifier, more.pop("servers", {}))
+        reader = reader_class(self.world.directory, identifier, more.pop("servers", {}))
         settings = ReceiverSettings(
             identifier=identifier, computer_name=name, servers=reader.servers, **QUICKLY | more
         )
         known = PinnedKeys({guid_of("ADMIN"): sender_of("ADMIN")})
         host = self.network.add(name, Guid.of(identifier), verifier=Verifier(known, time.time() - 1))
         driver = NotificationDriver(NotificationReceiver(settings), reader, host)
-        events: list[Any] = []
-        driver.subscriptions.call(
-            queue_created=lambda queue: events.append(QueueCreated(queue)),
-            queue_changed=lambda old, new: events.append(QueueChanged(old, new)),
-            queue_deleted=lambda queue: events.append(QueueDeleted(queue)),
-            queue_manager_changed=lambda old, new: events.append(QueueManagerChanged(old, new)),
-        )
-        self.stack.callback(driver.stop)
-        driver.start()
-        assert driver.known.wait(20)
-        return Machine(name, identifier, host, reader, driver, events)
+        made = Machine(name, settings, host, reader, driver)
+        self.stack.callback(made.end)
+        made.listen()
+        return made
 
 
 @contextmanager
@@ -93,3 +114,21 @@ def enterprise(world: Any, version: NotificationVersion = NotificationVersion.BO
     made = Enterprise(world, version)
     with made.stack:
         yield made
+
+
+def replayed(
+    events: Iterable[Any], held: Mapping[UUID, OwnedQueue] = MappingProxyType({})
+) -> dict[UUID, OwnedQueue]:
+    """What subscribers hold who believe each event; each must fit what they held before."""
+    now = dict(held)
+    for event in events:
+        match event:
+            case QueueCreated(queue):
+                assert queue.identifier not in now
+                now[queue.identifier] = queue
+            case QueueChanged(old, new):
+                assert now[old.identifier] == old
+                now[new.identifier] = new
+            case QueueDeleted(queue):
+                assert now.pop(queue.identifier) == queue
+    return now

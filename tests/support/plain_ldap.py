@@ -91,6 +91,15 @@ class PlainLdap:
         records = (f"{_line('dn', dn)}\nchangetype: modify\n{text.strip()}\n" for dn, text in changes)
         self._run("ldapmodify", ldif="\n".join(records))
 
+    def move_many(self, moves: Iterable[tuple[str, str]]) -> None:
+        """Move entries below others with one LDIF file: each DN, and where to."""
+        records = (
+            f"{_line('dn', dn)}\nchangetype: modrdn\n{_line('newrdn', dn.partition(',')[0])}\n"
+            f"deleteoldrdn: 1\n{_line('newsuperior', place)}\n"
+            for dn, place in moves
+        )
+        self._run("ldapmodify", ldif="\n".join(records))
+
     def add_again(self, dn: str, entry: Entry) -> None:
         """Put back what `entry` gave before it was deleted."""
         self.add(dn, entry)

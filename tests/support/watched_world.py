@@ -95,13 +95,14 @@ class World:
         """What happened since a place, told in one of the ways that servers have."""
         now = str(len(self.events))
         if place is None or by == "full":
-            return Hints(full=True, place=now)
+            return Hints(full=True, has_gap=True, place=now)
         touched = [self._touched(key) for key in dict.fromkeys(self.events[int(place) :])]
         touched += [Touched(key, gone=True) for key in false_alarms]
         if by == "present":
             return Hints(
                 touched=tuple(one for one in touched if not one.gone),
                 present=frozenset(self.things),
+                has_gap=True,
                 place=now,
             )
         return Hints(touched=tuple(touched), place=now)
@@ -194,3 +195,21 @@ class Listener:
         at = next((n for n in range(self.reached.get(key, 0), len(past)) if past[n] == state), None)
         assert at is not None, f"{key}: {state} was never so after {self.reached.get(key)}: {past}"
         self.reached[key] = at
+
+    def look_at_all(self) -> None:
+        """Nothing: it believes what it is told."""
+
+
+class LateListener(Listener):
+    """Reads the world itself, when it hears that something happened, and whenever it likes."""
+
+    def hear(self, change: ObjectChange, *, again: bool) -> None:
+        key = str(change.guid)
+        state = self.world.states().get(key)
+        if state is None:
+            self.believed.pop(key, None)
+        else:
+            self.believed[key] = state
+
+    def look_at_all(self) -> None:
+        self.believed = self.world.states()

@@ -45,12 +45,14 @@ class Hints:
         touched: what has to be read again, in the order in which the server told.
         present: these, and those that were touched, are all that exist; None: nothing is said of that.
         full: nobody knows what happened: everything has to be compared.
+        has_gap: what came and went in between is not hinted at.
         place: where to go on once all of this is done; None: it cannot be said yet.
     """
 
     touched: tuple[Touched, ...] = ()
     present: frozenset[str] | None = None
     full: bool = False
+    has_gap: bool = False
     place: str | None = None
 
     @property

@@ -66,7 +66,8 @@ class Phases:
         full, self._has_cookie = not self._has_cookie, True
         present = frozenset(self._mentioned) if self._was_present_phase and not full else None
         cookie = None if self._cookie is None else self._cookie.decode("latin-1")
-        hints = Hints(touched=tuple(self._touched), present=present, full=full, place=cookie)
+        has_gap = full or present is not None
+        hints = Hints(touched=tuple(self._touched), present=present, full=full, has_gap=has_gap, place=cookie)
         self._touched, self._cookie, self._was_present_phase = [], None, False
         self._mentioned = set()
         return hints

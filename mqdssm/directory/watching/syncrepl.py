@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from mqdssm.directory.entries import decode_entry
@@ -25,6 +26,9 @@ from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, Ge
 
 log = logging.getLogger(__name__)
 
+_KEY: Final = "entryUUID"
+_LISTING_SHARE_MAX: Final = 0.05
+"""Part of the time that listing what exists may take, where the connection to one server is renewed."""
 _SIZE_LIMIT: Final = 4
 _UNAVAILABLE_CONTROL: Final = 12
 _BUSY: Final = frozenset({51, 52})
@@ -53,6 +57,7 @@ class Syncrepl:
         self._link = link
         self._filter = any_of(*(Equal("objectClass", name.encode()) for name in classes))
         self._rhythm = rhythm
+        self._listing_is_due = 0.0
         if REQUEST_OID.encode() not in link.root_dse.all("supportedControl"):
             raise _not_offered(link.url, None)
 
@@ -77,6 +82,7 @@ class Syncrepl:
             base, Scope.SUBTREE, encode(self._filter), ("objectClass",), (request_control(cookie),)
         )
         phases = Phases(cookie)
+        is_new = True
         heard = time.monotonic()
         with self._link.going_on(search) as going_on:
             while True:
@@ -86,12 +92,25 @@ class Syncrepl:
                     heard = now
                     self._take(phases, buffer, messages)
                 hints = phases.take()
+                if is_new and hints.place is not None:
+                    hints, is_new = self._with_present(hints), False
                 yield NOTHING if hints.is_empty and hints.place is None else hints
                 result = end_of(buffer, messages)
                 if result is not None:
                     raise self._ended(result, base)
                 if now - heard >= self._rhythm.renew_s:
                     return  # without a word for long: the cookie costs nothing to try
+
+    def _with_present(self, hints: Hints) -> Hints:
+        """Say what exists where the server did not: it may have forgotten what was deleted (decision C30)."""
+        began = time.monotonic()
+        if hints.full or hints.present is not None or began < self._listing_is_due:
+            return hints
+        found = self._link.find(str(self._link.naming.forest), self._filter, (_KEY,))
+        present = frozenset((one.first(_KEY) or b"").decode(errors="replace").lower() for one in found)
+        ended = time.monotonic()
+        self._listing_is_due = ended + (ended - began) / _LISTING_SHARE_MAX
+        return replace(hints, present=present)
 
     def _take(self, phases: Phases, buffer: bytes, messages: Sequence[Message]) -> None:
         try:

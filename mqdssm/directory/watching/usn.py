@@ -123,7 +123,7 @@ class UpdateNumbers:
                 newest = self._newest()
                 if newest < last:
                     log.warning("%s was set back to an older state: all is compared", self._link.url)
-                    yield Hints(full=True, place=self._numbers.place(newest, time.time()))
+                    yield Hints(full=True, has_gap=True, place=self._numbers.place(newest, time.time()))
                     last = newest
                 elif newest > last:
                     touched = tuple(self._newer_than(last))

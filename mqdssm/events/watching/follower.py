@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
 from mqdssm.events.watching.bodies import Seen
-from mqdssm.events.watching.mirror import Known, Mirror, known_of, seen_of
+from mqdssm.events.watching.mirror import Known, Mirror, known_of, seen_of, unchanged
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 from mqdssm.tables import table_of
 
@@ -55,6 +55,7 @@ class Follower:
         types: Collection[str],
         *,
         ignore: Collection[str] = (),
+        all_writes: bool = False,
         note: Callable[[str, Known | None], None] = _forget,
     ) -> None:
         """Begin where the mirror is.
@@ -64,6 +65,7 @@ class Follower:
             reader: reads objects of these types.
             types: that are watched.
             ignore: attributes that are not told.
+            all_writes: tell, too, of objects that are hinted at and have not changed (decision C29).
             note: gets key and new state of an object before its change is told: see `Mirror.replay`.
         """
         self._note = note
@@ -71,6 +73,13 @@ class Follower:
         self._reader = reader
         self._types = tuple(name for name in WATCHED_TYPES if name in types)
         self._ignore = frozenset(ignore)
+        self._all_writes = all_writes
+        self._is_unseen = False
+
+    def take_unseen(self) -> bool:
+        """Whether something came and went since this was asked for, and was never seen."""
+        unseen, self._is_unseen = self._is_unseen, False
+        return unseen
 
     def follow(self, hints: Hints) -> Iterator[ObjectChange]:
         """The changes that hints lead to; an object counts as told when the next change is asked for.
@@ -85,7 +94,8 @@ class Follower:
         # before the objects themselves are read again, and known as they are
         below = self._moved(hints.touched)
         is_referred = any(self._is_referred(one) for one in hints.touched)
-        yield from self._look_again(self._keys(hints))
+        self._is_unseen = self._is_unseen or any(map(self._may_be_unseen, hints.touched))
+        yield from self._look_again(self._keys(hints), all_writes=self._all_writes)
         for dn in below:
             for seen in self._reader.below(dn):
                 yield from self._settle(seen.key, seen)
@@ -129,21 +139,34 @@ class Follower:
             return ()
         return tuple(name for name in self._types if CLASS_OF[name].lower() in one.classes)
 
-    def _look_again(self, wanted: Iterable[tuple[str, str]]) -> Iterator[ObjectChange]:
+    def _may_be_unseen(self, one: Touched) -> bool:
+        """Whether it is gone, nobody here has seen it, and it may have been one of ours."""
+        if not one.gone or self._mirror.get(one.key) is not None:
+            return False
+        return not one.classes or any(CLASS_OF[name].lower() in one.classes for name in self._types)
+
+    def _look_again(
+        self, wanted: Iterable[tuple[str, str]], *, all_writes: bool = False
+    ) -> Iterator[ObjectChange]:
         for type_name, pairs in groupby(wanted, key=lambda pair: pair[0]):
             rest = (key for _, key in pairs)
             while keys := list(islice(rest, BATCH_KEYS)):
                 found = {seen.key: seen for seen in self._reader.some(type_name, keys)}
                 for key in keys:
-                    yield from self._settle(key, found.get(key))
+                    seen = found.get(key)
+                    if seen is None and self._mirror.get(key) is None:
+                        self._is_unseen = True
+                    yield from self._settle(key, seen, all_writes=all_writes)
 
-    def _settle(self, key: str, seen: Seen | None) -> Iterator[ObjectChange]:
+    def _settle(self, key: str, seen: Seen | None, *, all_writes: bool = False) -> Iterator[ObjectChange]:
         """Tell what there is to tell of an object; afterwards it is known as it was seen."""
         change = self._mirror.change(key, seen, self._ignore) if self._mirror.is_complete else None
         known = known_of(seen)
         if change is not None:
             self._note(key, known)
             yield change
+        elif all_writes and seen is not None:
+            yield unchanged(seen)
         self._mirror.put(key, known)
 
     def _moved(self, touched: Iterable[Touched]) -> list[str]:

@@ -101,6 +101,11 @@ def known_of(seen: Seen | None) -> Known | None:
     return Known(seen.type, seen.dn, seen.guid, body)
 
 
+def unchanged(seen: Seen) -> ObjectChange:
+    """What is told of an object that was written to, and is as it was (decision C29)."""
+    return _told(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, {})
+
+
 def _change(known: Known | None, seen: Seen | None, ignore: Collection[str]) -> ObjectChange | None:
     if seen is None:
         return None if known is None else _deleted(known, ignore)

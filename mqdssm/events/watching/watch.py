@@ -83,6 +83,7 @@ class Watch:
         *,
         state: str | Path | None = None,
         ignore: Collection[str] = (),
+        all_writes: bool = False,
         rhythm: Rhythm | None = None,
         pauses: Pauses | None = None,
         on_ready: Callable[[str], None] | None = None,
@@ -95,9 +96,12 @@ class Watch:
             types: what to watch, as `WATCHED_TYPES` calls them; nothing: all.
             state: file that says where to go on, and is kept true; None: begin with what there is now.
             ignore: attributes whose changes are not told, as `ObjectChange.changes` calls them.
+            all_writes: tell, too, of objects that were written to and are as they were: CHANGED, without
+                changes (decision C29).
             rhythm: how often to look.
             pauses: how long to wait for a server that is away.
-            on_ready: told the URL of the server, each time when all that happened before has been told.
+            on_ready: told the URL of the server, each time when all that happened before has been told; with
+                `all_writes` also when something came and went unseen, or may have.
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
 
         Raises:
@@ -115,6 +119,7 @@ class Watch:
         self._options = options
         self._types = tuple(name for name in WATCHED_TYPES if name in types or not types)
         self._ignore = frozenset(ignore)
+        self._all_writes = all_writes
         self._rhythm = rhythm or Rhythm()
         self._pauses = pauses or Pauses()
         self._on_ready = on_ready
@@ -157,6 +162,14 @@ class Watch:
         """End the iteration soon; from any thread, also from a signal handler."""
         self._stopped.set()
 
+    def rest(self, seconds: float) -> bool:
+        """Wait, unless it is stopped: for who works on a change and cannot yet.
+
+        Returns:
+            Whether it goes on.
+        """
+        return not self._stopped.wait(seconds)
+
     def close(self) -> None:
         """Stop, save the state and disconnect."""
         self.stop()
@@ -198,7 +211,7 @@ class Watch:
                 failures = 1 if self.is_settled else failures + 1
                 turn += not self.is_settled  # one that worked is tried again first
                 ever = ever or self.is_settled
-                if _is_for_people(error) or (not ever and failures >= len(endpoints)):
+                if is_for_people(error) or (not ever and failures >= len(endpoints)):
                     raise
                 pause_s = self._pauses.after(failures)
                 log.warning("%s; trying again in %.1f s", error, pause_s)
@@ -218,7 +231,14 @@ class Watch:
             session = stack.enter_context(Session.open(link.options))
             source = source_of(link, classes_of(self._types), self._rhythm)
             reader = DirectoryReader(session, self._types)
-            follower = Follower(self._state.mirror, reader, self._types, ignore=self._ignore, note=self._note)
+            follower = Follower(
+                self._state.mirror,
+                reader,
+                self._types,
+                ignore=self._ignore,
+                all_writes=self._all_writes,
+                note=self._note,
+            )
             self.url = endpoint.url
             place = self._state.place if self._state.server == endpoint.url else None
             doubts = _Doubts(link)
@@ -238,13 +258,15 @@ class Watch:
             self._save_now_and_then()
         if self._file is not None:
             self._file.told()
+        others_saw_more = follower.take_unseen() or hints.has_gap
+        is_ready = others_saw_more and self._all_writes and self.is_settled
         if hints.place is not None:
             self._is_saved = self._is_saved and self._state.place == hints.place
             self._state.server, self._state.place = url, hints.place
-            if not self.is_settled:
-                self.is_settled = True
-                if self._on_ready is not None:
-                    self._on_ready(url)
+            is_ready = is_ready or not self.is_settled
+            self.is_settled = True
+        if is_ready and self._on_ready is not None:
+            self._on_ready(url)
         self._save_now_and_then()
 
     def _check_subject(self, subject: Subject) -> None:
@@ -331,8 +353,8 @@ class _Doubts:
         return one.dn is not None and not DN.parse(one.dn).is_at_or_below(self._root)
 
 
-def _is_for_people(error: DirectoryError) -> bool:
-    """Whether it is of no use to try again: no rights, a refused log-in, a server without the overlay."""
+def is_for_people(error: DirectoryError) -> bool:
+    """Whether to try again is of no use (decision W1): no rights, a refused log-in, no overlay."""
     if error.ldap_code in _TRANSIENT:
         return False
     return not isinstance(error, DirectoryNotConnected) or error.ldap_code is not None

@@ -108,7 +108,7 @@ def test_without_a_cookie_everything_is_compared():
     phases.entry(*add(ONE, "CN=one"))
     assert phases.take().is_empty
     phases.info(PhaseEnds(present=False, done=True, cookie=COOKIE))
-    assert phases.take() == Hints(full=True, place=COOKIE.decode())
+    assert phases.take() == Hints(full=True, has_gap=True, place=COOKIE.decode())
     phases.entry(*add(TWO, "CN=two", b"next"))
     assert phases.take() == Hints(touched=(Touched(str(TWO), "CN=two", QUEUE),), place="next")
 
@@ -121,7 +121,7 @@ def test_deletions_are_listed_while_the_server_remembers():
     phases.info(PhaseEnds(present=False, done=True, cookie=b"later"))
     found = phases.take()
     assert found.touched == (Touched(str(ONE), gone=True), Touched(str(TWO), "CN=two", QUEUE))
-    assert (found.present, found.full, found.place) == (None, False, "later")
+    assert (found.present, found.full, found.has_gap, found.place) == (None, False, False, "later")
 
 
 def test_what_a_present_phase_does_not_mention_is_looked_for():
@@ -135,6 +135,7 @@ def test_what_a_present_phase_does_not_mention_is_looked_for():
     found = phases.take()
     assert found.present == {str(ONE), str(TWO), str(THREE)}
     assert [one.key for one in found.touched] == [str(TWO)]
+    assert found.has_gap
     assert phases.take().present is None, "it is said once"
 
 
