@@ -35,9 +35,14 @@ _OF_MACHINE: Final = Equal("objectClass", MANAGER_CLASS.encode())
 
 
 class Homes:
-    """Puts the entries of one directory where their names say, as soon as these are free."""
+    """Puts the entries of one directory where their names say, as soon as these are free.
+
+    Attributes:
+        moves: how many entries were given other names: what was read before may be elsewhere now.
+    """
 
     def __init__(self, session: Session, reader: Reader) -> None:
+        self.moves = 0
         self._session = session
         self._reader = reader
         self._viewing = Viewing(reader)
@@ -52,6 +57,7 @@ class Homes:
         """
         for one in renamings:
             follow(self._session, self._reader, str(one.old), str(one.new))
+            self.moves += 1
             try:
                 self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
             except (ObjectAlreadyExists, ObjectNotFound) as error:
