@@ -323,6 +323,37 @@ class NamesContract:
         assert world.read(queue).partition_id == other.site
         assert other.values(machine, ObjectType.MACHINE)[Propid.QM_SITE_ID] == other.site
 
+    def test_three_machines_take_one_name_and_its_queue(self, harness: Harness) -> None:
+        """Each stands aside for the next one, and the queue is below who has the name."""
+        world = World(harness)
+        machines, queue = [guid() for _ in range(3)], guid()
+        world.apply(world.sync(machines[0], 1, world.machine(machines[0])))
+        world.apply(world.sync(queue, 2, world.queue(queue)))
+        for at, one in enumerate(machines[1:], 3):
+            assert world.apply(world.sync(one, at, world.machine(one))) == ops.Applied(count=1, status=OK)
+        expected = [(1, machines[0]), (2, queue), (3, machines[1]), (4, machines[2])]
+        assert brief(world.changes()) == [(Command.SYNC, at, one) for at, one in expected]
+        for at, one in enumerate(machines[::-1], 5):
+            world.apply(world.deletion(one, at, ObjectType.MACHINE))
+        assert brief(world.changes())[0] == (Command.SYNC, 2, queue)
+        assert len(world.changes()) == 4
+
+    @pytest.mark.parametrize("kind", ["queue", "machine"])
+    @pytest.mark.parametrize("update", [False, True])
+    def test_renamed_and_deleted_at_once(self, harness: Harness, kind: str, update: bool) -> None:
+        """In one batch: what goes is what has the new name by then."""
+        world = World(harness)
+        one, old, new = guid(), r"web\q" if kind == "queue" else "web", r"web\r" if kind == "queue" else "new"
+        make = world.queue if kind == "queue" else world.machine
+        object_type = ObjectType.QUEUE if kind == "queue" else ObjectType.MACHINE
+        world.apply(world.sync(one, 1, make(one, old)))
+        renamed = world.change(Command.UPDATE if update else Command.SYNC, one, 2, make(one, new))
+        gone = world.deletion(one, 3, object_type)
+        assert world.apply(renamed, gone) == ops.Applied(count=2, status=OK)
+        assert brief(world.changes()) == [(Command.DELETE, 3, one)]
+        assert world.read(one, object_type).status == NOT_FOUND
+        assert world.read(world.name(new), object_type).status == NOT_FOUND
+
     def test_a_machine_that_moved_with_another_name_to_where_its_queue_is(self, harness: Harness) -> None:
         """What waits for it has its place, and its GUID is still that of the object at the old site."""
         world = World(harness)

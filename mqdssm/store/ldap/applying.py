@@ -133,21 +133,25 @@ class Applier:
 
     def _some(self, changes: Sequence[Wanted]) -> tuple[list[Guid | None], Failure | None]:
         """Make some changes; those from the beginning that are durable, and why the next one is not."""
-        planner = Planner(self.view(changes), self._maker, self._domain)
+        planner = self._planner(changes)
         failures: dict[int, Failure] = {}
         identifiers: list[Guid | None] = []
-        run, first_row = _Run(), changes[0].row
-        for wanted in changes:
+        run, first_row, moves = _Run(), changes[0].row, self.homes.moves
+        for at, wanted in enumerate(changes):
             plan = planner.plan(wanted)
-            if plan.status != Hresult.MQ_OK:
-                failures[wanted.row] = Failure(plan.status)
-                break
-            identifiers.append(plan.identifier)
-            if not run.admits(plan):
+            if plan.status == Hresult.MQ_OK and not run.admits(plan):
                 self._carry_out(run, failures)
                 run = _Run()
                 if failures:
                     break
+                if self.homes.moves != moves:  # the plan is of before: a deletion would hit nothing
+                    moves = self.homes.moves
+                    planner = self._planner(changes[at:])
+                    plan = planner.plan(wanted)
+            if plan.status != Hresult.MQ_OK:
+                failures[wanted.row] = Failure(plan.status)
+                break
+            identifiers.append(plan.identifier)
             run.add(wanted, plan)
         self._carry_out(run, failures)
         with _beside():
@@ -156,6 +160,9 @@ class Applier:
             return identifiers, None
         row = min(failures)
         return identifiers[: row - first_row], failures[row]
+
+    def _planner(self, changes: Sequence[Wanted]) -> Planner:
+        return Planner(self.view(changes), self._maker, self._domain)
 
     def _complete(self, changes: Sequence[Wanted], identifiers: Sequence[Guid | None]) -> None:
         """See to what follows from changes of sites and machines, also if they were known already.

@@ -17,11 +17,17 @@ from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.session import Session
-from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.errors import (
+    DirectoryError,
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+)
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.held import TWIN, Held, held_of, values_of
+from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held, held_of, values_of
 from mqdssm.store.ldap.planning import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
 from mqdssm.store.ldap.references import follow, see_to
 from mqdssm.store.ldap.view import Concern, Reader, View, Viewing
@@ -31,13 +37,20 @@ from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES
 log = logging.getLogger(__name__)
 
 _OF_QUEUE: Final = Equal("objectClass", PROPERTY_TABLES[ObjectType.QUEUE].classes[0].encode())
+_INDEX_FAILED: Final = "DN index add failed"
+_SHORT_LIVED: Final = "mqis short-lived"
 _OF_MACHINE: Final = Equal("objectClass", MANAGER_CLASS.encode())
 
 
 class Homes:
-    """Puts the entries of one directory where their names say, as soon as these are free."""
+    """Puts the entries of one directory where their names say, as soon as these are free.
+
+    Attributes:
+        moves: how many entries were given other names: what was read before may be elsewhere now.
+    """
 
     def __init__(self, session: Session, reader: Reader) -> None:
+        self.moves = 0
         self._session = session
         self._reader = reader
         self._viewing = Viewing(reader)
@@ -52,11 +65,29 @@ class Homes:
         """
         for one in renamings:
             follow(self._session, self._reader, str(one.old), str(one.new))
+            self.moves += 1
             try:
-                self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
+                self._rename(one)
             except (ObjectAlreadyExists, ObjectNotFound) as error:
                 log.warning("%s keeps its name: %s", one.old, error)
                 follow(self._session, self._reader, str(one.new), str(one.old))
+
+    def _rename(self, one: Renaming) -> None:
+        """Rename an entry.
+
+        slapd 2.5 refuses that, as if its database were full, where the only entry below was moved there from
+        another one that was renamed itself; something new below the entry, however short, mends it.
+        """
+        try:
+            self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
+        except DirectoryError as error:
+            if error.server_text != _INDEX_FAILED:
+                raise
+            below = one.old.child("CN", _SHORT_LIVED)
+            with suppress(ObjectAlreadyExists):  # a crash came between
+                self._session.add(below, {OBJECT_CLASS: (b"container",)})
+            self._session.delete(below)
+            self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
 
     # -- those that stand aside
 

@@ -369,7 +369,10 @@ class LdapStore:
         marked = (Equal(BUCKET, bucket_of(partition, MIN)), Equal(NUMBER, number_value(MIN)))
         above = Equal("objectClass", MANAGER_CLASS.encode())
         for wanted in (And((*marked, Not(above))), And(marked)):  # queues before their machines
-            self._applier.remove(map(held_of, self._reader.find(wanted)))
+            moves = -1
+            while moves != self._applier.homes.moves:  # what was read before may be elsewhere now
+                moves = self._applier.homes.moves
+                self._applier.remove(map(held_of, self._reader.find(wanted)))
         aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
         for entry in list(self._reader.find(aside)):
             self._applier.homes.settle_one(held_of(entry))
