@@ -121,7 +121,8 @@ def _usage(error: Exception) -> int:
         print(words(), file=sys.stderr, end="")  # noqa: T201  nothing was asked for: here is what there is
         return exits.ExitCode.USAGE
     path = context.command_path if context is not None else NAME
-    message = exits.visible(words()).rstrip(".").replace(": Value error, ", ": ")
+    listed = words().replace("\n\t", " ")  # the choices of an option that is missing
+    message = exits.visible(listed).rstrip(".").replace(": Value error, ", ": ")
     sys.stderr.write(f"error: {message} (see '{path} --help')\n")
     return int(getattr(error, "exit_code", exits.ExitCode.USAGE))
 

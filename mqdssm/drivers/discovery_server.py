@@ -38,6 +38,13 @@ OF_THE_DESTINATION: Final = frozenset(
 """Errors of a send that say nothing of our socket: who sends us forged sources must not make us reopen it
 (decision S15)."""
 
+_TODO: Final[Mapping[int, str]] = {
+    errno.EADDRINUSE: "another program listens there: end it, or use another port",
+    errno.EADDRNOTAVAIL: "this machine does not have the address",
+    errno.EACCES: "ports below 1024 are for privileged users",
+}
+"""What to do about an address that cannot be listened on."""
+
 
 class Listener:
     """One discovery server: its engine, and its socket.
@@ -101,7 +108,7 @@ class Listener:
             opened.bind(self._address)
         except OSError as error:
             opened.close()
-            self._take(do.OpenFailed(reason=error.strerror or str(error)))
+            self._take(do.OpenFailed(reason=_why(error)))
             return
         with suppress(OSError):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
@@ -165,6 +172,13 @@ class Listener:
             self._ended.set_exception(TransportError(problem))
         else:
             self._ended.set_result(None)
+
+
+def _why(error: OSError) -> str:
+    """Why an address cannot be listened on, and what to do."""
+    said = error.strerror or str(error)
+    todo = _TODO.get(error.errno or 0)
+    return said if todo is None else f"{said}; {todo}"
 
 
 class DiscoveryService:
