@@ -123,3 +123,11 @@ class OutcomeUnknown(DirectoryNotConnected):
 
     The server may or may not have made the change; nothing was repeated.
     """
+
+
+def why_no_folder(error: OSError) -> str:
+    """Why a folder that was named cannot be used, and what to do."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "a file is there: name a folder"
+    why = error.strerror or str(error)
+    return f"{why}: name a folder where you may write" if isinstance(error, PermissionError) else why
