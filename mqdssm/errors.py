@@ -37,6 +37,10 @@ class ConfigError(MqdssmError):
     """Settings that contradict each other, a missing program, or a file that cannot be used."""
 
 
+class SourceNotConnected(ConfigError):  # noqa: N818  as DirectoryNotConnected
+    """A database that tables are read from cannot be reached."""
+
+
 class TransportError(MqdssmError):
     """A message that its own queue manager did not take: it is closed, full, or has no key to sign with."""
 

@@ -135,7 +135,10 @@ def test_refusals_say_what_to_do(cli, tmp_path):
     [
         ("", "'.' is no place for a state: name a file"),
         ("{tmp}", "{tmp}: this is a folder: name a file for the state"),
-        ("{tmp}/none/state", "{tmp}/none/state: there is no folder {tmp}/none: make it, or name another file"),
+        (
+            "{tmp}/none/state",
+            "{tmp}/none/state: there is no folder {tmp}/none: make it, or name another file",
+        ),
     ],
 )
 def test_a_state_that_cannot_be_kept_there(cli, tmp_path, state, words):

@@ -379,5 +379,7 @@ def _told(folder: Path) -> Iterator[None]:
     """Errors of the disk in our own words."""
     try:
         yield
+    except ConnectionError:
+        raise  # no disk's: Java has gone, and the session says how
     except OSError as error:
         raise ConfigError(f"the plan in {folder} cannot be written: {error.strerror or error}") from error
