@@ -7,12 +7,14 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from ipaddress import IPv4Address
 from typing import Final
 
 from mqdssm.drivers import packet_filter
 from mqdssm.drivers.counts import Counts
 from mqdssm.engines.discovery import server as do
 from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX, Answers
+from mqdssm.engines.discovery.values import PORT_MAX
 from mqdssm.errors import TransportError
 
 log: Final = logging.getLogger(__name__)
@@ -185,7 +187,7 @@ class DiscoveryService:
     """Discovery servers on several addresses with the same answers.
 
     Args:
-        addresses: where to listen.
+        addresses: where to listen, IPv4 address and port; port 0: a free one.
         answers: what is answered.
 
     Attributes:
@@ -193,6 +195,15 @@ class DiscoveryService:
     """
 
     def __init__(self, addresses: Sequence[do.Address], answers: Answers) -> None:
+        """Listen nowhere yet; to be made in the event loop that it will run in.
+
+        Raises:
+            ValueError: no IPv4 address, or no port.
+        """
+        for address, port in addresses:
+            IPv4Address(address)
+            if not 0 <= port <= PORT_MAX:
+                raise ValueError(f"{port} is no port, 0 to {PORT_MAX}")
         self.counts: Final = Counts()
         self._listeners: Final = [Listener(address, answers, self.counts) for address in addresses]
 

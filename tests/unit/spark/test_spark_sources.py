@@ -308,7 +308,7 @@ def test_whatever_is_in_a_file_is_rows_or_told(tmp_path, form, pieces, encoding)
     ("text", "said", "words"),
     [
         (
-            "PSQLException: it failed.\n\tat a.b\nCaused by: java.net.UnknownHostException: no.such.host\n\tat c",
+            "PSQLException: it failed.\nCaused by: java.net.UnknownHostException: no.such.host\n\tat c",
             "no.such.host",
             "there is no host no.such.host; is its name right?",
         ),
@@ -318,9 +318,9 @@ def test_whatever_is_in_a_file_is_rows_or_told(tmp_path, form, pieces, encoding)
             "Connection refused; is it running, and are host and port right?",
         ),
         (
-            "SQLServerException: The TCP/IP connection to the host db, port 1433 failed.",
-            "The TCP/IP connection to the host db, port 1433 failed.",
-            "The TCP/IP connection to the host db, port 1433 failed; is it running, and are host and port right?",
+            "SQLServerException: The TCP/IP connection to the host d, port 1 failed.",
+            "The TCP/IP connection to the host d, port 1 failed.",
+            "The TCP/IP connection to the host d, port 1 failed; is it running, and are host and port right?",
         ),
         ('PSQLException: ERROR: relation "sites" does not exist', "ERROR: relation", None),
     ],
