@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Annotated, Any, Final
@@ -171,8 +172,23 @@ app = typer.Typer(
 app.callback()(_shared)
 
 
+def _fill_streams() -> None:
+    """Give a program that was started with a closed stream something else: nowhere.
+
+    Without, writing would be an error of ours, and the next file or connection would get the stream's number,
+    and be written to by whoever thinks that it is one. That there is no standard input commands say themselves.
+    """
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  until the end
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  as above
+
+
 def run() -> None:
     """Run the command line: the entry point of the program."""
+    _fill_streams()
     try:
         app()
     except KeyboardInterrupt:
