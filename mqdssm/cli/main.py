@@ -5,6 +5,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, MutableMapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -176,14 +177,14 @@ def _fill_streams() -> None:
     """Give a program that was started with a closed stream something else: nowhere.
 
     Without, writing would be an error of ours, and the next file or connection would get the stream's number,
-    and be written to by whoever thinks that it is one. That there is no standard input commands say themselves.
+    and be written to by whoever thinks that it is one. A standard input is missed by the commands themselves.
     """
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  until the end
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  until the end
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  as above
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  as above
 
 
 def run() -> None:
