@@ -37,6 +37,10 @@ class ConfigError(MqdssmError):
     """Settings that contradict each other, a missing program, or a file that cannot be used."""
 
 
+class SourceNotConnected(ConfigError):  # noqa: N818  as DirectoryNotConnected
+    """A database that tables are read from cannot be reached."""
+
+
 class TransportError(MqdssmError):
     """A message that its own queue manager did not take: it is closed, full, or has no key to sign with."""
 
@@ -123,3 +127,11 @@ class OutcomeUnknown(DirectoryNotConnected):
 
     The server may or may not have made the change; nothing was repeated.
     """
+
+
+def why_no_folder(error: OSError) -> str:
+    """Why a folder that was named cannot be used, and what to do."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "a file is there: name a folder"
+    why = error.strerror or str(error)
+    return f"{why}: name a folder where you may write" if isinstance(error, PermissionError) else why

@@ -1,6 +1,7 @@
 """``mqdssm apply``: do what a plan says, and prove it."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -77,10 +78,28 @@ def apply(
     check_spark()
     run.connection_options()  # what cannot be is refused before Java starts
     on = run.spark()
-    with watched(run, "applying the plan") as watch:
+    with going_on(run, plan), watched(run, "applying the plan") as watch:
         report = apply_plan(plan, run.loaded.settings.url, options, on=on, watch=watch, **login_of(run))
     tell_report(run, report, plan)
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
+
+
+@contextmanager
+def going_on(run: Run, folder: Path) -> Iterator[None]:
+    """Say to whoever interrupts a migration that nothing is lost.
+
+    Args:
+        run: of the command.
+        folder: of the plan.
+    """
+    from mqdssm.spark.migrate.plan_file import PLAN_NAME
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (folder / PLAN_NAME).is_file():
+            run.output.note(f"what was done is written down: 'mqdssm apply {folder}' goes on")
+        raise
 
 
 def tell_report(run: Run, report: "Report", folder: Path) -> None:

@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -46,8 +46,7 @@ def decode(
     topology is a datagram that looks for directory servers, or its answer (\[MS-MQSD]).
     """
     largest, show = _KINDS[kind]()
-    source = nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
-    with source as stream:
+    with _opened(file) as stream:
         data = stream.read(largest + 1)
     shown = show(data)
     if run.output.is_json:
@@ -63,6 +62,14 @@ def decode(
     words = exits.words_of(shown.error)
     say(exits.as_json(shown.error, code) if run.output.is_json else f"error: {words}")
     return code
+
+
+def _opened(file: Path) -> AbstractContextManager[IO[bytes]]:
+    if str(file) != "-":
+        return file.open("rb")
+    if sys.stdin is None:  # it was closed before we began
+        raise exits.UsageProblem("there is no standard input: name a file")
+    return nullcontext(sys.stdin.buffer)
 
 
 def _replication() -> "tuple[int, Callable[[bytes], Shown]]":

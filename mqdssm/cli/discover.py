@@ -61,8 +61,8 @@ def discover(
 
     networks = _networks(broadcast)
     client = DiscoveryClient(
-        enterprise_id=guid("--enterprise", enterprise) if enterprise else NULL_GUID,
-        site_id=guid("--site", site) if site else NULL_GUID,
+        enterprise_id=NULL_GUID if enterprise is None else guid("--enterprise", enterprise),
+        site_id=NULL_GUID if site is None else guid("--site", site),
         wait_s=wait,
     )
     with run.output.bar("asking") as bar:

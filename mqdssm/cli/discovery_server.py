@@ -80,6 +80,9 @@ def discovery_server(
     networks = [guid("--network", text) for text in dict.fromkeys(network or ())]
     if len(networks) > NETWORKS_MAX:
         raise UsageProblem(f"--network is given {len(networks)} times: an answer holds {NETWORKS_MAX}")
+    for option, name in (("--site", site), ("--computer", computer)):
+        if not name.strip():
+            raise UsageProblem(f"{option}: the name is empty")
     with run.connect() as directory:
         reader = DirectoryReader(directory, site=site, computer=computer, networks=networks)
         answers = Answers()

@@ -32,6 +32,7 @@ class UsageProblem(errors.ConfigError):
 _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (  # the first that fits
     (UsageProblem, ExitCode.USAGE),
     (errors.DirectoryNotConnected, ExitCode.NOT_CONNECTED),
+    (errors.SourceNotConnected, ExitCode.NOT_CONNECTED),
     (errors.ObjectNotFound, ExitCode.NOT_FOUND),
     (errors.AttributeNotFound, ExitCode.NOT_FOUND),
     (errors.ObjectAlreadyExists, ExitCode.EXISTS),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.access import login_of
+from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import ObjectType
 from mqdssm.cli.run import Run, add_command
 
@@ -92,6 +93,7 @@ def export(
     from mqdssm.spark.export import export as export_to
     from mqdssm.spark.session import check_spark
 
+    _check_format(file_format, dialect, compression)
     check_spark()
     run.connection_options()  # what cannot be is refused before Java starts
     on = run.spark()
@@ -111,6 +113,20 @@ def export(
             **login_of(run),
         )
     _tell(run, manifest, to)
+
+
+def _check_format(file_format: FileFormat, dialect: LdifDialect | None, compression: Compression) -> None:
+    """Refuse what another format alone has.
+
+    Raises:
+        UsageProblem: it is given.
+    """
+    for option, given, of in (
+        ("--dialect", dialect is not None, FileFormat.LDIF),
+        ("--compression", compression is not Compression.NONE, FileFormat.PARQUET),
+    ):
+        if given and file_format is not of:
+            raise UsageProblem(f"{option} is for --format {of} alone, not for {file_format}: leave it out")
 
 
 def _tell(run: Run, manifest: "Manifest", to: Path) -> None:

@@ -2,8 +2,10 @@
 
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Iterator, MutableMapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -121,7 +123,8 @@ def _usage(error: Exception) -> int:
         print(words(), file=sys.stderr, end="")  # noqa: T201  nothing was asked for: here is what there is
         return exits.ExitCode.USAGE
     path = context.command_path if context is not None else NAME
-    message = exits.visible(words()).rstrip(".").replace(": Value error, ", ": ")
+    listed = words().replace("\n\t", " ")  # the choices of an option that is missing
+    message = exits.visible(listed).rstrip(".").replace(": Value error, ", ": ")
     sys.stderr.write(f"error: {message} (see '{path} --help')\n")
     return int(getattr(error, "exit_code", exits.ExitCode.USAGE))
 
@@ -170,8 +173,23 @@ app = typer.Typer(
 app.callback()(_shared)
 
 
+def _fill_streams() -> None:
+    """Give a program that was started with a closed stream something else: nowhere.
+
+    Without, writing would be an error of ours, and the next file or connection would get the stream's number,
+    and be written to by whoever thinks that it is one. A standard input is missed by the commands themselves.
+    """
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  until the end
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  as above
+
+
 def run() -> None:
     """Run the command line: the entry point of the program."""
+    _fill_streams()
     try:
         app()
     except KeyboardInterrupt:

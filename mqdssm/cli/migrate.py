@@ -3,7 +3,7 @@
 import typer
 
 from mqdssm.cli.access import login_of
-from mqdssm.cli.apply import MaxErrors, MaxRate, Transactions, Verify, tell_report
+from mqdssm.cli.apply import MaxErrors, MaxRate, Transactions, Verify, going_on, tell_report
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.plan import (
     Computers,
@@ -66,7 +66,7 @@ def migrate(
     run.connection_options()  # what cannot be is refused before Java starts
     on = run.spark()
     folder = to or named_by_time()
-    with watched(run, "migrating") as watch:
+    with going_on(run, folder), watched(run, "migrating") as watch:
         plan, report = carry_over(
             asked, run.loaded.settings.url, folder, options, on=on, watch=watch, **login_of(run)
         )

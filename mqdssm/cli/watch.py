@@ -88,7 +88,7 @@ def _say_ready(run: Run, url: str) -> None:
 
 
 def _say_trouble(error: "DirectoryError", pause_s: float) -> None:
-    say(f"{exits.words_of(error)}; trying again in {pause_s:.1f} s")
+    say(f"warning: {exits.words_of(error)}; trying again in {pause_s:.1f} s")
 
 
 @contextlib.contextmanager

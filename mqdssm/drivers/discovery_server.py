@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from ipaddress import IPv4Address
 from typing import Final
 
 from mqdssm.drivers import packet_filter
@@ -14,6 +15,7 @@ from mqdssm.drivers.counts import Counts
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import server as do
 from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX, Answers
+from mqdssm.engines.discovery.values import PORT_MAX
 from mqdssm.errors import TransportError
 
 log: Final = logging.getLogger(__name__)
@@ -38,6 +40,13 @@ OF_THE_DESTINATION: Final = frozenset(
 )
 """Errors of a send that say nothing of our socket: who sends us forged sources must not make us reopen it
 (decision S15)."""
+
+_TODO: Final[Mapping[int, str]] = {
+    errno.EADDRINUSE: "another program listens there: end it, or use another port",
+    errno.EADDRNOTAVAIL: "this machine does not have the address",
+    errno.EACCES: "ports below 1024 are for privileged users",
+}
+"""What to do about an address that cannot be listened on."""
 
 
 class Listener:
@@ -102,7 +111,7 @@ class Listener:
             opened.bind(self._address)
         except OSError as error:
             opened.close()
-            self._take(do.OpenFailed(reason=error.strerror or str(error)))
+            self._take(do.OpenFailed(reason=_why(error)))
             return
         with suppress(OSError):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
@@ -168,11 +177,18 @@ class Listener:
             self._ended.set_result(None)
 
 
+def _why(error: OSError) -> str:
+    """Why an address cannot be listened on, and what to do."""
+    said = error.strerror or str(error)
+    todo = _TODO.get(error.errno or 0)
+    return said if todo is None else f"{said}; {todo}"
+
+
 class DiscoveryService:
     """Discovery servers on several addresses with the same answers.
 
     Args:
-        addresses: where to listen.
+        addresses: where to listen, IPv4 address and port; port 0: a free one.
         answers: what is answered.
 
     Attributes:
@@ -180,6 +196,15 @@ class DiscoveryService:
     """
 
     def __init__(self, addresses: Sequence[do.Address], answers: Answers) -> None:
+        """Listen nowhere yet; to be made in the event loop that it will run in.
+
+        Raises:
+            ValueError: no IPv4 address, or no port.
+        """
+        for address, port in addresses:
+            IPv4Address(address)
+            if not 0 <= port <= PORT_MAX:
+                raise ValueError(f"{port} is no port, 0 to {PORT_MAX}")
         self.counts: Final = Counts()
         self._listeners: Final = [Listener(address, answers, self.counts) for address in addresses]
 

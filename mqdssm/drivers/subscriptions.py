@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from threading import Lock
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -212,7 +213,14 @@ class Subscriptions:
 
         Returns:
             What ends it.
+
+        Raises:
+            ValueError: no function, or one that would have to be awaited: for these there is `events`.
         """
+        wanted: tuple[object, ...] = (queue_created, queue_changed, queue_deleted, queue_manager_changed)
+        for one in wanted:
+            if one is not None and (not callable(one) or iscoroutinefunction(one)):
+                raise ValueError(f"{one!r} cannot be called by the driver's thread: give a plain function")
         callbacks = Callbacks(queue_created, queue_changed, queue_deleted, queue_manager_changed)
         with self._lock:
             self._callbacks.append(callbacks)

@@ -17,7 +17,7 @@ from mqdssm.directory.options import (
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
 from mqdssm.directory.watching.hints import Rhythm
-from mqdssm.errors import DirectoryError
+from mqdssm.errors import ConfigError, DirectoryError
 from mqdssm.events import alias, create, delete, lookup, read, write
 from mqdssm.events.attributes import element_table
 from mqdssm.events.context import Context
@@ -268,7 +268,7 @@ class Directory:
             self.session.options,
             [name for name, element in WATCHED_TYPES.items() if element in names],
             state=state,
-            ignore=tuple(ignore),
+            ignore=ignore if isinstance(ignore, str) else tuple(ignore),  # refused, and all names
             all_writes=all_writes,
             rhythm=rhythm,
             pauses=pauses,
@@ -347,6 +347,8 @@ def connect(
             enterprise object.
         ConfigError: settings that cannot be.
     """
+    if notify is not None and not callable(notify):
+        raise ConfigError(f"notify is to be a function of one argument, not {notify!r}")
     # tracebacks that show variables must not show it
     password = Secret(password) if isinstance(password, str) else password
     options = ConnectionOptions.of(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.samples import elements, ldif
 from mqdssm.samples.entries import Entries
 from mqdssm.samples.fault_table import FAULTS
@@ -80,7 +80,7 @@ def generate(
                 entries = Entries(plan, operational=loader is Loader.SLAPADD)
                 _write_ldif(plan, folder, entries, planted, _Sink(written, truth, report))
     except OSError as error:
-        raise ConfigError(f"cannot write to {folder}: {error}") from error
+        raise ConfigError(f"cannot write to {folder}: {why_no_folder(error)}") from error
     return written
 
 

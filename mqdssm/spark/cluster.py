@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, why_no_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -231,7 +231,7 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
     try:
         made = tempfile.TemporaryDirectory(prefix=prefix, dir=on.shared if on.is_cluster else None)
     except OSError as error:
-        raise ConfigError(f"{on.shared} cannot be used: {error.strerror}") from error
+        raise ConfigError(f"{on.shared} cannot be used: {why_no_folder(error)}") from error
     with made as name:
         yield Path(name)
 

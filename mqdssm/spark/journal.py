@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.spark.documents import read_document
 from mqdssm.spark.manifest import MANIFEST_NAME, ExportedFile, sha256
 from mqdssm.spark.marks import Marks
@@ -298,7 +298,7 @@ def prepare(folder: Path, *, resume: bool) -> bool:
         folder.mkdir(parents=True, exist_ok=True)
         names = {path.name for path in folder.iterdir()}
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be used: {error.strerror}") from error
+        raise ConfigError(f"{folder} cannot be used: {why_no_folder(error)}") from error
     # with a manifest it is whole: what was killed then only did not come to clearing up
     unfinished = MANIFEST_NAME not in names and (folder / WORK_NAME / PLAN_NAME).is_file()
     if MANIFEST_NAME in names and resume:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.testing.accounts import Accounts, connect_as_owner
 from mqdssm.testing.openldap_config import (
     START_SCRIPT,
@@ -258,4 +258,4 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
     except OSError as error:
-        raise ConfigError(f"{path} cannot hold a sandbox: {error}") from error
+        raise ConfigError(f"{path} cannot hold a sandbox: {why_no_folder(error)}") from error

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from replication_strategies import VECTORS, image_of
@@ -116,8 +117,14 @@ def test_the_standard_input_stays_open(monkeypatch):
     assert not stream.buffer.closed
 
 
+def test_a_standard_input_that_is_closed(alone, monkeypatch):
+    monkeypatch.setattr("mqdssm.cli.decode.sys", SimpleNamespace(stdin=None))
+    assert alone.error(*REPLICATION, "-", code=2) == "there is no standard input: name a file"
+
+
 def test_usage(alone, file, tmp_path):
     one = file(image_of(NAMED["psc-ack"]))
     assert "'fax' is not" in alone.error("decode", "--kind", "fax", one, code=2)
-    assert "--kind" in alone.error("decode", one, code=2)
+    choices = "Choose from: replication, notification, topology (see 'mqdssm decode --help')"
+    assert alone.error("decode", one, code=2) == f"Missing option '--kind'. {choices}"
     assert "No such file" in alone.error(*REPLICATION, str(tmp_path / "none"), code=6)

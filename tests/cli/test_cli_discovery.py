@@ -164,6 +164,9 @@ WRONG = [
     ("discover --broadcast 10.0.0.255:1_0", "--broadcast 10.0.0.255:1_0: '1_0' is no port, 1 to 65535"),
     ("discover --site Berlin", "--site: 'Berlin' is no GUID, as 7f1e5d0a-6c1b-4c58-9a53-0c6a5ff1b2c4"),
     ("discover --enterprise {", "--enterprise: '{' is no GUID, as 7f1e5d0a-6c1b-4c58-9a53-0c6a5ff1b2c4"),
+    ("discover --site=", "--site: '' is no GUID, as "),
+    ("discovery-server --site= --computer C", "--site: the name is empty"),
+    ("discovery-server --site S --computer=", "--computer: the name is empty"),
     ("discovery-server --site S --computer C --listen here", "--listen here: 'here' is no IPv4 address, as "),
     ("discovery-server --site S --computer C --listen 0.0.0.0:x", "'x' is no port, 0 to 65535"),
     ("discovery-server --site S --computer C --network 1", "--network: '1' is no GUID, as "),
@@ -196,7 +199,8 @@ def test_an_address_that_is_taken(cli, machine) -> None:
         where = f"{HERE}:{taken.getsockname()[1]}"
         named = ("--site", machine.site, "--computer", machine.name)
         words = cli.error("discovery-server", "--listen", where, *named, code=6)
-    assert words == f"cannot listen on {where}: Address already in use"
+    todo = "another program listens there: end it, or use another port"
+    assert words == f"cannot listen on {where}: Address already in use; {todo}"
 
 
 def test_a_server_that_is_none_in_the_directory_is_told_so(cli, machine) -> None:

@@ -72,6 +72,24 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to processes")
+@pytest.mark.parametrize(
+    ("closed", "code"),
+    [
+        ("</dev/null >&-", 1),
+        ("</dev/null 2>&-", 1),
+        ("</dev/null >&- 2>&-", 1),
+        ("<&-", 2),
+        ("<&- >&- 2>&-", 2),
+    ],
+)
+def test_a_stream_that_is_closed_is_no_error_of_ours(closed, code):
+    command = f"{sys.executable} -m mqdssm.cli.main decode --kind replication - {closed}"
+    ran = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == code  # what is read is no message, or there is nothing to read
+    assert "Traceback" not in ran.stderr
+    assert ("error: " in ran.stderr) == ("2>&-" not in closed)
+
+
 def test_interrupt_ends_quietly(tmp_path):
     import socket
 

@@ -65,6 +65,11 @@ WRONG = [
     ("sandbox start", "Missing argument 'DIR'"),
     ("export --type queue", "Missing option '--to'"),
     ("export --type queues --to x", "Invalid value for '--type': 'queues' is not one of 'all', 'queue'"),
+    ("export --dialect ad --to x", "--dialect is for --format ldif alone, not for parquet: leave it out"),
+    (
+        "export --format csv --compression zstd --to x",
+        "--compression is for --format parquet alone, not for ",
+    ),
     ("schema ldif --format xml", "Invalid value for '--format': 'xml' is not one of 'config', 'schema'"),
     ("schema ldif --format base-tree --root nothing", "'nothing' is no distinguished name"),
     ("schema ldif --format base-tree --root o=x", "the root of the tree has to begin with DC="),

@@ -123,10 +123,45 @@ def test_refusals_say_what_to_do(cli, tmp_path):
     assert "--ignore Lable" in said
     assert "mqdssm schema show" in said
     other = tmp_path / "other"
-    other.write_text('{"a": 1}\n')
-    assert "this is no state of mqdssm watch" in cli.error("watch", "--state", str(other), code=2)
+    for somebody_elses in ('{"a": 1}\n', "letter\n", "\x00\x01"):
+        other.write_text(somebody_elses)
+        assert "this is no state of mqdssm watch" in cli.error("watch", "--state", str(other), code=2)
     other.write_text('{"format": "mqdssm watch", "version": 7}\n')
     assert "remove the file to begin anew" in cli.error("watch", "--state", str(other), code=2)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("", "'.' is no place for a state: name a file"),
+        ("{tmp}", "{tmp}: this is a folder: name a file for the state"),
+        (
+            "{tmp}/none/state",
+            "{tmp}/none/state: there is no folder {tmp}/none: make it, or name another file",
+        ),
+    ],
+)
+def test_a_state_that_cannot_be_kept_there(cli, tmp_path, state, words):
+    said = cli.error("watch", "--state", state.format(tmp=tmp_path), code=2)
+    assert said == words.format(tmp=tmp_path)
+
+
+def test_a_server_that_is_away_is_told_once(environment, tmp_path):
+    with OpenLdapServer(durable=True) as server:
+        settings = environment | {
+            "MQDSSM_URL": server.url,
+            "MQDSSM_USER": server.user,
+            "MQDSSM_PASSWORD": server.password,
+            "MQDSSM_CA_FILE": str(server.ca_file),
+        }
+        with running(tmp_path, settings, state=tmp_path / "state") as program:
+            server.stop()
+            program.wait(lambda: "was lost" in program.err.read_text())
+            server.start()
+            assert program.end() == 0
+            said = [line for line in program.err.read_text().splitlines() if "was lost" in line]
+    assert len(said) == 1
+    assert said[0].startswith("warning: the connection to ")
 
 
 def test_a_server_that_tells_nothing_is_refused(alone):

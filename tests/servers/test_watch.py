@@ -191,6 +191,13 @@ def test_what_is_ignored_is_not_told(world: World):
         assert told.count(dn) == 0
 
 
+@pytest.mark.parametrize("ignore", ["Label", ["Lable"], ["label"]])
+def test_what_cannot_be_ignored_is_refused(world: World, ignore: Any):
+    with pytest.raises(ConfigError, match="ignore"):
+        world.directory.watch(mqdssm.Queue, ignore=ignore)
+    world.directory.watch(mqdssm.Queue, ignore=["Label", "ldap:mSMQMigrated"]).close()
+
+
 def test_the_state_keeps_no_octets_and_is_for_its_owner_alone(world: World, tmp_path: Path):
     machine, state = world.machine(), tmp_path / "state"
     world.directory.session.modify(machine, {"mSMQEncryptKey": [b"PUBLIC-KEY-OF-THE-MACHINE"]})

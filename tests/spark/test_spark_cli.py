@@ -63,8 +63,6 @@ def test_ldif_and_its_dialect(spark, enterprise, login, tmp_path):
     assert result.stdout.split()[:4] == ["type", "objects", "files", "ldap"]
     text = b"".join(path.read_bytes() for path in (tmp_path / "out" / "ldap").iterdir())
     assert text.count(b"changetype: add") == int(result.stdout.split()[4])
-    said = invoke("export", "--dialect", "ad", "--to", str(tmp_path / "other"), code=6, **login).stderr
-    assert said == "error: a dialect is for LDIF alone, not for parquet: leave it out\n"
 
 
 def test_findings_are_exit_code_1(spark, enterprise, login, tmp_path):

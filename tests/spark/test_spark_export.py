@@ -112,7 +112,7 @@ def test_a_folder_with_something_in_it_is_left_alone(enterprise, tmp_path) -> No
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(ConfigError, match="is not empty: an export needs a folder of its own"):
         run(enterprise, tmp_path)
-    with pytest.raises(ConfigError, match="cannot be used: File exists"):
+    with pytest.raises(ConfigError, match="cannot be used: a file is there: name a folder"):
         run(enterprise, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
 

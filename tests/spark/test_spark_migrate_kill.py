@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from applying import everything, login_to, tables, undo
-from export_command import readers
+from export_command import children, readers
 from planning import plan_here
 
 from mqdssm.spark.migrate.report import Report
@@ -68,12 +68,13 @@ def in_the_middle(process: subprocess.Popen[bytes], folder: Path, chance: random
     return process.poll() is None
 
 
-def strike(planned, kill: Callable[[subprocess.Popen[bytes]], object]) -> None:
+def strike(planned, kill: Callable[[subprocess.Popen[bytes]], object], says: str = "") -> None:
     """Kill something again and again, apply again when the run has ended of that, and compare.
 
     Args:
         planned: server, log-in, plan.
         kill: kills something of a run.
+        says: what a run that ends of it says.
     """
     server, login, folder = planned
     empty, chance, struck, code = everything(server), random.Random(6), 0, None
@@ -86,7 +87,8 @@ def strike(planned, kill: Callable[[subprocess.Popen[bytes]], object]) -> None:
                 process.kill()
             err = process.communicate(timeout=WAIT_S)[1].decode()
             code = process.returncode
-            assert code in {0, 3, 6, -9}, err
+            assert code in {0, 3, 6, 130, -9}, err
+            assert code not in {6, 130} or says in err, err
     assert struck
     with start(folder, login, rate=100_000) as last:
         out, err_bytes = last.communicate(timeout=WAIT_S)
@@ -111,6 +113,24 @@ def test_workers_are_killed(planned):
                 os.kill(pid, signal.SIGKILL)
 
     strike(planned, kill)
+
+
+def test_java_is_killed(planned):
+    def kill(process: subprocess.Popen[bytes]) -> None:
+        for pid in children(process.pid):
+            if Path(f"/proc/{pid}/comm").read_text() == "java\n":
+                os.kill(pid, signal.SIGKILL)
+        process.wait(WAIT_S)
+
+    strike(planned, kill, "Spark failed: its Java was killed, as a machine does that has no memory left; ")
+
+
+def test_it_is_interrupted(planned):
+    def interrupt(process: subprocess.Popen[bytes]) -> None:
+        process.send_signal(signal.SIGINT)
+        process.wait(WAIT_S)
+
+    strike(planned, interrupt, f"what was done is written down: 'mqdssm apply {planned[2]}' goes on\n")
 
 
 def test_slapd_is_killed(planned):

@@ -94,3 +94,17 @@ def test_a_database_is_planned_as_its_files_are(tmp_path):
         (tmp_path / "database-password").write_text("wrong")
         said = planned(tmp_path / "b", database.url, server, *mapping, code=6)
         assert 'password authentication failed for user "reader"' in said
+
+
+@pytest.mark.skipif(not DRIVER.exists(), reason=f"{DRIVER} is missing: .ci/setup test installs it")
+def test_a_database_that_is_not_there(tmp_path):
+    (tmp_path / "mapping.toml").write_text(f'[jdbc]\njars = ["{DRIVER}"]\n')
+    mapping = ["--mapping", str(tmp_path / "mapping.toml")]
+    with OpenLdapServer(durable=False) as server:
+        for where, words in (
+            ("no.such.host.invalid:5432", "there is no host no.such.host.invalid; is its name right?"),
+            ("127.0.0.1:1", "Connection refused; is it running, and are host and port right?"),
+        ):
+            url = f"jdbc:postgresql://{where}/mqis"
+            said = planned(tmp_path / "plan", url, server, *mapping, code=3)
+            assert f"{url}: the database is not reached: {words}" in said

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import mqdssm
-from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound, TransportError
+from mqdssm.errors import ConfigError, DirectoryError, ObjectAlreadyExists, ObjectNotFound, TransportError
 from mqdssm.model.notice import Notice, NotifiedOperation
 from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 
@@ -167,3 +167,8 @@ class TestNotices:
                 return directory.session.round_trips - before
 
         assert trips() < trips(notify=lambda _: None)
+
+
+def test_what_cannot_be_called_is_refused_at_once(world):
+    with pytest.raises(ConfigError, match="notify is to be a function of one argument, not 3"):
+        world.connect(notify=3)

@@ -1,6 +1,7 @@
 """What discovery asks on, what it finds out, and what a server answers from ([MS-MQSD] 3.1.1, 3.2.1)."""
 
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import Final
 
 from mqdssm.model.discovery import IP_PORT, DirectoryServiceServer, TopologyServerReply
@@ -8,6 +9,8 @@ from mqdssm.model.guid import NULL_GUID, Guid
 
 ANSWER_WAIT_S: Final = 15.0
 """How long a client waits for an answer: Wait For Response Timer ([MS-MQSD] 3.1.2.1)."""
+PORT_MAX: Final = 65_535
+"""The highest port of UDP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,18 @@ class Network:
     port: int = IP_PORT
     remote_access: bool = False
     local: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what no socket could take.
+
+        Raises:
+            ValueError: no IPv4 address, or no port.
+        """
+        IPv4Address(self.address)
+        if self.local:
+            IPv4Address(self.local)
+        if not 1 <= self.port <= PORT_MAX:
+            raise ValueError(f"{self.port} is no port, 1 to {PORT_MAX}")
 
     def __str__(self) -> str:
         return f"{self.address}:{self.port}"

@@ -21,6 +21,8 @@ from mqdssm.events.watching.mirror import Known, Mirror
 
 FORMAT: Final = "mqdssm watch"
 VERSION: Final = 1
+_BEGINNING: Final = b"{"
+"""A file that begins otherwise is somebody else's: nobody is told to remove it."""
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 """More than any object may have in a directory."""
 MODE: Final = 0o600
@@ -77,9 +79,11 @@ class StateFile:
         """The state; an empty one where there is no file. From now on it is ours, until `close`.
 
         Raises:
-            ConfigError: it is damaged, of another version, or another watcher has it.
+            ConfigError: it is damaged, of another version, another watcher has it, or it cannot be
+                kept there.
             OSError: the file cannot be read.
         """
+        self._check_place()
         self._take()
         try:
             return self._load()
@@ -143,9 +147,30 @@ class StateFile:
             self._notes = None
         self._stack.close()
 
+    def _check_place(self) -> None:
+        """Refuse what can be no file; whether it can be written, its lock tells.
+
+        Raises:
+            ConfigError: it has no name, is a folder, or is in one that does not exist.
+        """
+        if not self.path.name:
+            raise ConfigError(f"{str(self.path)!r} is no place for a state: name a file")
+        if self.path.is_dir():
+            raise ConfigError(f"{self.path}: this is a folder: name a file for the state")
+        if not self.path.parent.is_dir():
+            raise ConfigError(
+                f"{self.path}: there is no folder {self.path.parent}: make it, or name another file"
+            )
+
     def _take(self) -> None:
         taken = f"{self.path}: another watcher works with this state: give each its own"
-        self._stack.enter_context(locked(self._beside(".lock"), wait_s=0, taken=taken))
+        try:
+            self._stack.enter_context(locked(self._beside(".lock"), wait_s=0, taken=taken))
+        except PermissionError as error:
+            raise ConfigError(
+                f"{self.path}: the state, and files beside it, cannot be written in this folder "
+                f"({error.strerror}): name a file where you may write"
+            ) from error
 
     def _load(self) -> State:
         try:
@@ -155,6 +180,8 @@ class StateFile:
         with file:
             state, digest, count = State(), hashlib.sha256(), 0
             for number, line in enumerate(iter(lambda: file.readline(LINE_BYTES_MAX), b"")):
+                if number == 0 and not line.startswith(_BEGINNING):
+                    raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
                 said = self._parsed(line)
                 if number == 0:
                     self._begin(state, said)
@@ -215,7 +242,7 @@ class StateFile:
     def _parsed(self, line: bytes) -> dict[str, Any]:
         try:
             said = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._damaged("a line is no JSON") from None
         if not isinstance(said, dict):
             raise self._damaged("a line is no object")

@@ -24,7 +24,7 @@ from mqdssm.events.watching.reader import DirectoryReader
 from mqdssm.events.watching.state_file import State, StateFile, Subject
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES
-from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
+from mqdssm.model.watching import LDAP_MARK, WATCHED_TYPES, ObjectChange
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,8 @@ class Watch:
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
 
         Raises:
-            ConfigError: options that cannot be, an unknown type, a damaged state, or one that another has.
+            ConfigError: options that cannot be, an unknown type or attribute, a state that is damaged, that
+                another one has, or that cannot be kept there.
         """
         if options.forest or options.part_only:
             raise ConfigError(
@@ -118,7 +119,7 @@ class Watch:
             )
         self._options = options
         self._types = tuple(name for name in WATCHED_TYPES if name in types or not types)
-        self._ignore = frozenset(ignore)
+        self._ignore = _ignored(ignore, self._types)
         self._all_writes = all_writes
         self._rhythm = rhythm or Rhythm()
         self._pauses = pauses or Pauses()
@@ -214,7 +215,8 @@ class Watch:
                 if is_for_people(error) or (not ever and failures >= len(endpoints)):
                     raise
                 pause_s = self._pauses.after(failures)
-                log.warning("%s; trying again in %.1f s", error, pause_s)
+                told = logging.WARNING if self._on_trouble is None else logging.INFO  # nobody wants it twice
+                log.log(told, "%s; trying again in %.1f s", error, pause_s)
                 if self._on_trouble is not None:
                     self._on_trouble(error, pause_s)
                 self._stopped.wait(pause_s)
@@ -314,6 +316,24 @@ class Watch:
         self._file.save(self._state)
         self._is_saved = True
         self._saving.took(began, time.monotonic())
+
+
+def _ignored(names: Collection[str], types: Collection[str]) -> frozenset[str]:
+    """Attributes whose changes are not told.
+
+    Raises:
+        ConfigError: names that nothing of these types has; one text, which would be taken for many letters.
+    """
+    if isinstance(names, str):
+        raise ConfigError(f"ignore is a list of names: [{names!r}], not {names!r}")
+    known = {name for one in types for name in WATCHED_TYPES[one].adm_names()}
+    for name in names:
+        if name not in known and not name.startswith(LDAP_MARK):
+            raise ConfigError(
+                f"{name!r} cannot be ignored: nothing that is watched has this attribute (of attributes that "
+                f"are LDAP's alone: '{LDAP_MARK}NAME')"
+            )
+    return frozenset(names)
 
 
 class _Saving:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.spark.inventory.collect import RECORDS, Inventory, Record
 
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
@@ -52,7 +52,7 @@ def check_folder(folder: Path) -> None:
         if any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty: name a new folder for the inventory")
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be made: {error.strerror or error}") from error
+        raise ConfigError(f"{folder} cannot be made: {why_no_folder(error)}") from error
 
 
 def write_csv(inventory: Inventory, folder: Path) -> list[Path]:

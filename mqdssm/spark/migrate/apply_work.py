@@ -13,6 +13,7 @@ from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Ou
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
 from mqdssm.spark.access import Access
+from mqdssm.spark.failures import SparkFailed
 from mqdssm.spark.migrate.apply_journal import ApplyJournal, Lines, Recorded
 from mqdssm.spark.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, Values, read_operations
 from mqdssm.spark.migrate.places import Places
@@ -121,9 +122,14 @@ def disk_errors_told(folder: Path) -> Iterator[None]:
     Raises:
         ConfigError: it is full, or nothing may be written there; what was done is in the journal or is found
             done, so that the plan can be applied again.
+        SparkFailed: as it came, and that the plan can be applied again.
     """
     try:
         yield
+    except ConnectionError:
+        raise  # no disk's: Java has gone, and the session says how
+    except SparkFailed as error:
+        raise SparkFailed(f"{error}; apply the plan again: it goes on") from error
     except OSError as error:
         if isinstance(error, MqdssmError):
             raise

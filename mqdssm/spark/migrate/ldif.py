@@ -8,7 +8,7 @@ from typing import IO, Final
 from uuid import UUID
 
 from mqdssm.directory.profiles import PROFILES
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.model.dn import DN
 from mqdssm.spark.ldif import REFERENCES_SERIES, as_stored, replacement, to_ad, to_openldap
 from mqdssm.spark.migrate.operations import (
@@ -62,7 +62,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
                         writer.write(f"{level.name}.ldif", operation)
         return dict(sorted(writer.counts.items()))
     except OSError as error:
-        raise ConfigError(f"{to} cannot be written: {error.strerror or error}") from error
+        raise ConfigError(f"{to} cannot be written: {why_no_folder(error)}") from error
 
 
 def _places(plan: MigrationPlan, folder: Path) -> dict[UUID, str]:

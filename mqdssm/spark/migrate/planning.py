@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.spark.access import LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, probe
 from mqdssm.spark.manifest import sha256
@@ -370,7 +370,7 @@ def prepared(to: Path) -> Path:
         (to / WORK_NAME / WITNESS_NAME).touch()
         to.chmod(_PRIVATE)
     except OSError as error:
-        raise ConfigError(f"{to} cannot be used: {error.strerror}") from error
+        raise ConfigError(f"{to} cannot be used: {why_no_folder(error)}") from error
     return to.resolve()
 
 
@@ -379,5 +379,7 @@ def _told(folder: Path) -> Iterator[None]:
     """Errors of the disk in our own words."""
     try:
         yield
+    except ConnectionError:
+        raise  # no disk's: Java has gone, and the session says how
     except OSError as error:
         raise ConfigError(f"the plan in {folder} cannot be written: {error.strerror or error}") from error

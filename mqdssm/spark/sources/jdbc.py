@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, SourceNotConnected
 from mqdssm.spark.mqis_files import TableFiles
 from mqdssm.spark.sources.mapping import SourceMapping, refuse_secret
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
@@ -33,6 +33,11 @@ DRIVERS: Final = {
 }
 """Kind of database in a JDBC URL -> class of its usual driver."""
 _CAUSE: Final = re.compile(r"[\w.$]+(?:Exception|Error): (.+)")
+_NETWORK: Final = re.compile(
+    r"java\.net\.\w*Exception\b|UnresolvedAddressException|The TCP/IP connection to the host"
+)
+"""What Java says of the way to a database; the last is SQL Server's."""
+_NO_HOST: Final = re.compile(r"java\.net\.UnknownHostException: ([^\s:]+)")
 _NAME: Final = re.compile(r"\w[\w$#.\-\[\]\"` ]{0,254}")
 
 
@@ -177,6 +182,8 @@ class _Reader:
             yield
         except (PySparkException, Py4JError) as error:
             said = _words(error, self._options.get("password"))
+            if (why := unreached(_text(error), said)) is not None:
+                raise SourceNotConnected(f"{self._shown}: the database is not reached: {why}") from None
             if said == self._options["driver"]:  # all that Java says of a class that it does not find
                 said = f"there is no driver {said}: name its file as jars in [jdbc]"
             raise ConfigError(f"{self._shown}: {shown} cannot be read: {said}") from None
@@ -197,14 +204,34 @@ class _Reader:
         }
 
 
-def _words(error: BaseException, password: str | None) -> str:
-    """What an error of Java's says, in a line, without the password: the last cause says most."""
+def unreached(text: str, said: str) -> str | None:
+    """Why a database is not reached, and what to do; None: it is, something else went wrong.
+
+    Args:
+        text: all that Java says.
+        said: the part of it that says most.
+    """
+    if _NETWORK.search(text) is None:
+        return None
+    no_host = _NO_HOST.search(text)
+    if no_host is not None:
+        return f"there is no host {no_host[1]}; is its name right?"
+    return f"{said.rstrip('.')}; is it running, and are host and port right?"
+
+
+def _text(error: BaseException) -> str:
+    """All that Java says: Spark itself only says that it did not get to the database."""
     text = ""
     seen: BaseException | None = error
-    while seen is not None:  # Spark itself only says that it did not get to the database
+    while seen is not None:
         text = str(seen).strip() or text
         seen = getattr(seen, "_cause", None)
-    lines = (line.strip() for line in text.splitlines())
+    return text
+
+
+def _words(error: BaseException, password: str | None) -> str:
+    """What an error of Java's says, in a line, without the password: the last cause says most."""
+    lines = (line.strip() for line in _text(error).splitlines())
     kept = [line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))]
     causes = [found[1] for line in kept if (found := _CAUSE.search(line))]
     said = causes[-1] if causes else " ".join(kept)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Self, cast, get_args
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.spark.access import Access
 from mqdssm.spark.columns import RAW_TYPE, TYPES, FrameType, frame_type
 from mqdssm.spark.options import PARTITIONS_MAX, SourceOptions, number
@@ -93,5 +93,5 @@ def _folder(path: str | None) -> str | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"journal {folder} cannot be used: {error.strerror}") from error
+        raise ConfigError(f"journal {folder} cannot be used: {why_no_folder(error)}") from error
     return str(folder)

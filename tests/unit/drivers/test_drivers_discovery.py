@@ -192,6 +192,19 @@ def test_networks_may_change_meanwhile() -> None:
     assert asyncio.run(run()) is not None
 
 
+# --- where there can be nobody
+
+
+@pytest.mark.parametrize(
+    ("address", "port"), [("127.0.0.1", 99_999), ("127.0.0.1", -1), ("here", 1801), ("::1", 1801), ("", 1801)]
+)
+def test_what_is_no_address_is_refused(address: str, port: int) -> None:
+    with pytest.raises(ValueError, match=r"port|Address|Octet|octets"):
+        Network(address, port)
+    with pytest.raises(ValueError, match=r"port|Address|Octet|octets"):
+        DiscoveryService([(address, port)], answers())
+
+
 # --- the server's socket
 
 

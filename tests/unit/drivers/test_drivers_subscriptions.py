@@ -45,6 +45,14 @@ class TestCallbacks:
             ("manager", (MANAGER.old, MANAGER.new)),
         ]
 
+    def test_what_cannot_be_called_is_refused(self, subscriptions):
+        async def later(queue):
+            raise AssertionError(queue)
+
+        for one in (3, later):
+            with pytest.raises(ValueError, match="give a plain function"):
+                subscriptions.call(queue_created=one)
+
     def test_what_is_not_wanted_is_not_called(self, subscriptions):
         seen = []
         subscriptions.call(queue_deleted=seen.append)

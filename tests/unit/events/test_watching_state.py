@@ -158,3 +158,19 @@ def test_two_watchers_do_not_share_a_state(saved, tmp_path: Path):
         StateFile(path).load()
     first.close()
     assert loaded(path).place == "somewhere"
+
+
+def test_a_folder_that_cannot_be_written_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def locked(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("mqdssm.events.watching.state_file.locked", locked)
+    with pytest.raises(ConfigError, match=r"state: the state, .*Permission denied.*name a file where"):
+        loaded(tmp_path / "state")
+
+
+def test_nesting_without_end_is_damage(tmp_path: Path):
+    path = tmp_path / "state"
+    path.write_text('{"a":' * 100_000 + "\n")
+    with pytest.raises(ConfigError, match="damaged"):
+        loaded(path)

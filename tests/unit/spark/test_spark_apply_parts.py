@@ -9,8 +9,9 @@ import pytest
 from mqdssm.directory.loading.items import Effect, Outcome
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
+from mqdssm.spark.failures import SparkFailed
 from mqdssm.spark.migrate.apply_journal import LATER, ApplyJournal, Recorded
-from mqdssm.spark.migrate.apply_work import ErrorCount, FileDone, Refused
+from mqdssm.spark.migrate.apply_work import ErrorCount, FileDone, Refused, disk_errors_told
 from mqdssm.spark.migrate.applying import ApplyOptions
 from mqdssm.spark.migrate.places import MapRow, Place, Places, read_guid_map, write_guid_map
 from mqdssm.spark.migrate.plan_file import MigrationPlan, PlanOptions, TableCounts, Target
@@ -238,3 +239,28 @@ def test_a_report_is_written_and_read(tmp_path):
     (tmp_path / "report.json").write_text("{}")
     with pytest.raises(ConfigError, match="no report"):
         Report.load(tmp_path)
+
+
+# -- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (
+            OSError(28, "No space left on device"),
+            ConfigError,
+            "cannot be written: No space left.* apply it again",
+        ),
+        (
+            SparkFailed("Spark failed: no memory"),
+            SparkFailed,
+            "Spark failed: no memory; apply the plan again: it",
+        ),
+        (ConnectionRefusedError(111, "Connection refused"), ConnectionRefusedError, "Connection refused"),
+    ],
+    ids=["disk", "Spark", "Java"],
+)
+def test_only_the_disks_errors_are_told_as_such(tmp_path, error, kind, words):
+    with pytest.raises(kind, match=words), disk_errors_told(tmp_path):
+        raise error

@@ -19,7 +19,7 @@ from mqdssm.samples.plan import Plan
 from mqdssm.spark.migrate.rows import read_row
 from mqdssm.spark.sources.cells import cell_maker
 from mqdssm.spark.sources.folder import ROW, SourceRow, find_files, read_rows, source_table
-from mqdssm.spark.sources.jdbc import is_jdbc, shown_url
+from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, unreached
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
 from mqdssm.tables.mqis import QUEUE
 
@@ -302,3 +302,28 @@ def test_whatever_is_in_a_file_is_rows_or_told(tmp_path, form, pieces, encoding)
         assert (found.element is None) == bool(found.reasons)
         json.dumps(dict(row.cells)).encode()
         pa.array(list(row.cells.values()), pa.string())
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "words"),
+    [
+        (
+            "PSQLException: it failed.\nCaused by: java.net.UnknownHostException: no.such.host\n\tat c",
+            "no.such.host",
+            "there is no host no.such.host; is its name right?",
+        ),
+        (
+            "Caused by: java.net.ConnectException: Connection refused",
+            "Connection refused",
+            "Connection refused; is it running, and are host and port right?",
+        ),
+        (
+            "SQLServerException: The TCP/IP connection to the host d, port 1 failed.",
+            "The TCP/IP connection to the host d, port 1 failed.",
+            "The TCP/IP connection to the host d, port 1 failed; is it running, and are host and port right?",
+        ),
+        ('PSQLException: ERROR: relation "sites" does not exist', "ERROR: relation", None),
+    ],
+)
+def test_a_database_that_is_not_reached(text, said, words):
+    assert unreached(text, said) == words
