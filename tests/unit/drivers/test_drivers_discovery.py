@@ -19,7 +19,7 @@ from discovering import (
 )
 from discovery_services import HERE, answers, client, network_of, serving
 
-from mqdssm.drivers import discovery_server
+from mqdssm.drivers import discovery_server, interfaces
 from mqdssm.drivers.discovery import DiscoveryDriver
 from mqdssm.drivers.discovery_server import DiscoveryService
 from mqdssm.drivers.interfaces import connected_networks
@@ -297,3 +297,12 @@ def test_the_networks_of_this_machine_are_known(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(ConfigError, match="name them"):
         connected_networks()
+
+
+def test_an_interface_that_goes_while_it_is_looked_at_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decision S12: the others are still there."""
+    there = connected_networks()
+    listed = interfaces._addresses
+    gone = b"gone0".ljust(16, b"\0") + socket.AF_INET.to_bytes(2, "little") + bytes(22)
+    monkeypatch.setattr(interfaces, "_addresses", lambda asked: iter([gone, *listed(asked)]))
+    assert connected_networks() == there
