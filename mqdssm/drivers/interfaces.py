@@ -34,7 +34,7 @@ _ADDRESS: Final = slice(_NAME_BYTES + 4, _NAME_BYTES + 8)  # of struct sockaddr_
 _PAIR: Final = 2
 _EVERYWHERE: Final = "255.255.255.255"
 _NOBODY: Final = frozenset({"0.0.0.0", _EVERYWHERE})  # noqa: S104  no addresses to listen on
-"""Broadcast addresses that say nothing of the network: none was set, or one that goes by the default route."""
+"""Broadcast addresses that say nothing of the network: none was set, or one that the default route takes."""
 
 
 def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:

@@ -33,8 +33,8 @@ SHOW_RECYCLED_OID: Final = "1.2.840.113556.1.4.2064"
 NOTIFICATION_OID: Final = "1.2.840.113556.1.4.528"
 """LDAP_SERVER_NOTIFICATION_OID."""
 TOMBSTONES_S: Final = 30 * 86_400.0
-"""What was deleted is believed to be shown for so long at most: half of the lifetime of tombstones where nobody
-set another one, 60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
+"""What was deleted is believed to be shown for so long at most: half of the lifetime of tombstones where
+nobody set another one, 60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
 _DAY_S: Final = 86_400.0
 _LIFETIME: Final = "tombstoneLifetime"
 _LIFETIME_AT: Final = ("Services", "Windows NT", "Directory Service")  # below the configuration

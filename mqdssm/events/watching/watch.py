@@ -341,7 +341,7 @@ def _is_for_people(error: DirectoryError) -> bool:
 def classes_of(types: Collection[str]) -> tuple[str, ...]:
     """The object classes of all entries that matter to some types (decision W4)."""
     wanted = {CLASS_OF[name]: None for name in types}
-    if wanted.keys() & {"mSMQQueue", "mSMQConfiguration", "user"}:
+    if wanted.keys() & {"mSMQQueue", "mSMQConfiguration", "user", "mSMQSiteLink"}:
         wanted |= dict.fromkeys(ANCESTORS)
     if "mSMQSiteLink" in wanted:
         wanted |= dict.fromkeys(("site", "mSMQConfiguration"))
