@@ -225,11 +225,14 @@ class Watch:
             for hints in source.hints(place):
                 if self._stopped.is_set():
                     return
-                yield from self._followed(follower, hints, endpoint.url)
-                if doubts.are_due(hints, time.monotonic()):
-                    yield from self._followed(follower, Hints(full=True), endpoint.url)
+                doubts.take(hints, time.monotonic())
+                yield from self._followed(follower, hints, endpoint.url, keep_place=doubts.are_there)
+                if doubts.are_due(time.monotonic()):
+                    yield from self._followed(follower, doubts.settled_by(), endpoint.url)
 
-    def _followed(self, follower: Follower, hints: Hints, url: str) -> Iterator[ObjectChange]:
+    def _followed(
+        self, follower: Follower, hints: Hints, url: str, *, keep_place: bool = False
+    ) -> Iterator[ObjectChange]:
         for change in follower.follow(hints):
             if self._stopped.is_set():
                 return  # the place stays: what is left is looked at again
@@ -239,8 +242,9 @@ class Watch:
         if self._file is not None:
             self._file.told()
         if hints.place is not None:
-            self._is_saved = self._is_saved and self._state.place == hints.place
-            self._state.server, self._state.place = url, hints.place
+            if not keep_place:
+                self._is_saved = self._is_saved and self._state.place == hints.place
+                self._state.server, self._state.place = url, hints.place
             if not self.is_settled:
                 self.is_settled = True
                 if self._on_ready is not None:
@@ -310,22 +314,37 @@ class _Saving:
 
 
 class _Doubts:
-    """Whether something that is watched may have left the part of the directory that is watched."""
+    """Whether something that is watched may have left the part of the directory that is watched.
+
+    As long as that is not known the place stays where it was, so that the next watch has the same doubts.
+    """
 
     def __init__(self, link: Link) -> None:
         naming = link.naming
         self._root = naming.root
         self._is_part = naming.root not in {naming.default, naming.forest}
         self._due: float | None = None
+        self._place: str | None = None
 
-    def are_due(self, hints: Hints, now: float) -> bool:
-        """Whether it is time to compare all because of these hints, or earlier ones."""
+    @property
+    def are_there(self) -> bool:
+        """Whether there are any."""
+        return self._due is not None
+
+    def take(self, hints: Hints, now: float) -> None:
+        """Have doubts because of these hints."""
+        self._place = hints.place or self._place
         if self._is_part and self._due is None and any(map(self._is_outside, hints.touched)):
             self._due = now + COMPARE_EVERY_S
-        if self._due is None or now < self._due:
-            return False
+
+    def are_due(self, now: float) -> bool:
+        """Whether it is time to compare all because of them."""
+        return self._due is not None and now >= self._due
+
+    def settled_by(self) -> Hints:
+        """What ends them; then there are none."""
         self._due = None
-        return True
+        return Hints(full=True, place=self._place)
 
     def _is_outside(self, one: Touched) -> bool:
         return one.dn is not None and not DN.parse(one.dn).is_at_or_below(self._root)
