@@ -1,4 +1,4 @@
-"""A watch of a part of a naming context: objects come into it and leave it, alone and with what they stand below."""
+"""A watch of a part of a naming context: what comes into it and leaves it, alone and along with other entries."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -160,10 +160,12 @@ class Watch:
     def close(self) -> None:
         """Stop, save the state and disconnect."""
         self.stop()
-        with self._running:  # in another thread, perhaps, which stops soon
-            self._changes.close()
-        if self._file is not None:
-            self._file.close()
+        try:
+            with self._running:  # in another thread, perhaps, which stops soon
+                self._changes.close()
+        finally:
+            if self._file is not None:
+                self._file.close()
 
     def __enter__(self) -> Self:
         return self
