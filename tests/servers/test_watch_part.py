@@ -1,4 +1,4 @@
-"""A watch of a part of a naming context: what comes into it and leaves it, alone and along with other entries."""
+"""A watch of a part of a naming context: what comes into it and leaves it, with what it stands below."""
 
 from collections.abc import Iterator
 from pathlib import Path
