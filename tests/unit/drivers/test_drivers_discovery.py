@@ -130,6 +130,16 @@ def test_a_network_without_a_way_to_it_is_not_waited_for() -> None:
     assert counts == {"request not sent": 1}
 
 
+@pytest.mark.parametrize("none", [Network(HERE, 70_000), Network("no\0where"), Network("." * 70)])
+def test_an_address_that_is_none_is_not_waited_for_either(none: Network) -> None:
+    async def run() -> DiscoveryResult | None:
+        async with serving(answers(site=OWN_SITE)) as (service,):
+            driver = DiscoveryDriver(client(wait_s=60))
+            return await driver.discover([none, network_of(service), none])
+
+    assert asyncio.run(run()) is not None
+
+
 def test_a_second_caller_waits_for_the_same_answer() -> None:
     async def run() -> list[DiscoveryResult | None]:
         async with serving(answers(site=OWN_SITE)) as (service,):
