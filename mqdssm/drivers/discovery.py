@@ -61,11 +61,11 @@ class DiscoveryDriver:
         Returns:
             What was learnt; None: nobody answered on any network.
         """
-        if self._running is None:
-            self._running = asyncio.get_running_loop().create_future()
-            self._take(do.Discover(networks=tuple(networks), request_id=self._make_guid(), anew=anew))
         self._waiting += 1
         try:
+            if self._running is None:
+                self._running = asyncio.get_running_loop().create_future()
+                self._take(do.Discover(networks=tuple(networks), request_id=self._make_guid(), anew=anew))
             return await asyncio.shield(self._running)
         finally:
             self._waiting -= 1
