@@ -131,6 +131,20 @@ def test_what_happened_meanwhile_is_told_at_the_next_start(world: World, tmp_pat
         assert not told.changes
 
 
+def test_the_very_next_change_is_told_at_the_next_start(world: World, tmp_path: Path):
+    """What the watcher ended behind, and nothing else, is known to it."""
+    dn, state = world.queue(world.machine(), "0"), tmp_path / "state"
+    with watching(world.directory, mqdssm.Queue, state=state):
+        pass
+    for number in range(1, 6, 2):
+        world.label(dn, str(number))
+        with watching(world.directory, mqdssm.Queue, state=state) as told:
+            assert told.one("changed", dn).changes["Label"] == (str(number - 1), str(number))
+            world.label(dn, str(number + 1))
+            told.wait(lambda one: len(one.changes) == 2)
+            assert told.changes[-1].changes["Label"] == (str(number), str(number + 1))
+
+
 def test_queues_of_a_computer_with_another_name_have_other_names(world: World):
     machine = world.machine()
     dn = world.queue(machine, "moves along")

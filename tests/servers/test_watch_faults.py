@@ -1,13 +1,16 @@
 """A watch whose connections are cut anywhere, or go silent: it goes on, and nothing is lost or invented."""
 
+import socket
 import threading
 from collections.abc import Iterator
+from itertools import count
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from plain_ldap import PlainLdap
 from proxy import Proxy
-from sessions import clear_text
+from sessions import clear_text, options_for
 from watchers import IMPATIENT, QUICK, WAIT_S, Told
 
 from mqdssm.directory.watching.hints import Rhythm
@@ -102,3 +105,30 @@ def test_a_stop_is_heard_while_nothing_happens(openldap_server, proxy):
     told.watch._running.release()
     assert list(told.watch) == []
     told.watch.close()
+
+
+def test_a_name_of_several_servers_is_one_server_for_a_watch(
+    openldap_server, queue, monkeypatch: pytest.MonkeyPatch
+):
+    """As with the name of a domain: each time that it is looked up another address stands first.
+
+    What the second server, where nobody is here, has not got yet would be missed for ever.
+    """
+    resolve, turns = socket.getaddrinfo, count()
+
+    def in_turn(host: str, port: int, *more: int, **named: int) -> list[tuple[Any, ...]]:
+        if host != "domain.example.com":
+            return resolve(host, port, *more, **named)
+        address = ("127.0.0.1", "127.0.0.2")[next(turns) % 2]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", in_turn)
+    url = f"ldap://domain.example.com:{openldap_server.port}"
+    named = options_for(openldap_server, url, tls="none", connect_timeout_s=5.0)
+    with Watch(named, ["queue"], rhythm=QUICK, pauses=IMPATIENT) as watch:
+        told = Told(watch)
+        threading.Thread(target=told.run, name="watch", daemon=True).start()
+        told.wait(lambda one: one.watch.is_settled)
+        label(openldap_server, queue, "seen")
+        told.wait(lambda one: labels(one, queue) == [("0", "seen")])
+        assert next(turns) == 1, "it was looked up once"
