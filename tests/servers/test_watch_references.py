@@ -82,3 +82,14 @@ def test_a_link_whose_gate_has_another_computer_name(server):
             directory.session.rename(computer, f"{computer.partition(',')[0]}X")
             changed = told.wait(lambda one: [c for c in one.changes if c.guid == link])[0]
             assert changed.changes["SiteGateIdentifierList"].old == (guid,)
+
+
+def test_queues_of_a_queue_manager_with_another_name_have_other_names(server):
+    """It is known itself, and those below it are not told of."""
+    machine_dn, _ = machine(server)
+    queue = f"CN=q,{machine_dn}"
+    PlainLdap(server).add(queue, {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le})
+    with KIND.connect(server) as directory, watching(directory) as told:
+        directory.session.rename(machine_dn, "CN=other")
+        changed = told.one("changed", queue.replace("CN=msmq", "CN=other"))
+        assert changed.changes["FullPath"].old.lower() == queue.lower()
