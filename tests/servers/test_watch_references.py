@@ -93,3 +93,26 @@ def test_queues_of_a_queue_manager_with_another_name_have_other_names(server):
         directory.session.rename(machine_dn, "CN=other")
         changed = told.one("changed", queue.replace("CN=msmq", "CN=other"))
         assert changed.changes["FullPath"].old.lower() == queue.lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "values"),
+    [
+        ("OU=a", "OU=b", {"objectClass": "organizationalUnit"}),
+        ("C=NO", "C=SE", {"objectClass": "country"}),
+        ("L=a", "L=b", {"objectClass": "locality"}),
+        ("O=a", "O=b", {"objectClass": "organization"}),
+        ("CN=a", "CN=b", {"objectClass": "container"}),
+        ("DC=a", "DC=b", {"objectClass": ["dcObject", "organization"], "o": "a"}),
+    ],
+)
+def test_what_queues_stand_below_gets_another_name(server, name: str, other: str, values: dict[str, str]):
+    plain, place = PlainLdap(server), f"{name},{server.base_dn}"
+    plain.add(place, values)
+    queue = f"CN=q,CN=msmq,CN=W1,{place}"
+    for dn, kind in ((f"CN=W1,{place}", "computer"), (f"CN=msmq,CN=W1,{place}", "mSMQConfiguration")):
+        plain.add(dn, {"objectClass": kind, "objectGUID": uuid4().bytes_le})
+    plain.add(queue, {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le})
+    with KIND.connect(server) as directory, watching(directory, mqdssm.Queue) as told:
+        directory.session.rename(place, other)
+        told.one("changed", queue.replace(name, other))
