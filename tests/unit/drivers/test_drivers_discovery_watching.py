@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from threading import Event
 from types import SimpleNamespace
+from typing import Self
 
 from mqdssm.drivers.discovery_watching import KnowledgeWatch
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
@@ -66,7 +67,7 @@ def test_what_happened_before_the_watch_began_and_while_it_was_away_is_read() ->
         def __init__(self, on_ready: Callable[[str], None]) -> None:
             self._on_ready, self.stopped = on_ready, Event()
 
-        def __enter__(self) -> "Watched":
+        def __enter__(self) -> Self:
             return self
 
         def __exit__(self, *_: object) -> None:
