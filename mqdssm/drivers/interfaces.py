@@ -77,13 +77,13 @@ def _network(asked: socket.socket, request: bytes, port: int) -> Network | None:
     local = _text_of(request)
     if flags & _POINT_TO_POINT:
         told = _text_of(_ioctl(asked, _SIOCGIFDSTADDR, request))
-        is_none = told == local  # a tunnel into a whole network
     elif flags & _BROADCAST:
         told = _text_of(_ioctl(asked, _SIOCGIFBRDADDR, request))
-        is_none = told in _NOBODY
     else:
         return None
-    others = _others(local, _text_of(_ioctl(asked, _SIOCGIFNETMASK, request))) if is_none else told
+    others: str | None = told
+    if told in _NOBODY or told == local:  # as of a tunnel into a whole network
+        others = _others(local, _text_of(_ioctl(asked, _SIOCGIFNETMASK, request)))
     if others is None:
         return None
     return Network(others, port, remote_access=bool(flags & _POINT_TO_POINT), local=local)
