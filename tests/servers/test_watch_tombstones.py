@@ -33,6 +33,30 @@ database.modify(message)
 """
 """As the tools of Windows do it; Samba takes it of itself alone, and its tools cannot say it."""
 
+LET_LIST_DELETED_OBJECTS = """
+import ldb, sys
+from samba.auth import system_session
+from samba.dcerpc import security
+from samba.ndr import ndr_pack, ndr_unpack
+from samba.param import LoadParm
+from samba.samdb import SamDB
+
+settings = LoadParm()
+settings.load(sys.argv[1])
+database = SamDB(url=sys.argv[2], session_info=system_session(), lp=settings)
+name, controls = "nTSecurityDescriptor", ["show_deleted:1", "sd_flags:1:4"]
+sid = ndr_unpack(security.dom_sid, database.search(base=sys.argv[3], attrs=["objectSid"])[0]["objectSid"][0])
+for context in (database.domain_dn(), database.get_config_basedn()):
+    dn = ldb.Dn(database, f"CN=Deleted Objects,{context}")
+    found = database.search(base=dn, scope=ldb.SCOPE_BASE, attrs=[name], controls=controls)[0]
+    sddl = ndr_unpack(security.descriptor, found[name][0]).as_sddl() + f"(A;;LCRP;;;{sid})"
+    made = security.descriptor.from_sddl(sddl, security.dom_sid(database.get_domain_sid()))
+    message = ldb.Message(dn)
+    message[name] = ldb.MessageElement(ndr_pack(made), ldb.FLAG_MOD_REPLACE, name)
+    database.modify(message, controls=controls)
+"""
+"""What dsacls does in docs/watching.md."""
+
 pytestmark = [pytest.mark.samba, pytest.mark.spec("MS-MQCN 3.2.3")]
 
 
@@ -66,9 +90,29 @@ def guid_of(directory: mqdssm.Directory, dn: str) -> UUID:
     return UUID(bytes_le=directory.session.get(dn, ["objectGUID"]).first("objectGUID") or b"")
 
 
-def test_what_was_emptied_out_of_the_recycle_bin_is_told(server, directory, tmp_path: Path):
-    command = ["/usr/bin/python3", "-c", ENABLE_RECYCLE_BIN, server.settings_file, server.database]
+def run_at_home(server: SambaDomainController, script: str, *arguments: str) -> None:
+    command = ["/usr/bin/python3", "-c", script, server.settings_file, server.database, *arguments]
     subprocess.run(command, check=True, timeout=60)
+
+
+def test_who_may_list_deleted_objects_hears_of_them(server):
+    """As docs/watching.md says: no more rights are needed than these."""
+    plain, (user, password) = KIND.plain(server), KIND.add_user(server, "watcher")
+    run_at_home(server, LET_LIST_DELETED_OBJECTS, user)
+    dn = queue(server, plain)
+    account = f"watcher@{server.realm.lower()}"
+    with (
+        mqdssm.connect(
+            server.ldaps_url, user=account, password=password, ca_file=server.ca_file
+        ) as directory,
+        watching(directory, mqdssm.Queue, mqdssm.Site) as told,
+    ):
+        plain.delete(dn)
+        told.one("deleted", dn)
+
+
+def test_what_was_emptied_out_of_the_recycle_bin_is_told(server, directory, tmp_path: Path):
+    run_at_home(server, ENABLE_RECYCLE_BIN)
     tools, plain, state = SambaTools(server), KIND.plain(server), tmp_path / "state"
     dn = queue(server, plain)
     guid = guid_of(directory, dn)
