@@ -6,10 +6,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from queue_managers import wait_until
 from servers import KINDS
 from watchers import watching
 
 import mqdssm
+from mqdssm.events.watching.state_file import StateFile
 
 pytestmark = pytest.mark.spec("MS-MQCN 3.2.3")
 
@@ -79,9 +81,20 @@ def test_who_ends_before_it_was_compared_compares_the_next_time(
         parts.move(queue, parts.outside)
         marker = parts.queue(parts.inside)
         told.one("created", marker)  # by now it is known that the computer has moved
+    before = place_in(state)
     monkeypatch.setattr("mqdssm.events.watching.watch.COMPARE_EVERY_S", 0.5)
     with watching(part, mqdssm.Queue, state=state) as told:
         told.one("deleted", queue)
         assert len(told.changes) == 1
+        wait_until(lambda: told.watch._state.place != before, 10)
+    assert place_in(state) != before
     with watching(part, mqdssm.Queue, state=state) as told:
         assert not told.changes
+
+
+def place_in(state: Path) -> str | None:
+    """Where the watcher of a state goes on."""
+    file = StateFile(state)
+    place = file.load().place
+    file.close()
+    return place
