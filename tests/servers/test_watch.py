@@ -180,6 +180,14 @@ def test_links_follow_their_sites(world: World):
         assert told.one("changed", created.dn).changes["ActualCost"] == (5, 7)
 
 
+def test_one_watch_is_of_both_naming_contexts(world: World):
+    machine, name = world.machine(), f"S{_RUN}{next(_numbers)}"
+    with watching(world.directory) as told:
+        guid = world.directory.create(mqdssm.Site(name=name))
+        told.wait(lambda one: [c for c in one.changes if (c.event, c.guid) == ("created", guid)])
+        told.one("created", world.queue(machine, "in the domain"))
+
+
 def test_users_are_watched_while_they_have_certificates(world: World):
     dn, _ = world.kind.add_user(world.server, f"u{_RUN}{next(_numbers)}".lower())
     with watching(world.directory, mqdssm.User) as told:
