@@ -114,10 +114,11 @@ class Channel:
 
     Attributes:
         url: the server, for messages.
+        address: which of its addresses it is connected to; empty: not known.
         broken: it must not be used any more.
     """
 
-    __slots__ = ("_counter", "_next_id", "_splitter", "_transport", "broken", "url")
+    __slots__ = ("_counter", "_next_id", "_splitter", "_transport", "address", "broken", "url")
 
     def __init__(self, transport: Transport, url: str, first_id: int, counter: Counter) -> None:
         self._transport = transport
@@ -125,6 +126,7 @@ class Channel:
         self._next_id = first_id
         self._counter = counter
         self.url = url
+        self.address = ""
         self.broken = False
 
     def new_id(self) -> int:

@@ -111,6 +111,9 @@ def _addresses(endpoint: Endpoint) -> "Iterator[_Address]":
     if endpoint.host is None:
         yield _Address(endpoint.path or "", loopback=True)
         return
+    if endpoint.address is not None:
+        yield _Address(endpoint.address, loopback=is_loopback(endpoint.address) is True)
+        return
     try:
         found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -154,11 +157,14 @@ def open_channel(attempt: Attempt, counter: Counter) -> Channel:
         if time.monotonic() >= attempt.deadline:
             break
         try:
-            return _open(attempt, address, counter)
+            channel = _open(attempt, address, counter)
         except DirectoryNotConnected as error:
             if error.ldap_code is not None:
                 raise  # the server answered: another address of it would say the same
             failure = error
+        else:
+            channel.address = address.text
+            return channel
     raise failure or failures.out_of_time(attempt.endpoint)
 
 

@@ -39,6 +39,8 @@ class Endpoint:
         host: name or address; None for a local socket.
         port: TCP port.
         path: path of a local socket; None for TCP.
+        address: the only one of the host's addresses that is used; None: any. Behind the name of a domain
+            each may be another server.
     """
 
     url: str
@@ -46,6 +48,7 @@ class Endpoint:
     host: str | None
     port: int
     path: str | None
+    address: str | None = None
 
     @property
     def is_local_socket(self) -> bool:

@@ -62,11 +62,11 @@ class DiscoveryDriver:
         Returns:
             What was learnt; None: nobody answered on any network.
         """
-        if self._running is None:
-            self._running = asyncio.get_running_loop().create_future()
-            self._take(do.Discover(networks=tuple(networks), request_id=self._make_guid(), anew=anew))
         self._waiting += 1
         try:
+            if self._running is None:
+                self._running = asyncio.get_running_loop().create_future()
+                self._take(do.Discover(networks=tuple(networks), request_id=self._make_guid(), anew=anew))
             return await asyncio.shield(self._running)
         finally:
             self._waiting -= 1
@@ -92,9 +92,9 @@ class DiscoveryDriver:
         try:
             opened = self._sockets.get(network) or self._open(network)
             opened.sendto(action.data, (network.address, network.port))
-        except OSError as error:
+        except (OSError, OverflowError, ValueError) as error:  # a port or an address that is none, too
             self.counts.add("request not sent")
-            log.warning("nobody can be asked on %s: %s", network, error.strerror or error)
+            log.warning("nobody can be asked on %s: %s", network, getattr(error, "strerror", None) or error)
             asyncio.get_running_loop().call_soon(self._take, do.SendFailed(network=network))
 
     def _open(self, network: Network) -> socket.socket:

@@ -29,6 +29,8 @@ REFRESH_S: Final = 300.0
 """How often the directory is read where nobody says that it has changed."""
 PAUSE_S: Final = 1.0
 """The least time between two readings, so that a thousand changes are not a thousand readings."""
+RETRY_S: Final = 10.0
+"""When it is read again after it could not be: what is waited for may be known to nobody else."""
 CONCERNED: Final = frozenset({"queue-manager", "site"})
 """Types of objects that an answer is made of."""
 _ADDRESSES: Final = "mqisAddresses"
@@ -178,6 +180,7 @@ class KnowledgeCache:
         learn: takes what was read.
         refresh_s: how often, where nothing is said to have changed.
         pause_s: the least time between two readings.
+        retry_s: how long to wait after a reading that failed, at most.
     """
 
     def __init__(
@@ -187,10 +190,12 @@ class KnowledgeCache:
         *,
         refresh_s: float = REFRESH_S,
         pause_s: float = PAUSE_S,
+        retry_s: float = RETRY_S,
     ) -> None:
         if not 0 < pause_s <= refresh_s:
             raise ConfigError(f"every {refresh_s:g} s is too often: {pause_s:g} s or more are needed")
         self._read, self._learn, self._refresh_s, self._pause_s = read, learn, refresh_s, pause_s
+        self._retry_s = min(max(retry_s, pause_s), refresh_s)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stale: Final = asyncio.Event()
 
@@ -209,13 +214,16 @@ class KnowledgeCache:
     async def run(self) -> None:
         """Keep it true, until cancelled."""
         self._loop = asyncio.get_running_loop()
+        wait_s = self._refresh_s
         while True:
             await asyncio.sleep(self._pause_s)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stale.wait(), self._refresh_s - self._pause_s)
+                await asyncio.wait_for(self._stale.wait(), wait_s - self._pause_s)
+            wait_s = self._refresh_s
             try:
                 await self.refresh()
             except MqdssmError as error:
+                wait_s = self._retry_s
                 log.warning("the directory cannot be read, what was known before counts: %s", error)
 
     def invalidate(self) -> None:

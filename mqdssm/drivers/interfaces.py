@@ -4,6 +4,7 @@
 """
 
 import array
+import ipaddress
 import socket
 import struct
 import sys
@@ -22,6 +23,7 @@ _SIOCGIFCONF: Final = 0x8912
 _SIOCGIFFLAGS: Final = 0x8913
 _SIOCGIFBRDADDR: Final = 0x8919
 _SIOCGIFDSTADDR: Final = 0x8917
+_SIOCGIFNETMASK: Final = 0x891B
 _UP: Final = 0x1
 _BROADCAST: Final = 0x2
 _LOOPBACK: Final = 0x8
@@ -29,6 +31,10 @@ _POINT_TO_POINT: Final = 0x10
 _NAME_BYTES: Final = 16
 _IFREQ_BYTES: Final = _NAME_BYTES + (24 if struct.calcsize("P") == 8 else 16)
 _ADDRESS: Final = slice(_NAME_BYTES + 4, _NAME_BYTES + 8)  # of struct sockaddr_in, behind family and port
+_PAIR: Final = 2
+_EVERYWHERE: Final = "255.255.255.255"
+_NOBODY: Final = frozenset({"0.0.0.0", _EVERYWHERE})  # noqa: S104  no addresses to listen on
+"""Broadcast addresses that say nothing of the network: none was set, or one that the default route takes."""
 
 
 def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
@@ -51,17 +57,44 @@ def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
 
 def _networks(asked: socket.socket, port: int) -> Iterator[Network]:
     for request in _addresses(asked):
-        (flags,) = struct.unpack_from("=H", _ioctl(asked, _SIOCGIFFLAGS, request), _NAME_BYTES)
-        if flags & _LOOPBACK or not flags & _UP:
-            continue
-        local = socket.inet_ntoa(request[_ADDRESS])
-        if flags & _POINT_TO_POINT:
-            peer = socket.inet_ntoa(_ioctl(asked, _SIOCGIFDSTADDR, request)[_ADDRESS])
-            yield Network(peer, port, remote_access=True, local=local)
-        elif flags & _BROADCAST:
-            everybody = socket.inet_ntoa(_ioctl(asked, _SIOCGIFBRDADDR, request)[_ADDRESS])
-            if everybody != "0.0.0.0":  # noqa: S104  no address to listen on: an interface without one
-                yield Network(everybody, port, local=local)
+        try:
+            found = _network(asked, request, port)
+        except OSError:
+            continue  # the interface, or its address, has gone meanwhile: it is no network of ours any more
+        if found is not None:
+            yield found
+
+
+def _network(asked: socket.socket, request: bytes, port: int) -> Network | None:
+    """The network of an address; None where nobody can be asked on it.
+
+    Raises:
+        OSError: the address is not there any more.
+    """
+    (flags,) = struct.unpack_from("=H", _ioctl(asked, _SIOCGIFFLAGS, request), _NAME_BYTES)
+    if flags & _LOOPBACK or not flags & _UP:
+        return None
+    local = _text_of(request)
+    if flags & _POINT_TO_POINT:
+        told = _text_of(_ioctl(asked, _SIOCGIFDSTADDR, request))
+    elif flags & _BROADCAST:
+        told = _text_of(_ioctl(asked, _SIOCGIFBRDADDR, request))
+    else:
+        return None
+    others: str | None = told
+    if told in _NOBODY or told == local:  # as of a tunnel into a whole network
+        others = _others(local, _text_of(_ioctl(asked, _SIOCGIFNETMASK, request)))
+    if others is None:
+        return None
+    return Network(others, port, remote_access=bool(flags & _POINT_TO_POINT), local=local)
+
+
+def _others(local: str, mask: str) -> str | None:
+    """Where all others on a network are reached; None: there are none (decision S18)."""
+    network = ipaddress.IPv4Interface(f"{local}/{mask}").network
+    if network.num_addresses > _PAIR:
+        return str(network.broadcast_address)
+    return next((str(one) for one in network if str(one) != local), None)  # of two the other, [RFC3021]
 
 
 def _addresses(asked: socket.socket) -> Iterator[bytes]:
@@ -73,6 +106,10 @@ def _addresses(asked: socket.socket) -> Iterator[bytes]:
     data = room.tobytes()[:filled]
     for at in range(0, filled, _IFREQ_BYTES):
         yield data[at : at + _IFREQ_BYTES]
+
+
+def _text_of(request: bytes) -> str:
+    return socket.inet_ntoa(request[_ADDRESS])
 
 
 def _ioctl(asked: socket.socket, what: int, request: bytes) -> bytes:

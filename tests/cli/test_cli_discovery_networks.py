@@ -190,6 +190,47 @@ def test_a_server_can_be_asked_by_its_own_address(networks: Networks) -> None:
 
 
 @pytest.mark.spec("MS-MQSD 3.1.4.1")
+def test_a_network_whose_broadcast_address_nobody_set_is_asked(networks: Networks) -> None:
+    """Decision S18: `ip address add` sets none, and packets to all are delivered nevertheless."""
+    lan = networks.lan
+    lan.ip("client", "address", "flush", "dev", "net-a")
+    lan.ip("client", "address", "add", f"{lan.address('a', 'client')}/24", "dev", "net-a")
+    networks.serve("a-own")
+    assert outcome(networks.discover()) == (lan.address("a", "a-own"), True, [])
+
+
+@pytest.mark.spec("MS-MQSD 3.1.4.1")
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("10.80.0.1/24", ["10.80.0.255:1801 0"]),
+        ("10.80.0.1/30", ["10.80.0.3:1801 0"]),
+        ("10.80.0.0/31", ["10.80.0.1:1801 0"]),
+        ("10.80.0.1/31", ["10.80.0.0:1801 0"]),
+        ("10.80.0.1/32", []),
+        ("10.80.0.1/32 broadcast 10.80.0.1", []),
+        ("10.80.0.1/17 broadcast 10.80.0.0", ["10.80.0.0:1801 0"]),
+        ("10.80.0.1/24 broadcast 255.255.255.255", ["10.80.0.255:1801 0"]),
+    ],
+)
+def test_networks_with_odd_masks_and_broadcast_addresses(networks: Networks, address: str, told: list[str]):
+    """Decision S18."""
+    networks.lan.ip("client", "address", "flush", "dev", "net-a")
+    networks.lan.ip("client", "address", "add", *address.split(), "dev", "net-a")
+    assert known_to_client(networks) == sorted([*told, "10.77.2.255:1801 0"])
+
+
+def known_to_client(networks: Networks) -> list[str]:
+    """The networks that the client finds, each with whether it is one of remote access."""
+    code = (
+        "from mqdssm.drivers.interfaces import connected_networks\n"
+        "for one in connected_networks(): print(one, int(one.remote_access))"
+    )
+    told = networks.lan.run("client", [sys.executable, "-c", code], env=_environment())
+    return sorted(told.stdout.splitlines())
+
+
+@pytest.mark.spec("MS-MQSD 3.1.4.1")
 def test_all_networks_of_a_computer_are_known(networks: Networks) -> None:
     """With a second address on one, an interface that is down, and a tunnel: that is remote access."""
     lan = networks.lan
@@ -203,9 +244,8 @@ def test_all_networks_of_a_computer_are_known(networks: Networks) -> None:
         pytest.skip(f"this kernel or container has no tunnels: {error}")
     lan.ip("client", "address", "add", "10.79.0.1", "peer", "10.79.0.2", "dev", "ras0")
     lan.ip("client", "link", "set", "dev", "ras0", "up")
-    code = (
-        "from mqdssm.drivers.interfaces import connected_networks\n"
-        "for one in connected_networks(): print(one, int(one.remote_access))"
-    )
-    told = lan.run("client", [sys.executable, "-c", code], env=_environment()).stdout.splitlines()
-    assert sorted(told) == ["10.77.1.255:1801 0", "10.77.2.255:1801 0", "10.79.0.2:1801 1"]
+    lan.ip("client", "tuntap", "add", "dev", "ras1", "mode", "tun")
+    lan.ip("client", "address", "add", "10.90.0.1/24", "dev", "ras1")  # into a whole network
+    lan.ip("client", "link", "set", "dev", "ras1", "up")
+    told = known_to_client(networks)
+    assert told == ["10.77.1.255:1801 0", "10.77.2.255:1801 0", "10.79.0.2:1801 1", "10.90.0.255:1801 1"]

@@ -131,6 +131,20 @@ def test_what_happened_meanwhile_is_told_at_the_next_start(world: World, tmp_pat
         assert not told.changes
 
 
+def test_the_very_next_change_is_told_at_the_next_start(world: World, tmp_path: Path):
+    """What the watcher ended behind, and nothing else, is known to it."""
+    dn, state = world.queue(world.machine(), "0"), tmp_path / "state"
+    with watching(world.directory, mqdssm.Queue, state=state):
+        pass
+    for number in range(1, 6, 2):
+        world.label(dn, str(number))
+        with watching(world.directory, mqdssm.Queue, state=state) as told:
+            assert told.one("changed", dn).changes["Label"] == (str(number - 1), str(number))
+            world.label(dn, str(number + 1))
+            told.wait(lambda one: len(one.changes) == 2)
+            assert told.changes[-1].changes["Label"] == (str(number), str(number + 1))
+
+
 def test_queues_of_a_computer_with_another_name_have_other_names(world: World):
     machine = world.machine()
     dn = world.queue(machine, "moves along")
@@ -164,6 +178,14 @@ def test_links_follow_their_sites(world: World):
         assert {created.changes[f"Site{n}Identifier"].new for n in (1, 2)} == set(sites)
         world.plain.modify(created.dn, "replace: mSMQCost\nmSMQCost: 7")
         assert told.one("changed", created.dn).changes["ActualCost"] == (5, 7)
+
+
+def test_one_watch_is_of_both_naming_contexts(world: World):
+    machine, name = world.machine(), f"S{_RUN}{next(_numbers)}"
+    with watching(world.directory) as told:
+        guid = world.directory.create(mqdssm.Site(name=name))
+        told.wait(lambda one: [c for c in one.changes if (c.event, c.guid) == ("created", guid)])
+        told.one("created", world.queue(machine, "in the domain"))
 
 
 def test_users_are_watched_while_they_have_certificates(world: World):

@@ -1,17 +1,26 @@
 """A watch whose connections are cut anywhere, or go silent: it goes on, and nothing is lost or invented."""
 
+import shutil
+import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from plain_ldap import PlainLdap
 from proxy import Proxy
-from sessions import clear_text
+from sessions import clear_text, options_for
 from watchers import IMPATIENT, QUICK, WAIT_S, Told
 
 from mqdssm.directory.watching.hints import Rhythm
+from mqdssm.directory.watching.link import Link
 from mqdssm.errors import DirectoryNotConnected
+from mqdssm.events.watching import watch
+from mqdssm.events.watching.state_file import StateFile
 from mqdssm.events.watching.watch import Watch
 from mqdssm.testing import OpenLdapServer
 
@@ -86,6 +95,41 @@ def test_a_server_that_is_away_is_waited_for(openldap_server, proxy, queue):
         assert told.watch.is_settled
 
 
+def test_the_next_server_is_watched_from_a_comparison_on(
+    openldap_server, proxy, queue, monkeypatch: pytest.MonkeyPatch
+):
+    """What a place means is known to the server alone that gave it (decision W2)."""
+    places: list[tuple[str, str | None]] = []
+    made = watch.source_of
+
+    def noting(link: Link, *more: Any) -> Any:
+        source = made(link, *more)
+        hints = source.hints
+        source.hints = lambda place: (places.append((link.url, place)), hints(place))[1]
+        return source
+
+    monkeypatch.setattr(watch, "source_of", noting)
+    second = openldap_server.url
+    options = clear_text(openldap_server, proxy)
+    other = options_for(openldap_server, second, tls="none")
+    both = replace(options, endpoints=(*options.endpoints, *other.endpoints))
+    told = Told(Watch(both, ["queue"], rhythm=QUICK, pauses=IMPATIENT))
+    with told.watch:
+        threading.Thread(target=told.run, name="watch", daemon=True).start()
+        told.wait(lambda one: one.watch.is_settled)
+        proxy.cut_all()  # the same one is tried again
+        told.wait(lambda _: len(places) == 2)
+        assert [url for url, _ in places] == [proxy.url] * 2
+        assert places[1][1] is not None
+        told.wait(lambda one: one.watch.is_settled)
+        proxy.refuse = True
+        proxy.cut_all()
+        label(openldap_server, queue, "meanwhile")
+        told.wait(lambda one: labels(one, queue) == [("0", "meanwhile")])
+        assert told.watch.url == second
+        assert places[-1] == (second, None)
+
+
 def test_a_server_that_was_never_there_is_an_error(openldap_server, proxy):
     proxy.refuse = True
     with (
@@ -102,3 +146,73 @@ def test_a_stop_is_heard_while_nothing_happens(openldap_server, proxy):
     told.watch._running.release()
     assert list(told.watch) == []
     told.watch.close()
+
+
+def test_a_name_of_several_servers_is_one_server_for_a_watch(
+    openldap_server, queue, monkeypatch: pytest.MonkeyPatch
+):
+    """As with the name of a domain: each time that it is looked up another address stands first.
+
+    What the second server, where nobody is here, has not got yet would be missed for ever.
+    """
+    resolve, turns = socket.getaddrinfo, count()
+
+    def in_turn(host: str, port: int, *more: int, **named: int) -> list[tuple[Any, ...]]:
+        if host != "domain.example.com":
+            return resolve(host, port, *more, **named)
+        address = ("127.0.0.1", "127.0.0.2")[next(turns) % 2]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", in_turn)
+    url = f"ldap://domain.example.com:{openldap_server.port}"
+    named = options_for(openldap_server, url, tls="none", connect_timeout_s=5.0)
+    with Watch(named, ["queue"], rhythm=QUICK, pauses=IMPATIENT) as watching:
+        told = Told(watching)
+        threading.Thread(target=told.run, name="watch", daemon=True).start()
+        told.wait(lambda one: one.watch.is_settled)
+        label(openldap_server, queue, "seen")
+        told.wait(lambda one: labels(one, queue) == [("0", "seen")])
+        assert next(turns) == 1, "it was looked up once"
+
+
+def test_the_first_change_of_a_start_is_noted_before_it_is_told(openldap_server, queue, tmp_path: Path):
+    """Decision W7: whoever kills the watcher now finds in the files what was told."""
+    options = options_for(openldap_server)
+    state, killed = tmp_path / "state", tmp_path / "killed"
+    with Watch(options, ["queue"], state=state, rhythm=QUICK) as first:
+        end_when_settled(first)
+    label(openldap_server, queue, "1")
+    with Watch(options, ["queue"], state=state, rhythm=QUICK) as second:
+        change = next(second)
+        assert change.changes["Label"] == ("0", "1")
+        for suffix in ("", ".told"):
+            shutil.copy(f"{state}{suffix}", f"{killed}{suffix}")
+    file = StateFile(killed)
+    doubt = file.load().mirror.doubt
+    file.close()
+    assert doubt is not None
+    assert doubt[1] is not None
+    assert '"Label":"1"' in doubt[1].body
+
+
+def test_what_was_not_told_before_a_stop_is_told_at_the_next_start(openldap_server, queue, tmp_path: Path):
+    options, state, other = options_for(openldap_server), tmp_path / "state", queue.replace("CN=q", "CN=r")
+    plain = PlainLdap(openldap_server)
+    plain.add(other, {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le, "mSMQLabelEx": "0"})
+    with Watch(options, ["queue"], state=state, rhythm=QUICK) as first:
+        end_when_settled(first)
+    label(openldap_server, queue, "1")
+    label(openldap_server, other, "1")
+    with Watch(options, ["queue"], state=state, rhythm=QUICK) as second:
+        told = [next(second)]
+        second.stop()
+        assert next(second, None) is None
+    with Watch(options, ["queue"], state=state, rhythm=QUICK) as third:
+        told.append(next(third))
+    assert {one.dn.lower() for one in told} == {queue.lower(), other.lower()}
+
+
+def end_when_settled(watch: Watch) -> None:
+    """Follow a watch that has nothing to tell until it has seen all there is."""
+    watch._on_ready = lambda _: watch.stop()
+    assert next(watch, None) is None

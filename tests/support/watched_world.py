@@ -129,6 +129,9 @@ class WorldReader:
     def below(self, dn: str) -> Iterator[Seen]:
         yield from self._read([key for key in self.world.of_type(*TYPES) if self.world.dn(key).endswith(dn)])
 
+    def referring(self) -> Iterator[Seen]:
+        yield from ()  # nothing here names anything
+
     def _read(self, keys: Sequence[str]) -> Iterator[Seen]:
         for key in keys:
             self.meanwhile()

@@ -16,6 +16,7 @@ ANCESTORS: Final = (
     "organization",
     "dcObject",
     "locality",
+    "country",
 )
 """Classes of what watched objects stand below: when one gets another name, nobody tells of those."""
 

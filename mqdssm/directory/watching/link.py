@@ -41,8 +41,15 @@ class Link:
             DirectoryNotConnected: it cannot be reached, or does not let us in.
             DirectoryError: it is of no known kind.
         """
-        with self._pool.lease(self._deadline()):
-            return self
+        with self._pool.lease(self._deadline()) as channel:
+            address = channel.address
+        (endpoint,) = self._options.endpoints
+        if address and endpoint.host not in {None, address}:
+            # each address of a name may be another server: reading there could miss what was told here
+            self._pool.close()
+            self._options = replace(self._options, endpoints=(replace(endpoint, address=address),))
+            self._pool = Pool(self._options, self._knowledge.welcome)
+        return self
 
     def close(self) -> None:
         """Unbind."""

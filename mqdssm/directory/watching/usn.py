@@ -2,7 +2,8 @@
 
 The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only wakes us: it says nothing of what happened while
 nobody listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in
-the same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14).
+the same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14), also those that somebody took out of
+the Recycle Bin ([MS-ADTS] 3.1.1.3.4.1.26).
 """
 
 import logging
@@ -27,12 +28,16 @@ log = logging.getLogger(__name__)
 
 SHOW_DELETED_OID: Final = "1.2.840.113556.1.4.417"
 """LDAP_SERVER_SHOW_DELETED_OID."""
+SHOW_RECYCLED_OID: Final = "1.2.840.113556.1.4.2064"
+"""LDAP_SERVER_SHOW_RECYCLED_OID: where there is a Recycle Bin, the other control hides what left it."""
 NOTIFICATION_OID: Final = "1.2.840.113556.1.4.528"
 """LDAP_SERVER_NOTIFICATION_OID."""
 TOMBSTONES_S: Final = 30 * 86_400.0
-"""What was deleted is believed to be shown for so long: half of the shortest lifetime of tombstones in use,
-60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
-_SHOW_DELETED: Final = Control(SHOW_DELETED_OID, critical=True)
+"""What was deleted is believed to be shown for so long at most: half of the lifetime of tombstones where
+nobody set another one, 60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
+_DAY_S: Final = 86_400.0
+_LIFETIME: Final = "tombstoneLifetime"
+_LIFETIME_AT: Final = ("Services", "Windows NT", "Directory Service")  # below the configuration
 _NOTIFY: Final = Control(NOTIFICATION_OID, critical=True)
 _DELETED_OBJECTS: Final = "Deleted Objects"
 _WANTED: Final = ("objectGUID", "objectClass", "isDeleted")
@@ -45,15 +50,17 @@ _RIGHTS: Final = (
 class Numbers:
     """What numbers of changes mean, and for how long ([MS-ADTS] 3.1.1.1.9, decision W1)."""
 
-    def __init__(self, server: str, url: str) -> None:
+    def __init__(self, server: str, url: str, *, lasting_s: float = TOMBSTONES_S) -> None:
         """Know nothing but whose numbers they are.
 
         Args:
             server: its invocationId: one that was restored from a copy has another one.
             url: of the server, for messages.
+            lasting_s: for how long what was deleted is believed to be shown, in seconds.
         """
         self._server = server
         self._url = url
+        self._lasting_s = lasting_s
 
     def place(self, number: int, now: float) -> str:
         """A place behind a number.
@@ -77,7 +84,7 @@ class Numbers:
         if server != self._server or not number.isdecimal() or not written.isdecimal():
             log.warning("%s: the numbers of changes are another server's: all is compared", self._url)
             return None
-        if abs(now - int(written)) > TOMBSTONES_S:
+        if abs(now - int(written)) > self._lasting_s:
             log.warning("%s was not watched for long: all is compared", self._url)
             return None
         return int(number)
@@ -106,9 +113,11 @@ class UpdateNumbers:
             naming.configuration if is_in_configuration(one) else naming.default: None for one in classes
         }
         self._contexts = tuple(places)
+        offered = SHOW_RECYCLED_OID.encode() in link.root_dse.all("supportedControl")
+        self._show_deleted = Control(SHOW_RECYCLED_OID if offered else SHOW_DELETED_OID, critical=True)
         for context in self._contexts:
             self._check_rights(context.child("CN", _DELETED_OBJECTS))
-        self._numbers = Numbers(self._invocation(), link.url)
+        self._numbers = Numbers(self._invocation(), link.url, lasting_s=self._lasting_s())
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
@@ -137,7 +146,7 @@ class UpdateNumbers:
     def _newer_than(self, number: int) -> Iterator[Touched]:
         """What was changed and deleted behind a number; what is changed meanwhile may be among it."""
         newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
-        controls = (_SHOW_DELETED, *self._link.profile.search_controls())
+        controls = (self._show_deleted, *self._link.profile.search_controls())
         for context in self._contexts:
             for entry in self._link.find(str(context), newer, _WANTED, controls):
                 guid = entry.first("objectGUID")
@@ -175,6 +184,18 @@ class UpdateNumbers:
             )
         return str(UUID(bytes_le=value))
 
+    def _lasting_s(self) -> float:
+        """For how long a tombstone is counted on: half of its life, which a forest may have set."""
+        place = self._link.naming.configuration
+        for name in _LIFETIME_AT:
+            place = place.child("CN", name)
+        days = None
+        with suppress(ObjectNotFound):  # hidden from this user
+            days = self._link.get(str(place), [_LIFETIME]).first(_LIFETIME)
+        if days is None or not days.isdigit():
+            return TOMBSTONES_S
+        return min(TOMBSTONES_S, int(days) * _DAY_S / 2)
+
     def _check_rights(self, deleted: DN) -> None:
         """Refuse a user who would never hear of deletions.
 
@@ -183,7 +204,7 @@ class UpdateNumbers:
         """
         dn = str(deleted)
         with suppress(ObjectNotFound):
-            if self._link.get(dn, ["objectClass"], (_SHOW_DELETED,)).first("objectClass") is not None:
+            if self._link.get(dn, ["objectClass"], (self._show_deleted,)).first("objectClass") is not None:
                 return  # who may read the container may list it, by all defaults
         raise GenericDirectoryError(
             "this user may not see deleted objects, so deletions would go unnoticed",

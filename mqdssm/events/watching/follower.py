@@ -21,8 +21,8 @@ BATCH_KEYS: Final = 100
 CLASS_OF: Final = {name: table_of(element).ldap_class for name, element in WATCHED_TYPES.items()}
 """The object class of each type."""
 _REFERRED: Final = frozenset({"site", "msmqconfiguration"})
-_REFERRING: Final = {"routing-link": "", "queue-manager": "RoutingServerIdentifierList"}
-"""Types whose elements name others by GUID -> what their body has if they do."""
+_MACHINE: Final = "queue-manager"
+"""The type of which objects are referred to, and get other names along with what they stand below."""
 _ANCESTORS: Final = frozenset(name.lower() for name in ANCESTORS)
 _LENDING: Final = "computer"
 """The class of entries of which the objects below them have attributes."""
@@ -39,6 +39,9 @@ class Reader(Protocol):
 
     def below(self, dn: str) -> Iterator[Seen]:
         """Those that are at or below an entry."""
+
+    def referring(self) -> Iterator[Seen]:
+        """Those that name others, also such as are not there: they may come back."""
 
 
 def _forget(_key: str, _known: Known | None) -> None:
@@ -93,14 +96,17 @@ class Follower:
             return
         # before the objects themselves are read again, and known as they are
         below = self._moved(hints.touched)
-        is_referred = any(self._is_referred(one) for one in hints.touched)
+        # a present phase does not say what is gone: perhaps something that nobody here knows, but refers to
+        is_referred = hints.present is not None or any(self._is_referred(one) for one in hints.touched)
         self._is_unseen = self._is_unseen or any(map(self._may_be_unseen, hints.touched))
         yield from self._look_again(self._keys(hints), all_writes=self._all_writes)
         for dn in below:
             for seen in self._reader.below(dn):
+                is_referred = is_referred or self._is_called_otherwise(seen)
                 yield from self._settle(seen.key, seen)
-        if is_referred:
-            yield from self._look_again(self._referring())
+        if is_referred or (below and _MACHINE not in self._types):
+            for seen in self._reader.referring():
+                yield from self._settle(seen.key, seen)
 
     def _compare_all(self) -> Iterator[ObjectChange]:
         found: set[str] = set()
@@ -180,14 +186,10 @@ class Follower:
                 found[one.dn] = None
         return list(found)
 
-    def _referring(self) -> list[tuple[str, str]]:
-        """Objects that name others, which may have appeared, gone away or got other names."""
-        found = []
-        for key, known in self._mirror:
-            mark = _REFERRING.get(known.type)
-            if mark is not None and mark in known.body:
-                found.append((known.type, key))
-        return found
+    def _is_called_otherwise(self, seen: Seen) -> bool:
+        """Whether others may name it by a name that it has no more."""
+        known = self._mirror.get(seen.key)
+        return seen.type == _MACHINE and known is not None and known.dn != seen.dn
 
     def _is_referred(self, one: Touched) -> bool:
         """Whether others may name it, and do it by a name that means something else now."""

@@ -27,6 +27,11 @@ _USED_BY_MSMQ: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"user": ("mSMQSignCertificates", "mSMQDigests", "mSMQSignCertificatesMig", "mSMQDigestsMig")}
 )
 """Classes of which only some objects concern MSMQ -> the attributes of which these have one."""
+_REFERRING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"routing-link": (), "queue-manager": ("mSMQOutRoutingServers", "mSMQInRoutingServers")}
+)
+"""Types whose elements name others by GUID, which are DNs in the directory -> the attributes that do;
+none: all of these objects refer to something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,14 @@ class DirectoryReader:
                 yield from self._read(kind, place, kind.wanted)
             elif kind.base.is_below(place):
                 yield from self._read(kind, kind.base, kind.wanted)
+
+    def referring(self) -> Iterator[Seen]:
+        """Those that name others, also such as are not there: they may come back."""
+        for name, marks in _REFERRING.items():
+            kind = self._kinds.get(name)
+            if kind is not None:
+                named = (any_of(*map(Present, marks)),) if marks else ()
+                yield from self._read(kind, kind.base, all_of(kind.wanted, *named))
 
     def _read(self, kind: _Kind, base: DN, wanted: LdapFilter) -> Iterator[Seen]:
         decoder = kind.view.decoder

@@ -70,7 +70,9 @@ class StateFile:
 
     def __init__(self, path: str | Path) -> None:
         """Nothing is opened yet."""
-        self.path = Path(path)
+        given = Path(path)
+        # what a link leads to is the state: two names of it have one lock, and the link stays one
+        self.path = given.resolve() if given.is_symlink() else given
         self._stack = contextlib.ExitStack()
         self._notes: IO[bytes] | None = None
         self._last: tuple[str, Known | None] | None = None
@@ -113,24 +115,32 @@ class StateFile:
             OSError: it cannot be written; then the old one is still there.
         """
         beside = self._beside(".new")
-        with contextlib.suppress(FileNotFoundError):
-            beside.unlink()
+        beside.unlink(missing_ok=True)
+        try:
+            digest = self._write(beside, state)
+            beside.replace(self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)  # a full disk needs the room
+            raise
+        _sync_folder(self.path.parent)
+        self._begin_notes(digest)
+
+    def _write(self, beside: Path, state: State) -> str:
+        """Bring a state to the disk; its digest."""
+        digest = hashlib.sha256()
         with open(beside, "xb", opener=_private) as file:
-            digest = hashlib.sha256()
             for line in _lines(state, self._last):
                 file.write(line)
                 digest.update(line)
             file.write(_line({"objects": len(state.mirror), "sha256": digest.hexdigest()}))
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(self.path)
-        _sync_folder(self.path.parent)
-        self._begin_notes(digest.hexdigest())
+        return digest.hexdigest()
 
     def _begin_notes(self, digest: str) -> None:
         """Note from now on what is told beyond the state of a digest."""
-        if self._notes is not None:
-            self._notes.close()
+        self._end_notes()
         place = self._beside(".told")
         place.unlink(missing_ok=True)
         self._notes = open(place, "xb", opener=_private)  # noqa: SIM115  closed with this
@@ -142,9 +152,7 @@ class StateFile:
 
     def close(self) -> None:
         """Let another watcher have it."""
-        if self._notes is not None:
-            self._notes.close()
-            self._notes = None
+        self._end_notes()
         self._stack.close()
 
     def _check_place(self) -> None:
@@ -161,6 +169,12 @@ class StateFile:
             raise ConfigError(
                 f"{self.path}: there is no folder {self.path.parent}: make it, or name another file"
             )
+
+    def _end_notes(self) -> None:
+        notes, self._notes = self._notes, None
+        if notes is not None:
+            with contextlib.suppress(OSError):  # that it could not be written was said when it was noted
+                notes.close()
 
     def _take(self) -> None:
         taken = f"{self.path}: another watcher works with this state: give each its own"

@@ -174,10 +174,12 @@ class Watch:
     def close(self) -> None:
         """Stop, save the state and disconnect."""
         self.stop()
-        with self._running:  # in another thread, perhaps, which stops soon
-            self._changes.close()
-        if self._file is not None:
-            self._file.close()
+        try:
+            with self._running:  # in another thread, perhaps, which stops soon
+                self._changes.close()
+        finally:
+            if self._file is not None:
+                self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -247,11 +249,14 @@ class Watch:
             for hints in source.hints(place):
                 if self._stopped.is_set():
                     return
-                yield from self._followed(follower, hints, endpoint.url)
-                if doubts.are_due(hints, time.monotonic()):
-                    yield from self._followed(follower, Hints(full=True), endpoint.url)
+                doubts.take(hints, time.monotonic())
+                yield from self._followed(follower, hints, endpoint.url, keep_place=doubts.are_there)
+                if doubts.are_due(time.monotonic()):
+                    yield from self._followed(follower, doubts.settled_by(), endpoint.url)
 
-    def _followed(self, follower: Follower, hints: Hints, url: str) -> Iterator[ObjectChange]:
+    def _followed(
+        self, follower: Follower, hints: Hints, url: str, *, keep_place: bool = False
+    ) -> Iterator[ObjectChange]:
         for change in follower.follow(hints):
             if self._stopped.is_set():
                 return  # the place stays: what is left is looked at again
@@ -263,8 +268,9 @@ class Watch:
         others_saw_more = follower.take_unseen() or hints.has_gap
         is_ready = others_saw_more and self._all_writes and self.is_settled
         if hints.place is not None:
-            self._is_saved = self._is_saved and self._state.place == hints.place
-            self._state.server, self._state.place = url, hints.place
+            if not keep_place:
+                self._is_saved = self._is_saved and self._state.place == hints.place
+                self._state.server, self._state.place = url, hints.place
             is_ready = is_ready or not self.is_settled
             self.is_settled = True
         if is_ready and self._on_ready is not None:
@@ -352,22 +358,37 @@ class _Saving:
 
 
 class _Doubts:
-    """Whether something that is watched may have left the part of the directory that is watched."""
+    """Whether something that is watched may have left the part of the directory that is watched.
+
+    As long as that is not known the place stays where it was, so that the next watch has the same doubts.
+    """
 
     def __init__(self, link: Link) -> None:
         naming = link.naming
         self._root = naming.root
         self._is_part = naming.root not in {naming.default, naming.forest}
         self._due: float | None = None
+        self._place: str | None = None
 
-    def are_due(self, hints: Hints, now: float) -> bool:
-        """Whether it is time to compare all because of these hints, or earlier ones."""
+    @property
+    def are_there(self) -> bool:
+        """Whether there are any."""
+        return self._due is not None
+
+    def take(self, hints: Hints, now: float) -> None:
+        """Have doubts because of these hints."""
+        self._place = hints.place or self._place
         if self._is_part and self._due is None and any(map(self._is_outside, hints.touched)):
             self._due = now + COMPARE_EVERY_S
-        if self._due is None or now < self._due:
-            return False
+
+    def are_due(self, now: float) -> bool:
+        """Whether it is time to compare all because of them."""
+        return self._due is not None and now >= self._due
+
+    def settled_by(self) -> Hints:
+        """What ends them; then there are none."""
         self._due = None
-        return True
+        return Hints(full=True, place=self._place)
 
     def _is_outside(self, one: Touched) -> bool:
         return one.dn is not None and not DN.parse(one.dn).is_at_or_below(self._root)
@@ -383,7 +404,7 @@ def is_for_people(error: DirectoryError) -> bool:
 def classes_of(types: Collection[str]) -> tuple[str, ...]:
     """The object classes of all entries that matter to some types (decision W4)."""
     wanted = {CLASS_OF[name]: None for name in types}
-    if wanted.keys() & {"mSMQQueue", "mSMQConfiguration", "user"}:
+    if wanted.keys() & {"mSMQQueue", "mSMQConfiguration", "user", "mSMQSiteLink"}:
         wanted |= dict.fromkeys(ANCESTORS)
     if "mSMQSiteLink" in wanted:
         wanted |= dict.fromkeys(("site", "mSMQConfiguration"))

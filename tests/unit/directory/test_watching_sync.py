@@ -86,6 +86,16 @@ def test_what_servers_say_of_many_entries():
     assert info(b"whatever", oid="1.2.3") is None
 
 
+def test_a_message_names_so_many_entries_at_most(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mqdssm.directory.watching.sync.IDS_MAX", 3)
+    ids = [octet_string(UUID(int=number).bytes) for number in range(4)]
+    found = info(sequence(sequence(*ids[:3], tag=0x31), tag=0xA3))
+    assert isinstance(found, IdSet)
+    assert len(found.keys) == 3
+    with pytest.raises(DecodeError, match="more than 3"):
+        info(sequence(sequence(*ids, tag=0x31), tag=0xA3))
+
+
 @given(st.binary(max_size=80))
 def test_nothing_but_an_error_comes_of_nonsense(value):
     content = octet_string(INFO_OID, 0x80) + octet_string(value, 0x81)

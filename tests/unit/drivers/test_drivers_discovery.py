@@ -19,7 +19,7 @@ from discovering import (
 )
 from discovery_services import HERE, answers, client, network_of, serving
 
-from mqdssm.drivers import discovery_server
+from mqdssm.drivers import discovery_server, interfaces
 from mqdssm.drivers.discovery import DiscoveryDriver
 from mqdssm.drivers.discovery_server import DiscoveryService
 from mqdssm.drivers.interfaces import connected_networks
@@ -128,6 +128,27 @@ def test_a_network_without_a_way_to_it_is_not_waited_for() -> None:
     result, counts = asyncio.run(run())
     assert result is None
     assert counts == {"request not sent": 1}
+
+
+@pytest.mark.parametrize("none", [Network(HERE, 70_000), Network("." * 70)])
+def test_an_address_that_is_none_is_not_waited_for_either(none: Network) -> None:
+    async def run() -> DiscoveryResult | None:
+        async with serving(answers(site=OWN_SITE)) as (service,):
+            driver = DiscoveryDriver(client(wait_s=60))
+            return await driver.discover([none, network_of(service), none])
+
+    assert asyncio.run(run()) is not None
+
+
+def test_a_discovery_that_could_not_begin_leaves_nothing_behind() -> None:
+    async def run() -> DiscoveryResult | None:
+        async with serving(answers(site=OWN_SITE)) as (service,):
+            driver = DiscoveryDriver(client(wait_s=60))
+            with pytest.raises(TypeError, match="null character"):
+                await driver.discover([Network("no\0where")])
+            return await asyncio.wait_for(driver.discover([network_of(service)]), 10)
+
+    assert asyncio.run(run()) is not None
 
 
 def test_a_second_caller_waits_for_the_same_answer() -> None:
@@ -310,3 +331,12 @@ def test_the_networks_of_this_machine_are_known(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(ConfigError, match="name them"):
         connected_networks()
+
+
+def test_an_interface_that_goes_while_it_is_looked_at_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decision S12: the others are still there."""
+    there = connected_networks()
+    listed = interfaces._addresses
+    gone = b"gone0".ljust(16, b"\0") + socket.AF_INET.to_bytes(2, "little") + bytes(22)
+    monkeypatch.setattr(interfaces, "_addresses", lambda asked: iter([gone, *listed(asked)]))
+    assert connected_networks() == there

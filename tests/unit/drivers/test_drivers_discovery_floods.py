@@ -127,7 +127,10 @@ def test_the_packet_filter_lets_requests_through_and_nothing_else() -> None:
         *(request(ipx=range(number)) for number in range(33)),
         *(request()[:length] for length in range(52)),
         *(request() + bytes(more) for more in range(140)),
-        *(request() + count.to_bytes(4, "little") + bytes(4 * 2) for count in (1, 2, 3, 0x100, 0x0200_0002)),
+        *(
+            request() + count.to_bytes(4, "little") + bytes(4 * 2)
+            for count in (1, 2, 3, 0x100, 0x102, 0x1_0002, 0x0200_0002)
+        ),
         *(bytes([version, kind, 7, 7]) + request()[4:] for version, kind in product((0, 9), range(256))),
         request(ipx=range(32)) + bytes(4),
         bytes(65_507),

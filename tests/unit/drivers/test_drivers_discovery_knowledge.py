@@ -121,6 +121,51 @@ def test_while_the_directory_is_away_what_was_known_counts() -> None:
     asyncio.run(run())
 
 
+def test_a_change_that_could_not_be_read_is_read_soon() -> None:
+    """Nobody tells of it again."""
+    directory, learnt = Directory(), []
+
+    async def run() -> None:
+        cache = KnowledgeCache(directory.read, learnt.append, pause_s=0.01, retry_s=0.05)
+        directory.failing = True
+        keeping = asyncio.create_task(cache.run())
+        await asyncio.sleep(0)
+        cache.invalidate()
+        await until(1, directory)
+        directory.failing = False
+        await until(2, directory)
+        await asyncio.sleep(0.2)
+        keeping.cancel()
+
+    asyncio.run(run())
+    assert 1 <= len(learnt) < directory.reads <= 8, "then it is quiet"
+
+
+def test_a_change_while_it_is_read_is_read_again() -> None:
+    """The reading may have passed it."""
+    directory, learnt = Directory(), []
+
+    async def run() -> None:
+        cache = KnowledgeCache(read, learnt.append, pause_s=0.01)
+        keeping = asyncio.create_task(cache.run())
+        changes.append(cache)
+        await asyncio.sleep(0)
+        cache.invalidate()
+        await until(2, directory)
+        keeping.cancel()
+
+    changes: list[KnowledgeCache] = []
+
+    def read() -> Knowledge:
+        knowledge = directory.read()
+        while changes:
+            changes.pop().apply(SimpleNamespace(type="site"))
+        return knowledge
+
+    asyncio.run(run())
+    assert directory.reads == 2
+
+
 def test_the_first_reading_must_succeed() -> None:
     directory = Directory()
     directory.failing = True

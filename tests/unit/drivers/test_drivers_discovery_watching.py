@@ -1,9 +1,11 @@
 """What becomes of a watch that cannot be (decision S17); that it works, real servers show."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain, repeat
+from threading import Event
 from types import SimpleNamespace
+from typing import Self
 
 from mqdssm.drivers.discovery_watching import KnowledgeWatch
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
@@ -54,3 +56,33 @@ def test_options_that_cannot_be_watched_with_are_not_tried_again() -> None:
         until(lambda: bool(told))
         time.sleep(0.1)
     assert (len(failures), told) == (1, ["a global catalog tells of no changes"])
+
+
+def test_what_happened_before_the_watch_began_and_while_it_was_away_is_read() -> None:
+    """Between the reading and the first word of a watch is a gap, and another one at each new connection."""
+    heard: list[str] = []
+    cache = SimpleNamespace(invalidate=lambda: heard.append("all"), apply=heard.append)
+
+    class Watched:
+        def __init__(self, on_ready: Callable[[str], None]) -> None:
+            self._on_ready, self.stopped = on_ready, Event()
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.stop()
+
+        def stop(self) -> None:
+            self.stopped.set()
+
+        def __iter__(self) -> Iterator[str]:
+            self._on_ready("ldap://one")
+            yield "a change"
+            self._on_ready("ldap://two")
+            self.stopped.wait(20)
+
+    directory = SimpleNamespace(watch=lambda *_, on_ready: Watched(on_ready))
+    with KnowledgeWatch(directory, cache, retry_s=3600).running():
+        until(lambda: len(heard) == 3)
+    assert heard == ["all", "a change", "all"]

@@ -1,6 +1,7 @@
 """The state of a watch in a file: all of it or none, whose it is, damage, what was told since."""
 
 import json
+import resource
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -147,6 +148,45 @@ def test_a_failed_save_leaves_the_old_state(saved, tmp_path: Path, monkeypatch: 
         file.save(state("two"))
     monkeypatch.undo()
     assert dict(loaded(path).mirror) == {KEYS[0]: known("one")}
+
+
+def test_a_full_disk_takes_neither_the_state_nor_the_lock(saved, tmp_path: Path):
+    """A limit for the size of files stands for it: it stops a write in its middle, as a full disk does."""
+    path, limits = tmp_path / "state", resource.getrlimit(resource.RLIMIT_FSIZE)
+    saved(path, "one").close()
+    file = StateFile(path)
+    there = file.load()
+    file.save(there)
+    file.note(KEYS[0], known("told"))
+    room = (tmp_path / "state.told").stat().st_size + 20
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            file.note(KEYS[1], known("never told"))
+        with pytest.raises(OSError, match="too large"):
+            file.save(state(*("much" for _ in KEYS)))
+        file.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (tmp_path / "state.new").exists(), "it would keep the disk full"
+    assert (tmp_path / "state.told").stat().st_size == room, "half of a note"
+    found = loaded(path)
+    assert dict(found.mirror) == {KEYS[0]: known("one")}
+    assert found.mirror.doubt == (KEYS[0], known("told"))
+
+
+def test_a_link_to_a_state_is_another_name_of_it(saved, tmp_path: Path):
+    path, link = tmp_path / "state", tmp_path / "link"
+    saved(path, "one").close()
+    link.symlink_to(path)
+    first = StateFile(link)
+    first.load()
+    with pytest.raises(ConfigError, match="another watcher"):
+        StateFile(path).load()
+    first.save(state("two"))
+    first.close()
+    assert link.is_symlink()
+    assert dict(loaded(path).mirror) == {KEYS[0]: known("two")}
 
 
 def test_two_watchers_do_not_share_a_state(saved, tmp_path: Path):

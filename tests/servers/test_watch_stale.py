@@ -1,0 +1,73 @@
+"""A watch whose cookie slapd refuses: e-syncRefreshRequired ([RFC4533] 2.6, 3.3.1)."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from plain_ldap import PlainLdap
+from queue_managers import wait_until
+from servers import KINDS
+from watchers import watching
+
+import mqdssm
+from mqdssm.events.watching.state_file import StateFile
+from mqdssm.testing import OpenLdapServer
+
+KIND = KINDS["openldap"]
+
+
+@contextmanager
+def refusing(server: OpenLdapServer, folder: Path) -> Iterator[str]:
+    """The server's database behind another slapd, which answers a stale cookie by a result; its URL."""
+    text = (folder / "conf" / "slapd.conf").read_text()
+    hint = "syncprov-checkpoint 100 10\nsyncprov-reloadhint TRUE\n"
+    changed = folder / "refusing.conf"
+    changed.write_text(text.replace("syncprov-checkpoint 100 10\n", hint))
+    assert hint in changed.read_text()
+    path = folder / "refusing"
+    url = f"ldapi://{quote(str(path), safe='')}"
+    with subprocess.Popen(["/usr/sbin/slapd", "-f", str(changed), "-h", url, "-d", "none"]) as slapd:
+        try:
+            wait_until(path.exists, 10)
+            yield url
+        finally:
+            slapd.terminate()
+
+
+@pytest.mark.spec("MS-MQCN 3.2.3")
+def test_a_cookie_that_is_refused_leads_to_a_comparison(caplog: pytest.LogCaptureFixture, tmp_path: Path):
+    folder, state = tmp_path / "ldap", tmp_path / "state"
+    with OpenLdapServer(folder, durable=False) as server:
+        plain, name = PlainLdap(server), f"X{uuid4().hex[:8]}".upper()
+        KIND.add_computer(server, name)
+        machine = f"CN=msmq,CN={name},CN=Computers,{server.base_dn}"
+        plain.add(machine, {"objectClass": "mSMQConfiguration", "objectGUID": uuid4().bytes_le})
+        changed, deleted = (
+            plain.add(f"CN=q{one},{machine}", {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le})
+            for one in range(2)
+        )
+    with refusing(server, folder) as url, mqdssm.connect(url) as directory:
+        with watching(directory, mqdssm.Queue, state=state):
+            pass
+        directory.session.modify(changed, {"mSMQLabelEx": [b"after"]})
+        directory.session.delete(deleted)
+    file = StateFile(state)
+    known = file.load()
+    assert known.place is not None
+    known.place = re.sub(r"csn=\d{4}", "csn=1999", known.place)  # older than all that slapd has
+    file.save(known)
+    file.close()
+    with (
+        refusing(server, folder) as url,
+        mqdssm.connect(url) as directory,
+        watching(directory, mqdssm.Queue, state=state) as told,
+    ):
+        assert told.one("changed", changed).changes["Label"] == ("", "after")
+        told.one("deleted", deleted)
+        assert len(told.changes) == 2
+    assert "LDAP result 4096" in caplog.text
