@@ -3,11 +3,11 @@
 import pytest
 
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
-from mqdssm.events.watching.watch import Pauses, _is_for_people
+from mqdssm.events.watching.watch import Pauses, is_for_people
 
 
 @pytest.mark.parametrize(
-    ("error", "is_for_people"),
+    ("error", "told"),
     [
         (DirectoryNotConnected("the connection was lost"), False),
         (DirectoryNotConnected("it does not let us in", ldap_code=49), True),
@@ -22,8 +22,8 @@ from mqdssm.events.watching.watch import Pauses, _is_for_people
         (ObjectNotFound("there is no such object", ldap_code=32), True),
     ],
 )
-def test_what_may_be_better_soon_is_waited_for(error: DirectoryError, is_for_people: bool):
-    assert _is_for_people(error) is is_for_people
+def test_what_may_be_better_soon_is_waited_for(error: DirectoryError, told: bool):
+    assert is_for_people(error) is told
 
 
 def test_pauses_grow_up_to_a_limit_and_are_left_to_chance():
