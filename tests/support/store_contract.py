@@ -16,9 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from store_contract_authority import AuthorityContract, ReadingContract, StateContract
+from store_contract_authority import AuthorityContract, ReadingContract
 from store_contract_lookup import LookupContract
 from store_contract_replica import NamesContract, ReplicaContract, SyncZeroContract
+from store_contract_state import StateContract
 from store_world import NOT_FOUND, OK, Harness, World, brief, everywhere_crashing, guid, number
 
 from mqdssm.engines.replication import operations as ops
