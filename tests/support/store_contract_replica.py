@@ -386,6 +386,25 @@ class NamesContract:
         world.apply(world.deletion(both, 2, ObjectType.ENTERPRISE, other))
         assert brief(world.changes(other)) == [(Command.DELETE, 2, both)]
 
+    @pytest.mark.parametrize(("first", "second"), [("i", "İ"), ("e\u0301", "\u00e9"), ("İ", "i")])
+    def test_names_that_are_one_to_a_server(self, harness: Harness, first: str, second: str) -> None:
+        """Computers, machines and queues whose names differ, and which a directory takes for the same."""
+        world = World(harness)
+        machine, other, one, two = guid(), guid(), guid(), guid()
+        world.apply(world.sync(machine, 1, world.machine(machine, first)))
+        for _ in range(2):
+            world.apply(world.sync(one, 2, world.queue(one, rf"{first}\q{first}")))
+            world.apply(world.sync(two, 3, world.queue(two, rf"{second}\q{second}")))
+            world.apply(world.sync(other, 4, world.machine(other, second)))
+        held = [(Command.SYNC, 1, machine), (Command.SYNC, 2, one)]
+        held += [(Command.SYNC, 3, two), (Command.SYNC, 4, other)]
+        assert brief(world.changes()) == held
+        assert world.values(two, ObjectType.QUEUE)[Propid.Q_PATHNAME] == world.name(rf"{second}\q{second}")
+        moved = world.queue(two, rf"{first}\q{second}")
+        world.apply(world.sync(two, 5, moved), world.deletion(machine, 6, ObjectType.MACHINE))
+        assert world.values(two, ObjectType.QUEUE)[Propid.Q_PATHNAME] == world.name(rf"{first}\q{second}")
+        assert world.values(other, ObjectType.MACHINE)[Propid.QM_PATHNAME] == world.name(second)
+
     def test_a_name_is_one_of_the_partition(self, harness: Harness) -> None:
         """Changes by name, of the authority and of a replica, mean the partition's own object."""
         world, mine, kind = World(harness), guid(), ObjectType.MACHINE

@@ -3,8 +3,9 @@
 A view is kept up to date with what its changes do, so that the next one is planned without reading again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from mqdssm.directory.entries import Entry
@@ -218,28 +219,50 @@ class Viewing:
         }
         if not paths:
             return
-        terms = (Equal("cn", name.encode()) for name in paths.values())
+        terms: dict[str, LdapFilter] = {key: Equal("cn", name.encode()) for key, name in paths.items()}
         of_class = self._reader.session.profile.class_filter(COMPUTER)
         usual = {normalize(str(names.computer_dn(self._places.root, name))) for name in paths.values()}
-        for entry in self._reader.any_of(terms, of_class):
+        for key, entry in self._asked(terms, _name_of, of_class):
             dn = DN.parse(entry.dn)
-            key = dn.name.casefold()
-            if key in paths and (view.computers.get(key) is None or dn.normalized in usual):
+            if view.computers.get(key) is None or dn.normalized in usual:
                 view.computers[key] = dn
-        missing = [
-            names.computer_dn(self._places.root, name)
-            for key, name in paths.items()
-            if key not in view.computers
-        ]
-        view.computers |= dict.fromkeys(paths.keys() - view.computers.keys())
+        missing = {
+            key: names.computer_dn(self._places.root, paths[key]) for key in paths.keys() - view.computers
+        }
+        view.computers |= dict.fromkeys(missing)
         self._holders(view, missing)
 
-    def _holders(self, view: View, missing: Sequence[DN]) -> None:
+    def _holders(self, view: View, missing: Mapping[str, DN]) -> None:
         """What has the place of a computer, and is none: the machine goes below it all the same (R82)."""
         dn_filter = self._reader.session.profile.dn_filter
-        for entry in self._reader.any_of((dn_filter(str(dn)) for dn in missing), attributes=("1.1",)):
-            dn = DN.parse(entry.dn)
-            view.computers[dn.name.casefold()] = dn
+        terms = {key: dn_filter(str(dn)) for key, dn in missing.items()}
+        for key, entry in self._asked(terms, _name_of, attributes=("1.1",)):
+            view.computers[key] = DN.parse(entry.dn)
+
+    def _asked(
+        self,
+        wanted: Mapping[str, LdapFilter],
+        key_of: Callable[[DN], str],
+        within: LdapFilter | None = None,
+        attributes: Sequence[str] = ("*",),
+    ) -> Iterator[tuple[str, Entry]]:
+        """What conditions on names find, with the key of the name.
+
+        Names that differ to us may be one to the server ("i" and "İ", composed and decomposed letters). Where
+        it finds a name that nobody asked for, it is asked again for each of the others alone.
+        """
+        found: set[str] = set()
+        are_strange = False
+        for entry in self._reader.any_of(wanted.values(), within, attributes):
+            key = key_of(DN.parse(entry.dn))
+            if key in wanted:
+                found.add(key)
+                yield key, entry
+            else:
+                are_strange = True
+        for key in sorted(wanted.keys() - found) if are_strange else ():
+            for entry in self._reader.any_of([wanted[key]], within, attributes):
+                yield key, entry
 
     def _neighbourhood(self, view: View, concerns: Sequence[Concern]) -> None:
         """What is where the objects belong, and above it."""
@@ -252,8 +275,11 @@ class Viewing:
             dns = [place.dn, place.dn.parent] if place.computer else [place.dn]
             wanted |= {dn.normalized: str(dn) for dn in dns if dn.normalized not in view.at}
         dn_filter = self._reader.session.profile.dn_filter
-        for entry in self._reader.any_of(map(dn_filter, wanted.values())):
-            view.put(held_of(entry))
+        terms = {key: dn_filter(dn) for key, dn in wanted.items()}
+        for key, entry in self._asked(terms, attrgetter("normalized")):
+            held = held_of(entry)
+            view.put(held)
+            view.at[key] = held
         for key in wanted:
             view.at.setdefault(key, None)
 
@@ -269,3 +295,7 @@ class Viewing:
         held = view.objects.get(concern.identifier)
         raws = () if held is None else held.entry.get(NAME, ())
         return raws[0].decode() if raws else None
+
+
+def _name_of(dn: DN) -> str:
+    return dn.name.casefold()
