@@ -23,6 +23,7 @@ ERRORS = [
     (ValueError("x"), 2),
     (errors.DirectoryNotConnected("x"), 3),
     (errors.OutcomeUnknown("x"), 3),
+    (errors.SourceNotConnected("x"), 3),
     (errors.ObjectNotFound("x"), 4),
     (errors.EndOfData("x"), 4),
     (errors.AttributeNotFound("x"), 4),
