@@ -116,14 +116,16 @@ class Losses:
         yield from self._until_owned(server, partitions)
 
     def reinstall_primary(self, site_id: Guid) -> Task:
-        """A PSC loses its directory, and starts with nothing (decision R43)."""
-        server = self._census.owner(site_id)
+        """A PSC loses its directory, and starts with nothing (decisions R43, R102)."""
+        server, pec = self._census.owner(site_id), self._world.pec
         partitions = self._census.owned_by(server)
-        if server is self._world.pec or not self.are_known(site_id):
+        if server is pec or not self.are_known(site_id):
             return
+        if not all(pec.reached(one.partition_id) for one in partitions if one.last):
+            return  # whom it asks has heard of nothing yet: it would be the PSC of a new site
         self._stop(server)
         self._loosen(server, partitions, {})
-        pec_name = self._world.pec.name
+        pec_name = pec.name
         server.settings = replace(server.settings, role=Role.PSC, pec_name=pec_name, psc_name="")
         server.lose(self._world.new_store())
         yield self._dice.below(30) * 1.0
