@@ -2,6 +2,8 @@
 
 import importlib.metadata
 
+from sphinx.application import Sphinx
+
 project = "mqdssm"
 author = "The mqdssm founders"
 copyright = "2026, the mqdssm founders; Apache-2.0"
@@ -49,3 +51,13 @@ suppress_warnings = [
     "myst.xref_missing",  # files outside docs/ are linked for readers of the source tree
     "ref.python",  # several modules have a Control or a type: such a name stays unlinked
 ]
+
+
+def setup(app: Sphinx) -> None:
+    """Keep the pages of modules out of the navigation of every page: a build takes a third of the time."""
+    app.connect("source-read", _stand_alone)
+
+
+def _stand_alone(_app: Sphinx, docname: str, source: list[str]) -> None:
+    if docname == "api/modules":
+        source[0] = f":orphan:\n\n{source[0]}"
