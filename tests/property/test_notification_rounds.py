@@ -7,6 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 from notifications import COMPUTER, MINUTE, OURS, ReceiverBench, queue, received
+from notified_world import replayed
 
 from mqdssm.engines.notification.sender import messages_of
 from mqdssm.engines.notification.settings import SenderSettings
@@ -15,7 +16,7 @@ from mqdssm.model.enums import PrivacyLevel
 from mqdssm.model.guid import Guid
 from mqdssm.model.notice import Notice, NotifiedOperation
 from mqdssm.model.notification import NotificationVersion
-from mqdssm.model.owned import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted
+from mqdssm.model.owned import OwnedQueue
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.mqcn import decode
 
@@ -93,18 +94,7 @@ def test_the_state_ends_as_the_truth(steps, version, messages_max):
         bench.advance(seconds)
     bench.advance(31 * MINUTE)
     assert bench.queues == truth
-    replayed: dict[UUID, OwnedQueue] = {}
-    for event in bench.events:  # and what subscribers were told is how it came to that
-        match event:
-            case QueueCreated(one):
-                assert one.identifier not in replayed
-                replayed[one.identifier] = one
-            case QueueChanged(old, one):
-                assert replayed[one.identifier] == old
-                replayed[one.identifier] = one
-            case QueueDeleted(one):
-                assert replayed.pop(one.identifier) == one
-    assert replayed == truth
+    assert replayed(bench.events) == truth  # and what subscribers were told is how it came to that
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 15), st.floats(0, 1000)), max_size=20))

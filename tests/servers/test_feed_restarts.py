@@ -8,27 +8,16 @@ from typing import Any
 
 import pytest
 from feed_story import FeedStory, feed_story
-from servers import KINDS, Kind
+from mortal_servers import kind, server
+from servers import Kind
 
 import mqdssm
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.watching import ChangeEvent, ObjectChange
-from mqdssm.testing import OpenLdapServer, SambaDomainController
+
+__all__ = ["kind", "server"]
 
 RESTS = 0.3
-SERVERS = {"openldap": OpenLdapServer, "samba": SambaDomainController}
-
-
-@pytest.fixture(params=["openldap", pytest.param("samba", marks=pytest.mark.samba)])
-def kind(request: pytest.FixtureRequest) -> Kind:
-    return KINDS[request.param]
-
-
-@pytest.fixture
-def server(kind: Kind) -> Iterator[Any]:
-    """A server of its own, which may be killed."""
-    with SERVERS[kind.name]() as started:
-        yield started
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pytest
-from sessions import options_for
 from store_ldap import Cutter, LdapHarness
+from store_servers import by_socket, cutter, server
 from store_world import OK, World, guid
 
 from mqdssm.directory.filters import Equal
@@ -26,26 +26,15 @@ from mqdssm.store.ldap.places import Places
 from mqdssm.store.ldap.view import Reader
 from mqdssm.testing.openldap import OpenLdapServer
 
-PRIVATE: Final = {"user": None, "password": None, "ca_file": None}
+__all__ = ["cutter", "server"]
+
 UNAVAILABLE: Final = 52
 CONSTRAINT: Final = 19
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[OpenLdapServer]:
-    with OpenLdapServer(durable=False, replication=True) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def cutter() -> Iterator[Cutter]:
-    with Cutter().installed() as cutter:
-        yield cutter
-
-
 @pytest.fixture
 def world(server: OpenLdapServer, cutter: Cutter) -> Iterator[World]:
-    harness = LdapHarness(options_for(server, server.ldapi_url, **PRIVATE), cutter)
+    harness = LdapHarness(by_socket(server), cutter)
     yield World(harness)
     harness.store.close()
 

@@ -10,28 +10,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from mortal_servers import kind, server
 from queue_managers import wait_until
-from servers import KINDS, Kind
+from servers import Kind
 from watch_story import Story
 from watchers import watching
 
 import mqdssm
-from mqdssm.testing import OpenLdapServer, SambaDomainController
 
-SERVERS = {"openldap": OpenLdapServer, "samba": SambaDomainController}
+__all__ = ["kind", "server"]
+
 WAIT_S = 120.0
-
-
-@pytest.fixture(params=["openldap", pytest.param("samba", marks=pytest.mark.samba)])
-def kind(request: pytest.FixtureRequest) -> Kind:
-    return KINDS[request.param]
-
-
-@pytest.fixture
-def server(kind: Kind) -> Iterator[Any]:
-    """A server of its own, which may be killed."""
-    with SERVERS[kind.name]() as started:
-        yield started
 
 
 @pytest.fixture
