@@ -12,11 +12,13 @@ LOOSE := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --al
 SEEDS ?= 1000
 FIRST ?= 1
 VERBOSE ?=
+# Set: make conformance also plants a defect for each section, which the tests of the section must catch
+MUTANTS ?=
 # More arguments for pytest: make test ARGS="-x tests/unit"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test python demo test test-fast soak test-browser test-containers test-fresh simulate lint format conformance bench schema docs lock clean
+.PHONY: help setup setup-test python demo test test-fast soak test-browser test-containers test-fresh simulate lint format conformance mutants bench schema docs sbom audit lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -69,8 +71,12 @@ format: python ## let ruff mend and format the sources
 	.venv/bin/ruff check --fix $(SOURCES)
 	.venv/bin/ruff format $(SOURCES)
 
-conformance: python ## which test proves which section of the specifications; fails on a hole
+conformance: $(if $(MUTANTS),setup-test,python) ## which test proves which section of the specifications; fails on a hole; MUTANTS=1
 	$(PYTHON) .ci/conformance.py
+	$(if $(MUTANTS),$(PYTHON) .ci/mutants.py --sections $(ARGS))
+
+mutants: setup-test ## plant the defects of tests/mutants in copies, one at a time: tests or seeds must catch each
+	$(PYTHON) .ci/mutants.py $(ARGS)
 
 bench: setup-test ## measure against raw ldap3 and ldapsearch; writes docs/performance.md
 	$(PYTHON) benchmarks/run.py $(ARGS)
@@ -81,6 +87,13 @@ schema: python ## regenerate ldif/ and docs/tables/ from the attribute tables
 docs: python ## the site in docs/_build/html; warnings are errors
 	$(PYTHON) -m sphinx -W --keep-going -j auto -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+sbom: python ## the software bill of materials of the locked dependencies, CycloneDX, in build/sbom.cdx.json
+	$(PYTHON) .ci/sbom.py build/sbom.cdx.json
+
+audit: python ## known vulnerabilities of the locked dependencies (needs the network; pip-audit comes into .cache/audit)
+	@[ -x .cache/audit/bin/pip-audit ] || { $(PYTHON) -m venv .cache/audit && .cache/audit/bin/python -m pip install -q 'pip-audit>=2.9,<3'; }
+	for lock in requirements kerberos; do .cache/audit/bin/pip-audit --disable-pip --require-hashes -r .ci/$$lock.lock || exit 1; done
 
 lock: python ## renew .ci/requirements.lock from pyproject.toml (needs the network)
 	$(PYTHON) .ci/lockfile.py

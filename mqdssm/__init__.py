@@ -5,7 +5,7 @@ pyspark nor the command line's libraries are touched.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from mqdssm.errors import AttributeNotFound as AttributeNotFound
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from mqdssm.errors import MappingError as MappingError
     from mqdssm.errors import MqdssmError as MqdssmError
     from mqdssm.errors import ObjectAlreadyExists as ObjectAlreadyExists
+    from mqdssm.errors import ObjectChanged as ObjectChanged
     from mqdssm.errors import ObjectNotFound as ObjectNotFound
     from mqdssm.errors import OutcomeUnknown as OutcomeUnknown
     from mqdssm.events.facade import Directory as Directory
     from mqdssm.events.facade import connect as connect
+    from mqdssm.events.iterators import Handle as Handle
     from mqdssm.events.watching.watch import Watch as Watch
     from mqdssm.model.base import DirectoryObject as DirectoryObject
     from mqdssm.model.elements import ConnectedNetwork as ConnectedNetwork
@@ -61,10 +63,12 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
         "MappingError",
         "MqdssmError",
         "ObjectAlreadyExists",
+        "ObjectChanged",
         "ObjectNotFound",
         "OutcomeUnknown",
     ),
     "mqdssm.events.facade": ("Directory", "connect"),
+    "mqdssm.events.iterators": ("Handle",),
     "mqdssm.events.watching.watch": ("Watch",),
     "mqdssm.model.base": ("DirectoryObject",),
     "mqdssm.model.elements": (
@@ -93,14 +97,16 @@ __version__: Final = "0.1.0"
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # who misspells a name is to be told
+
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first asked for."""
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,9 @@
 """The one hierarchy of errors: a message says what happened, to which object, and what to do."""
 
-from typing import ClassVar
+import importlib.util
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Final
 
 from mqdssm.model.results import DirectoryOperationResult
 
@@ -35,6 +38,56 @@ class MappingError(MqdssmError, ValueError):
 
 class ConfigError(MqdssmError):
     """Settings that contradict each other, a missing program, or a file that cannot be used."""
+
+
+EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("spnego",), "ad"),
+        **dict.fromkeys(("gssapi", "krb5"), "kerberos"),
+        **dict.fromkeys(
+            ("pyspark", "py4j", "pyarrow", "numpy", "pandas", "sqlglot", "jinja2", "markupsafe"), "spark"
+        ),
+        **dict.fromkeys(("pytest", "testcontainers", "docker"), "testing"),
+    }
+)
+"""Import names of packages that not every installation has -> the extra that brings each."""
+
+
+class MissingPackageError(ConfigError):
+    """A Python package is not installed that an extra of mqdssm brings.
+
+    Attributes:
+        package: the name it is imported by.
+        extra: the extra.
+    """
+
+    def __init__(self, package: str, *, extra: str | None = None) -> None:
+        """Name the package.
+
+        Args:
+            package: the name it is imported by, one of `EXTRAS`.
+            extra: another extra than the package's own, where more is needed than the package.
+        """
+        self.package = package
+        self.extra = extra or EXTRAS[package]
+        super().__init__(f"this needs the Python package {package}: pip install 'mqdssm[{self.extra}]'")
+
+    @classmethod
+    def of(cls, error: BaseException) -> "MissingPackageError | None":
+        """Return what a failed import lacks; None if no extra brings it."""
+        package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        return cls(package) if package in EXTRAS else None
+
+
+def require_packages(*packages: str) -> None:
+    """Check that packages of `EXTRAS` are installed, without importing them.
+
+    Raises:
+        MissingPackageError: the first that is not.
+    """
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise MissingPackageError(package)
 
 
 class SourceNotConnected(ConfigError):  # noqa: N818  as DirectoryNotConnected
@@ -90,6 +143,10 @@ class DirectoryError(MqdssmError):
 
 class GenericDirectoryError(DirectoryError):
     """Every failure that [MS-MQDSSM] 2.2.6 gives no name of its own (GenericError)."""
+
+
+class ObjectChanged(GenericDirectoryError):  # noqa: N818  as ObjectNotFound
+    """Another program changed the object after it was read: nothing was written."""
 
 
 class DirectoryNotConnected(DirectoryError):  # noqa: N818  the specification's name, a public one

@@ -1,6 +1,7 @@
 """What all tests share: search paths, hypothesis profiles, marks that follow from place and fixtures."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -31,7 +32,7 @@ settings.load_profile(os.environ.get("MQDSSM_TEST_PROFILE") or ("ci" if os.envir
 
 SERVER_FIXTURES = frozenset({"openldap_server", "openldap_directory", "samba_server", "samba_directory"})
 SAMBA_FIXTURES = frozenset({"samba_server", "samba_directory"})
-SAMBA_FILES = ("test_samba_", "test_ad_")
+SAMBA_FILE = re.compile(r"test_ad_|test_.*samba")  # all tests of these need a domain controller
 PLACE_MARKS = {"servers": "server", "spark": "spark"}  # folder below tests/ -> mark
 
 
@@ -54,9 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(PLACE_MARKS[place])
         if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("server")
-        if item.path.name.startswith(SAMBA_FILES) or SAMBA_FIXTURES.intersection(
-            getattr(item, "fixturenames", ())
-        ):
+        if SAMBA_FILE.match(item.path.name) or SAMBA_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("samba")
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one JVM, one session

@@ -3,3 +3,21 @@
 Nothing here is needed by the library. Every module is cheap to import; what a command needs, it imports
 when it runs, so that ``mqdssm --help`` answers at once.
 """
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+
+def _end_early() -> None:
+    """Let a signal end ``mqdssm watch`` with exit code 0 while libraries are imported, as it does later."""
+    is_program = sys.argv[0] == "-m" or Path(sys.argv[0]).stem == "mqdssm"
+    command = next((one for one in sys.argv[1:] if not one.startswith("-")), "")
+    if is_program and command == "watch" and threading.current_thread() is threading.main_thread():
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, lambda *_: os._exit(0))
+
+
+_end_early()

@@ -27,6 +27,7 @@ def login_of(run: Run) -> "LogIn":
         profile=settings.profile,
         naming_context=settings.naming_context,
         allow_clear_text=settings.allow_clear_text,
+        allow_replicated=settings.allow_replicated,
         authentication=settings.authentication,
         keytab=settings.keytab,
         kerberos_host=settings.kerberos_host,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import Assignments, TypeArgument, assignments_of, object_of
 from mqdssm.cli.output import say
 from mqdssm.cli.run import Run, add_command
@@ -11,7 +12,6 @@ from mqdssm.cli.run import Run, add_command
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from mqdssm.events.facade import Directory
     from mqdssm.model.base import DirectoryObject
 
 app = typer.Typer(add_completion=False)
@@ -31,9 +31,12 @@ def create(run: Run, *, kind: TypeArgument, values: Assignments = None) -> None:
             f"{kind.element_name} objects cannot be created: {', '.join(REQUIRED)} can"
         )
     obj = object_of(kind, assignments_of(kind, values))
+    if missing := [name for name in REQUIRED[kind.element_name] if not obj.is_populated(name)]:
+        raise UsageProblem(f"a {kind.value} needs {', '.join(f'{name}=VALUE' for name in missing)}")
+    wanted = obj.identifier
     with run.connect() as directory:
         made = directory.create(obj)
-        kept = _fate_of_guid(directory, obj, made)
+    kept = "" if wanted in {None, made} else _fate_of_guid(obj, wanted)
     identifier = str(made)
     if kept:
         say(f"warning: {kept}")
@@ -43,18 +46,13 @@ def create(run: Run, *, kind: TypeArgument, values: Assignments = None) -> None:
         run.output.line(f"created {kind.value} {identifier}")
 
 
-def _fate_of_guid(directory: "Directory", obj: "DirectoryObject", made: "UUID") -> str:
-    """What became of a GUID that the object was to have, if it is not its Identifier now (decision M37)."""
-    from mqdssm.model.filters import Filter
-
-    if not obj.is_populated("Identifier") or obj.identifier in {None, made}:
-        return ""
-    by_guid = Filter("Identifier", "==", made)
-    found = directory.read(type(obj), by_guid, attributes=["Identifier"])
-    if found.original_identifier == obj.identifier:
-        return f"the server made the Identifier {made}; it remembers {obj.identifier}, which finds it as well"
+def _fate_of_guid(obj: "DirectoryObject", wanted: "UUID | None") -> str:
+    """What became of a GUID that the object was to have and that is not its Identifier (decision M37)."""
+    made = obj.identifier
+    if obj.original_identifier == wanted:
+        return f"the server made the Identifier {made}; it remembers {wanted}, which finds it as well"
     if obj.element_name == "QueueManager":  # of the others that keep nothing the library has warned
-        return f"the queue manager existed already, with the Identifier {made}, not {obj.identifier}"
+        return f"the queue manager existed already, with the Identifier {made}, not {wanted}"
     return ""
 
 

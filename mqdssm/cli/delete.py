@@ -31,8 +31,8 @@ def delete(run: Run, *, kind: TypeArgument, values: Assignments = None, recursiv
     if rest:
         raise UsageProblem(f"{', '.join(rest)}: delete takes only what says which {kind.value} is meant")
     obj = object_of(kind, given)
-    with run.connect() as directory:
-        directory.delete(obj, recursive=recursive)
+    with run.connect() as directory, run.output.bar("deleting queues") as show:
+        directory.delete(obj, recursive=recursive, on_progress=show)
     name = "=".join((*given, *next(iter(given.values()))))
     if run.output.is_json:
         run.output.document({"deleted": name})

@@ -4,12 +4,16 @@ import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.cli.exits import visible
+from mqdssm.cli.table_layout import layout_of
+from mqdssm.model.escapes import visible
 
 if TYPE_CHECKING:
     from mqdssm.cli.output import Output
+
+INDENT_COLUMNS: Final = 5
+"""Columns of the terminal to the left of a table."""
 
 
 class Stage:
@@ -69,17 +73,10 @@ class Stage:
         cells = [[visible(cell) for cell in row] for row in rows]
         self.steps[-1]["results"].append({"columns": list(columns), "rows": cells})
         if not self._output.is_json:
-            from rich import box
             from rich.padding import Padding
-            from rich.table import Table
-            from rich.text import Text
 
-            shown = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-            for column in shown.columns:
-                column.overflow = "fold"
-            for row in cells:
-                shown.add_row(*map(Text, row))
-            self._output.show(Padding(shown, (0, 0, 0, 5)))
+            layout = layout_of(columns, cells, self._output.console.width - INDENT_COLUMNS)
+            self._output.show(Padding(layout.rendered(cells, head=True), (0, 0, 0, INDENT_COLUMNS)))
 
     def text(self, text: str) -> None:
         """Say something outside the steps."""

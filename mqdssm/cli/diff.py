@@ -154,8 +154,8 @@ def _print(run: Run, found: "Comparison") -> None:
                 run.output.raw(record)
         case DiffFormat.JSON:
             for one in found.differences:
-                run.output.raw(json.dumps(_as_json(one), ensure_ascii=False) + "\n")
-            run.output.raw(json.dumps(_summary(found), ensure_ascii=False) + "\n")
+                run.output.json_line(json.dumps(_as_json(one), ensure_ascii=False))
+            run.output.json_line(json.dumps(_summary(found), ensure_ascii=False))
         case _:
             _table(run, found)
 

@@ -51,7 +51,7 @@ def discover(
     r"""Ask who is a directory server, by broadcast (\[MS-MQSD]); exit code 1 if nobody answers.
 
     One network is asked after the other. A server of this machine's own site tells no list: the one that
-    the machine has is right.
+    the machine has is right. An answer with a list counts more than one without.
     """
     import asyncio
 
@@ -128,6 +128,7 @@ def _document(result: "DiscoveryResult") -> dict[str, Any]:
         "network": str(result.network),
         "site": str(result.site),
         "is_own_site": result.is_own_site,
+        "own_site_server": result.own_site_server or None,
         "servers": [{"name": one.name, "ip": one.ip, "ipx": one.ipx} for one in result.servers],
         "connected_networks": [str(one) for one in result.connected_networks],
     }
@@ -136,6 +137,8 @@ def _document(result: "DiscoveryResult") -> dict[str, Any]:
 def _pairs(result: "DiscoveryResult") -> "Iterator[tuple[str, str]]":
     yield "answered by", f"{result.answered_by}, asked on {result.network}"
     yield "site", f"{result.site}, this machine's own" if result.is_own_site else str(result.site)
+    if result.own_site_server and not result.is_own_site:
+        yield "own site", f"answered by {result.own_site_server}, without a list"
     for server in result.servers:
         protocols = [name for name, has in (("IP", server.ip), ("IPX", server.ipx)) if has]
         yield "directory server", f"{server.name} ({', '.join(protocols) or 'no protocol'})"

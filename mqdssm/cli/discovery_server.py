@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mqdssm.cli.endpoints import endpoint, guid
+from mqdssm.cli.endpoints import network as ip_network
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import say
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from mqdssm.drivers.discovery_knowledge import DirectoryReader, KnowledgeCache
     from mqdssm.drivers.discovery_server import DiscoveryService
@@ -31,6 +32,15 @@ Listen = Annotated[
         metavar="ADDRESS[:PORT]",
         help="Where to listen, UDP; repeatable; else 0.0.0.0:1801. Broadcasts come to 0.0.0.0, or to a "
         "broadcast address.",
+    ),
+]
+AllowFrom = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-from",
+        metavar="NETWORK",
+        help="Answer this IPv4 network, too, as 10.2.0.0/16; repeatable. Else the computer's own networks "
+        "alone.",
     ),
 ]
 SiteName = Annotated[str, typer.Option("--site", metavar="NAME", help="The server's site.")]
@@ -59,24 +69,32 @@ def discovery_server(
     site: SiteName,
     computer: ComputerName,
     listen: Listen = None,
+    allow_from: AllowFrom = None,
     network: Networks = None,
     refresh: Refresh = 300.0,
 ) -> None:
     r"""Answer machines that look for a directory server (\[MS-MQSD]), until SIGTERM or Ctrl-C.
 
-    Site, directory servers and connected networks come from the directory, which is watched.
+    Site, directory servers and connected networks come from the directory, which is watched. Requests of
+    other networks than the computer's own are not answered; do not let the Internet reach this port.
     """
     import asyncio
     from functools import partial
 
     from mqdssm.drivers.discovery_knowledge import DirectoryReader, KnowledgeCache
+    from mqdssm.drivers.discovery_server import DiscoveryService
     from mqdssm.drivers.discovery_watching import KnowledgeWatch
+    from mqdssm.drivers.interfaces import on_link_networks
     from mqdssm.engines.discovery.answers import Answers
     from mqdssm.model.discovery import IP_PORT, NETWORKS_MAX
 
     addresses = [
         endpoint("--listen", text, IP_PORT, any_port=True) for text in dict.fromkeys(listen or EVERYWHERE)
     ]
+    allowed = [ip_network("--allow-from", text) for text in dict.fromkeys(allow_from or ())]
+    if not allowed:
+        with usage_problems():
+            on_link_networks()
     networks = [guid("--network", text) for text in dict.fromkeys(network or ())]
     if len(networks) > NETWORKS_MAX:
         raise UsageProblem(f"--network is given {len(networks)} times: an answer holds {NETWORKS_MAX}")
@@ -88,7 +106,8 @@ def discovery_server(
         answers = Answers()
         cache = KnowledgeCache(reader.read, answers.learn, refresh_s=refresh)
         watch = KnowledgeWatch(directory, cache, tell=partial(_tell_unwatched, refresh))
-        asyncio.run(_serve(run, reader, addresses, answers=answers, cache=cache, watch=watch))
+        serve = partial(DiscoveryService, addresses, answers, allow_from=allowed, on_report=run.output.note)
+        asyncio.run(_serve(run, reader, serve, answers=answers, cache=cache, watch=watch))
 
 
 def _tell_unwatched(refresh_s: float, why: str) -> None:
@@ -98,7 +117,7 @@ def _tell_unwatched(refresh_s: float, why: str) -> None:
 async def _serve(
     run: Run,
     reader: "DirectoryReader",
-    addresses: "Sequence[tuple[str, int]]",
+    make_service: "Callable[[], DiscoveryService]",
     *,
     answers: "Answers",
     cache: "KnowledgeCache",
@@ -108,9 +127,7 @@ async def _serve(
     import signal
     from contextlib import suppress
 
-    from mqdssm.drivers.discovery_server import DiscoveryService
-
-    service = DiscoveryService(addresses, answers)
+    service = make_service()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
             asyncio.get_running_loop().add_signal_handler(number, service.stop)
@@ -124,7 +141,7 @@ async def _serve(
             await service.run()
     finally:
         keeping.cancel()
-    counts = service.counts.seen()
+    counts = service.seen()
     run.output.note(", ".join(f"{what}: {count}" for what, count in counts.items()) or "nobody asked")
 
 
@@ -136,6 +153,7 @@ def _tell(
         run.output.document(
             {
                 "listening": where,
+                "answering": [str(one) for one in service.sources.networks],
                 "site": str(knowledge.site),
                 "servers": [{"name": one.name, "ip": one.ip, "ipx": one.ipx} for one in knowledge.servers],
                 "connected_networks": [str(one) for one in knowledge.networks],
@@ -144,6 +162,7 @@ def _tell(
     else:
         servers = ", ".join(one.name for one in knowledge.servers) or "none"
         run.output.line(f"listening on {', '.join(where)}; directory servers of the site: {servers}")
+        run.output.line(f"answering computers of {service.sources}")
     sys.stdout.flush()
     if not knowledge.servers:
         run.output.note("no queue manager of the site is a directory server: other sites get no answer")
@@ -161,6 +180,7 @@ add_command(
     discovery_server,
     examples=(
         "mqdssm discovery-server --listen 0.0.0.0:1801 --site Berlin --computer DC1",
+        "mqdssm discovery-server --site Berlin --computer DC1 --allow-from 10.2.0.0/16",
         "mqdssm discovery-server --listen 10.1.0.5 --listen 10.1.0.255 --site Berlin --computer DC1",
     ),
 )

@@ -37,6 +37,18 @@ def endpoint(option: str, text: str, default_port: int, *, any_port: bool = Fals
     return known, int(port)
 
 
+def network(option: str, text: str) -> ipaddress.IPv4Network:
+    """Read an IPv4 network, as ``10.0.0.0/24``; an address alone is a network of one.
+
+    Raises:
+        UsageProblem: it is something else.
+    """
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise UsageProblem(f"{option} {text}: {error}; an IPv4 network is wanted, as 10.0.0.0/24") from None
+
+
 def guid(option: str, text: str) -> "Guid":
     """Read a GUID.
 

@@ -6,6 +6,9 @@ from enum import IntEnum
 from typing import Any, Final
 
 from mqdssm import errors
+from mqdssm.cli.signals import EXIT_CODE_BASE, Terminated
+from mqdssm.model.escapes import visible
+from mqdssm.model.redaction import redact
 
 INTERRUPTED: Final = 130
 """As shells report a program that ended by SIGINT."""
@@ -43,6 +46,8 @@ _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (  # the first
 
 def code_of(error: BaseException) -> int:
     """The exit code for an error."""
+    if isinstance(error, Terminated):
+        return EXIT_CODE_BASE + error.number
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if is_closed_pipe(error):
@@ -56,18 +61,22 @@ def is_closed_pipe(error: BaseException) -> bool:
 
 
 def words_of(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """Return an error's message in one line, without secrets."""
+    return visible(redact(_message_of(error)))
+
+
+def _message_of(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
+        return str(error) or "interrupted"
     problems = getattr(error, "errors", None)
     if callable(problems) and isinstance(error, ValueError):  # pydantic's, whose text takes several lines
-        return visible("; ".join(str(one["msg"]) for one in problems(include_url=False)))
+        return "; ".join(str(one["msg"]) for one in problems(include_url=False))
     if isinstance(error, OSError) and error.strerror:
-        return visible(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, errors.MqdssmError | ValueError):
-        return visible(str(error)) or type(error).__name__
+        return str(error) or type(error).__name__
     # nothing else is meant to get here: say so, and how to see where it comes from
-    return visible(f"unexpected {type(error).__name__}: {error}; --debug shows where")
+    return f"unexpected {type(error).__name__}: {error}; --debug shows where"
 
 
 def as_json(error: BaseException, code: int) -> str:
@@ -76,26 +85,10 @@ def as_json(error: BaseException, code: int) -> str:
     if isinstance(error, errors.DecodeError):
         said |= {"section": error.section, "field": error.field, "offset": error.offset}
     if isinstance(error, errors.DirectoryError):
-        said["message"] = visible(error.message)
+        said["message"] = visible(redact(error.message))
         said["result"] = error.result.value
         said["dn"] = error.dn
         said["ldap_code"] = error.ldap_code
-        said["server_text"] = error.server_text
+        said["server_text"] = redact(error.server_text)
         said["hint"] = error.hint
     return json.dumps(said, ensure_ascii=True)
-
-
-def visible(text: str) -> str:
-    """A text in one line whose control characters are seen: a directory may hold what steers a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() or one == " " else _shown(one) for one in text)
-
-
-def _shown(character: str) -> str:
-    if character in "\r\n\t":
-        return {"\r": "\\r", "\n": "\\n", "\t": "\\t"}[character]
-    number = ord(character)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"

@@ -71,6 +71,10 @@ Partitions = Annotated[
     int, _option("--partitions", "Searches that read a type at the same time.", metavar="N", min=1)
 ]
 Resume = Annotated[bool, _option("--resume", "Go on with an export that was broken off.")]
+Readable = Annotated[
+    bool,
+    _option("--readable", "Let others read the files, as the umask says; else the owner alone."),
+]
 
 
 def export(
@@ -84,6 +88,7 @@ def export(
     file_rows: FileRows = None,
     partitions: Partitions = 1,
     resume: Resume = False,
+    readable: Readable = False,
 ) -> None:
     r"""Export objects to DIR/TYPE/part-*.FORMAT, with a manifest.
 
@@ -108,6 +113,7 @@ def export(
             file_rows=file_rows,
             partitions=partitions,
             resume=resume,
+            readable=readable,
             watch=watch,
             on=on,
             **login_of(run),

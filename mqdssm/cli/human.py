@@ -53,7 +53,7 @@ def pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterator[tuple[str, 
 
 def json_of(obj: "DirectoryObject") -> str:
     """The JSON form of an object, with the GUID that it had elsewhere if it is known (decision M37)."""
-    text = obj.to_json()
+    text = obj.to_json(memory=False)
     if obj.original_identifier is None:
         return text
     return json.dumps(json.loads(text) | {ORIGINAL: str(obj.original_identifier)}, ensure_ascii=False)

@@ -59,8 +59,10 @@ def listing(
     wanted = [filter_of(kind, text) for text in filters or ()]
     keys = sort_of(kind, sort)
     names = names_of(kind, attributes)
+    optional: tuple[str, ...] = ()
     if names is None and not run.output.is_json:
         names = human.LIST_COLUMNS[kind.element_name]
+        optional = names[2:-1]
     with run.connect() as directory, run.output.progress(f"reading {kind.value}s") as done:
         found = directory.search(kind.element, wanted, attributes=names, sort=keys)
         objects = _counted(itertools.islice(found, limit), done)
@@ -72,7 +74,7 @@ def listing(
         remembers = kind.table.ldap_class in directory.session.profile.original_guid_classes
         if remembers and "Identifier" in columns:
             columns, cells_of = [*columns, human.ORIGINAL], human.cells_with_original
-        count = run.output.rows(columns, (cells_of(obj, rows) for obj in objects))
+        count = run.output.rows(columns, (cells_of(obj, rows) for obj in objects), optional=optional)
     run.output.note(f"{count} {kind.value}{'' if count == 1 else 's'}")
 
 

@@ -7,9 +7,11 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from mqdssm.cli.exits import UsageProblem, visible
+from mqdssm.cli.exits import UsageProblem
+from mqdssm.model.escapes import visible, visible_lines
+from mqdssm.model.redaction import redact
 
 KEPT_RECORDS: Final = 2000
 """Records of this run that a support bundle takes along."""
@@ -44,7 +46,7 @@ class _Told(logging.Handler):
             return  # the error itself is told
         self.count += 1
         if self.count <= SHOWN_WARNINGS:
-            sys.stderr.write(f"warning: {visible(record.getMessage())}\n")
+            sys.stderr.write(f"warning: {visible(redact(record.getMessage()))}\n")
 
     def tell_rest(self) -> None:
         if self.count > SHOWN_WARNINGS:
@@ -53,7 +55,44 @@ class _Told(logging.Handler):
             )
 
 
-_FORMAT: Final = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+class _RedactingFormatter(logging.Formatter):
+    """Lines of a log, without secrets; a record is one line, and as many as its traceback has."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's own name
+        return visible(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  logging's own name
+        return visible_lines(super().formatException(ei))
+
+
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """A log file whose failure is told once, and is no failure of the run."""
+
+    _failed = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self._failed:
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  of logging
+        del record
+        self._failed = True
+        error = sys.exc_info()[1]
+        reason = error.strerror if isinstance(error, OSError) else error
+        sys.stderr.write(
+            f"warning: the log file {visible(self.baseFilename)} cannot be written: {reason}; "
+            "this run goes on without it\n"
+        )
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # what could not be written is written again
+            super().close()
+
+
+_FORMAT: Final = _RedactingFormatter("%(asctime)s %(levelname)s %(name)s %(message)s")
 _kept = _Kept()
 _kept.setFormatter(_FORMAT)
 
@@ -93,7 +132,7 @@ def to_file(file: Path | None) -> None:
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(
+        handler = _LogFile(
             file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8", errors="backslashreplace"
         )
     except OSError as error:

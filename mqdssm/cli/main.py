@@ -15,6 +15,7 @@ import mqdssm
 from mqdssm.cli import exits
 from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Given
 from mqdssm.cli.run import report, silence
+from mqdssm.model.escapes import visible
 
 NAME: Final = "mqdssm"
 MODULES: Final = {
@@ -36,6 +37,7 @@ MODULES: Final = {
     "plan": "mqdssm.cli.plan",
     "apply": "mqdssm.cli.apply",
     "migrate": "mqdssm.cli.migrate",
+    "compare-replicas": "mqdssm.cli.compare_replicas",
     "watch": "mqdssm.cli.watch",
     "decode": "mqdssm.cli.decode",
     "discover": "mqdssm.cli.discover",
@@ -124,7 +126,7 @@ def _usage(error: Exception) -> int:
         return exits.ExitCode.USAGE
     path = context.command_path if context is not None else NAME
     listed = words().replace("\n\t", " ")  # the choices of an option that is missing
-    message = exits.visible(listed).rstrip(".").replace(": Value error, ", ": ")
+    message = visible(listed).rstrip(".").replace(": Value error, ", ": ")
     sys.stderr.write(f"error: {message} (see '{path} --help')\n")
     return int(getattr(error, "exit_code", exits.ExitCode.USAGE))
 
@@ -192,8 +194,8 @@ def run() -> None:
     _fill_streams()
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(exits.INTERRUPTED)
+    except KeyboardInterrupt as error:
+        sys.exit(exits.code_of(error))
     except BrokenPipeError:
         silence(sys.stdout)
         sys.exit(exits.PIPE_CLOSED)

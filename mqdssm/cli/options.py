@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from mqdssm.cli.profile_file import shown_default_file
+
 _CONNECTION: Final = "Connection"
 _GENERAL: Final = "General"
 _SPARK: Final = "Spark"
@@ -57,7 +59,9 @@ def output_option(formats: type[StrEnum]) -> Any:
     return Annotated[formats | None, _option("--output", words, None, "-o", panel=_GENERAL)]
 
 
-_CONFIG: Final = _option("--config", "The profile file, TOML. MQDSSM_CONFIG.", "FILE", panel=_GENERAL)
+_CONFIG: Final = _option(
+    "--config", f"The profile file, TOML, else {shown_default_file()}. MQDSSM_CONFIG.", "FILE", panel=_GENERAL
+)
 _DEBUG: Final = _option("--debug", "Log to the terminal; a traceback for errors.", panel=_GENERAL)
 _URL: Final = _option("--url", "ldap://, ldaps:// or ldapi://; several are tried in turn. MQDSSM_URL.", "URL")
 _USER: Final = _option("--user", "Who logs in. MQDSSM_USER.", "DN")
@@ -88,6 +92,9 @@ _CATALOG: Final = _option(
 _CONNECTION_NAME: Final = _option("--connection", "One of the connections in the profile file.", "NAME")
 _READ_ONLY: Final = _option("--read-only", "Refuse every change before it is sent. MQDSSM_READ_ONLY.")
 _CLEAR_TEXT: Final = _option("--allow-clear-text", "Let the password go in clear text to another machine.")
+_REPLICATED: Final = _option(
+    "--allow-replicated", "Change the directory of a replicating server, too: its replicas will differ."
+)
 _SPARK_MASTER: Final = _option(
     "--spark-master",
     "A cluster: spark://HOST:7077, yarn, k8s://https://HOST:PORT. Else this machine. MQDSSM_SPARK_MASTER.",
@@ -127,6 +134,7 @@ CONNECTION: Final[Mapping[str, Any]] = {
     "connection": Annotated[str | None, _CONNECTION_NAME],
     "read_only": Annotated[bool, _READ_ONLY],
     "allow_clear_text": Annotated[bool, _CLEAR_TEXT],
+    "allow_replicated": Annotated[bool, _REPLICATED],
 }
 """Options of the commands that connect: name -> annotated type."""
 
@@ -138,7 +146,7 @@ SPARK: Final[Mapping[str, Any]] = {
 """Options of the commands that run on Spark: name -> annotated type."""
 
 DEFAULTS: Final[Mapping[str, Any]] = {
-    name: False if name in {"debug", "read_only", "allow_clear_text", "forest"} else None
+    name: False if name in {"debug", "read_only", "allow_clear_text", "allow_replicated", "forest"} else None
     for name in (*CONNECTION, *SPARK, *GENERAL)
 }
 
@@ -165,6 +173,7 @@ class Given:
     connection: str | None = None
     read_only: bool = False
     allow_clear_text: bool = False
+    allow_replicated: bool = False
     spark_master: str | None = None
     spark_conf: list[str] | None = None
     spark_shared: Path | None = None
@@ -192,6 +201,7 @@ class Given:
             "catalog": tuple(self.catalog) if self.catalog else None,
             "read_only": self.read_only or None,
             "allow_clear_text": self.allow_clear_text or None,
+            "allow_replicated": self.allow_replicated or None,
             "spark_master": self.spark_master,
             "spark_conf": tuple(self.spark_conf) if self.spark_conf else None,
             "spark_shared": self.spark_shared,

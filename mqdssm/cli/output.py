@@ -11,13 +11,15 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
-from mqdssm.cli.exits import visible
+from mqdssm.cli.table_layout import Row, TableLayout, layout_of, rendered_records
+from mqdssm.model.escapes import printable_json, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.progress import Progress, ProgressColumn
     from rich.text import Text
 
 CHUNK_ROWS: Final = 500
@@ -25,8 +27,6 @@ CHUNK_ROWS: Final = 500
 PIPE_COLUMNS: Final = 110
 """Width of what rich renders where no terminal has one (plain tables have none)."""
 GAP: Final = "  "
-
-Row = Sequence[str]
 
 
 class Bar(Protocol):
@@ -52,6 +52,7 @@ class Output:
     def __init__(self, *, is_json: bool = False) -> None:
         self.is_json = is_json
         self._console: Console | None = None
+        self._progress: Progress | None = None
         prepare(sys.stdout, utf8=is_json)
         prepare(sys.stderr)
 
@@ -66,18 +67,24 @@ class Output:
 
     def document(self, data: Any) -> None:
         """Print a JSON document."""
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        self.json_line(json.dumps(data, indent=2, ensure_ascii=False))
 
     def line(self, text: str) -> None:
         """Print a line for people."""
-        sys.stdout.write(visible(text) + "\n")
+        self.raw(visible(text) + "\n")
+
+    def json_line(self, text: str) -> None:
+        """Print a JSON text, and end its line."""
+        self.raw(printable_json(text) + "\n")
 
     def raw(self, text: str) -> None:
         """Print a text as it is, as for a file."""
+        self._clear_progress()
         sys.stdout.write(text)
 
     def show(self, shown: "RenderableType") -> None:
         """Print what rich renders; a plain string is no markup."""
+        self._clear_progress()
         self.console.print(plain(shown) if isinstance(shown, str) else shown)
 
     def json_array(self, items: Iterable[str]) -> int:
@@ -89,31 +96,39 @@ class Output:
             How many there were.
         """
         count = 0
-        sys.stdout.write("[")
+        self.raw("[")
         for item in items:
-            sys.stdout.write(("\n" if count == 0 else ",\n") + item)
+            self.raw(("\n" if count == 0 else ",\n") + printable_json(item))
             count += 1
-        sys.stdout.write("\n]\n" if count else "]\n")
+        self.raw("\n]\n" if count else "]\n")
         return count
 
-    def rows(self, columns: Row, rows: Iterable[Row]) -> int:
+    def rows(self, columns: Row, rows: Iterable[Row], *, optional: Collection[str] = ()) -> int:
         """Print a table that may be long: in pieces, of which the first decides how wide columns are.
+
+        Args:
+            columns: names of the columns.
+            rows: cells for each of them.
+            optional: columns that a terminal need not show if it is too narrow for all.
 
         Returns:
             How many rows there were.
         """
         count = 0
+        columns = [visible(name) for name in columns]
         widths: list[int] = []
+        layout: TableLayout | None = None
         remaining = iter(rows)
         while chunk := [[visible(cell) for cell in row] for row in itertools.islice(remaining, CHUNK_ROWS)]:
-            if not widths:
-                widths = [max(map(len, column)) for column in zip(columns, *chunk, strict=True)]
             if sys.stdout.isatty():
-                fits = sum(widths) + 3 * len(widths) <= self.console.width
-                self.show(_rich_table(columns, chunk, widths if fits else None, head=count == 0))
+                layout = layout or layout_of(columns, chunk, self.console.width, optional)
+                self.show(layout.rendered(chunk, head=count == 0))
             else:
-                _plain_table(columns, chunk, widths, head=count == 0)
+                widths = widths or [max(map(len, column)) for column in zip(columns, *chunk, strict=True)]
+                self.raw(_plain_table(columns, chunk, widths, head=count == 0))
             count += len(chunk)
+        if layout is not None and layout.left_out:
+            self.note(f"no room for {', '.join(layout.left_out)}: name what to show with --attributes")
         return count
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -121,10 +136,10 @@ class Output:
         known = [(name, visible(value)) for name, value in pairs]
         width = max((len(name) for name, _ in known), default=0)
         if sys.stdout.isatty():
-            self.show(_rich_pairs(known))
+            self.show(rendered_records([known], self.console.width))
             return
         for name, value in known:
-            sys.stdout.write(f"{name:{width}}{GAP}{value}".rstrip() + "\n")
+            self.raw(f"{name:{width}}{GAP}{value}".rstrip() + "\n")
 
     # -- what is said besides
 
@@ -147,12 +162,10 @@ class Output:
         if self.is_json or not sys.stderr.isatty():
             yield lambda _: None
             return
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         words = "{task.description} {task.completed:,.0f}" if counted else "{task.description}"
-        columns = (SpinnerColumn(), TextColumn(words), TimeElapsedColumn())
-        shown = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
-        with shown:
+        with self._shown_progress(SpinnerColumn(), TextColumn(words), TimeElapsedColumn()) as shown:
             task = shown.add_task(doing, total=None)
             yield lambda more: shown.advance(task, more)
 
@@ -170,7 +183,7 @@ class Output:
         if self.is_json or not sys.stderr.isatty():
             yield None
             return
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         columns = (
             TextColumn("{task.description}"),
@@ -180,8 +193,7 @@ class Output:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
-        shown = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
-        with shown:
+        with self._shown_progress(*columns) as shown:
             task = shown.add_task(doing, total=None, rate="")
 
             def show(done: int, total: int | None, doing: str = doing) -> None:
@@ -192,6 +204,23 @@ class Output:
                 shown.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 
             yield show
+
+    @contextlib.contextmanager
+    def _shown_progress(self, *columns: "ProgressColumn") -> "Iterator[Progress]":
+        from rich.progress import Progress
+
+        shown = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
+        self._progress = shown
+        try:
+            with shown:
+                yield shown
+        finally:
+            self._progress = None
+
+    def _clear_progress(self) -> None:
+        """End the display of progress where the answer begins: both are on one terminal."""
+        if self._progress is not None and sys.stdout.isatty():
+            self._progress.stop()
 
 
 def say(text: str) -> None:
@@ -224,33 +253,9 @@ def plain(text: str, style: str = "") -> "Text":
     return Text(text, style=style)
 
 
-def _plain_table(columns: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool) -> None:
-    for row in (columns, *rows) if head else rows:
-        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write(GAP.join(cells).rstrip() + "\n")
-
-
-def _rich_table(
-    columns: Row, rows: Iterable[Row], widths: Sequence[int] | None, *, head: bool
-) -> "RenderableType":
-    from rich import box
-    from rich.table import Table
-
-    made = Table(*columns, box=box.SIMPLE_HEAD, show_header=head, show_edge=False, pad_edge=False)
-    for number, column in enumerate(made.columns):
-        column.overflow = "fold"
-        column.min_width = widths[number] if widths else None  # all pieces of a long table alike
-    for row in rows:
-        made.add_row(*map(plain, row))
-    return made
-
-
-def _rich_pairs(pairs: Iterable[tuple[str, str]]) -> "RenderableType":
-    from rich.table import Table
-
-    made = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    made.add_column(style="bold", no_wrap=True)
-    made.add_column(overflow="fold")
-    for name, value in pairs:
-        made.add_row(plain(name), plain(value))
-    return made
+def _plain_table(columns: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool) -> str:
+    lines = (
+        GAP.join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in ((columns, *rows) if head else rows)
+    )
+    return "".join(line + "\n" for line in lines)

@@ -166,7 +166,7 @@ class Samples:
         found = self._session.find(base, wanted, ["cn"], page_size=min(at_most, 100))
         try:
             for entry in found:
-                names.append(DN.parse(entry.dn))
+                names.append(entry.name)
                 if len(names) == at_most:
                     break
         except ObjectNotFound:  # the base is hidden, or missing

@@ -16,6 +16,9 @@ import typer
 from mqdssm.cli import exits, logs
 from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, SPARK, Format, Given, output_option
 from mqdssm.cli.output import Output, say
+from mqdssm.cli.signals import termination
+from mqdssm.model.escapes import visible, visible_lines
+from mqdssm.model.redaction import is_secret_setting, redact
 
 if TYPE_CHECKING:
     from mqdssm.cli.settings import Loaded
@@ -96,16 +99,23 @@ class Run:
         return self._password
 
     def spark(self) -> "SparkOptions":
-        """Where Spark runs.
+        """Return where Spark runs.
 
         Raises:
-            UsageProblem: no address of a cluster, or no setting of Spark's.
+            UsageProblem: no address of a cluster, no setting of Spark's, or a secret as an argument.
         """
         from mqdssm.spark.cluster import SparkOptions
 
         settings = self.loaded.settings
         with usage_problems():
             found = SparkOptions.of(settings.spark_master, settings.spark_conf, settings.spark_shared)
+        for word in self.given.spark_conf or ():
+            name = word.partition("=")[0].strip()
+            if is_secret_setting(name):
+                raise exits.UsageProblem(
+                    f"--spark-conf {name} would show its value to everybody on this machine: give it with "
+                    "MQDSSM_SPARK_CONF, or better in a credential provider of Hadoop's"
+                )
         if self.given.spark_shared is not None and not found.is_cluster:
             raise exits.UsageProblem("--spark-shared is for a cluster: name it with --spark-master")
         return found
@@ -182,6 +192,7 @@ class Run:
             "forest": settings.forest,
             "catalog": settings.catalog,
             "allow_clear_text": settings.allow_clear_text,
+            "allow_replicated": settings.allow_replicated,
         }
 
     def _limits(self) -> dict[str, Any]:
@@ -216,10 +227,12 @@ def _check_context(session: "Session") -> None:
 @contextlib.contextmanager
 def usage_problems() -> Iterator[None]:
     """Settings that a lower layer refuses are the user's to mend: exit code 2."""
-    from mqdssm.errors import ConfigError
+    from mqdssm.errors import ConfigError, MissingPackageError
 
     try:
         yield
+    except MissingPackageError:
+        raise
     except ConfigError as error:
         raise exits.UsageProblem(str(error)) from error
 
@@ -289,7 +302,7 @@ def execute(name: str, given: Given, function: Command, values: dict[str, Any]) 
         typer.Exit: always, unless the code is 0.
     """
     started = time.monotonic()
-    with logs.recording(debug=given.debug):
+    with logs.recording(debug=given.debug), termination():
         try:
             code = function(Run(given), **values) or exits.ExitCode.FINE
             sys.stdout.flush()
@@ -304,17 +317,21 @@ def execute(name: str, given: Given, function: Command, values: dict[str, Any]) 
 
 def report(error: BaseException, given: Given) -> int:
     """Tell what went wrong, in one line, and give the exit code."""
+    from mqdssm.errors import MissingPackageError
+
+    error = MissingPackageError.of(error) or error
     code = exits.code_of(error)
     if code == exits.PIPE_CLOSED:
         silence(sys.stdout)
         return code
     log.error("%s: %s", type(error).__name__, exits.words_of(error))
     if given.debug:
-        traceback.print_exception(error)
+        sys.stderr.write(visible_lines(redact("".join(traceback.format_exception(error)))))
     with contextlib.suppress(OSError):  # what was printed so far comes before the error
         sys.stdout.flush()
     is_json = given.output not in {None, Format.TABLE}
-    say(exits.as_json(error, code) if is_json else f"error: {exits.words_of(error)}")
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        say(exits.as_json(error, code) if is_json else f"error: {exits.words_of(error)}")
     return code
 
 
@@ -336,4 +353,4 @@ def _asked(user: str) -> str:
         )
     import getpass
 
-    return getpass.getpass(f"Password of {exits.visible(user)}: ", sys.stderr)
+    return getpass.getpass(f"Password of {visible(user)}: ", sys.stderr)

@@ -14,10 +14,11 @@ The profile file is TOML: settings at its top, or several connections by name::
 A password is neither an option nor in this file: both are read by too many.
 """
 
+import logging
 import os
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -26,14 +27,16 @@ from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, Settin
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.profile_file import read_profile
 from mqdssm.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "MQDSSM_"
-FILE_NAME: Final = "config.toml"
+NEARLY: Final = 0.9
+"""Similarity from which on a name of a variable is taken for a misspelt one, 0 to 1."""
+_NO_SETTINGS: Final = frozenset({"MQDSSM_CONFIG", "MQDSSM_CONNECTION"})
+"""Variables that say where settings are."""
 
-_PATHS: Final = frozenset({"password_file", "keytab", "ca_file", "log_file", "spark_shared"})
-_OF_ALL: Final = frozenset({"log_file", "spark_master", "spark_conf", "spark_shared"})  # connections
-_NO_PASSWORD: Final = "put the password into a file of its own and name that with password_file"  # noqa: S105  no password
+log: Final = logging.getLogger(__name__)
 
 
 class Settings(BaseSettings):
@@ -55,6 +58,7 @@ class Settings(BaseSettings):
         forest: look for objects of all domains, through a global catalog (decision M73).
         catalog: global catalogs, tried in this order; none: the servers' own.
         allow_clear_text: let the password go in clear text to another machine.
+        allow_replicated: change the directory of a replicating server, too (decision R106).
         log_file: a file for the log; None: it stays in memory.
         spark_master: where Spark runs; None: on this machine.
         spark_conf: settings of Spark, each ``KEY=VALUE``.
@@ -85,6 +89,7 @@ class Settings(BaseSettings):
     forest: bool = False
     catalog: Annotated[tuple[str, ...], NoDecode] = ()
     allow_clear_text: bool = False
+    allow_replicated: bool = False
     log_file: Path | None = None
     spark_master: str | None = None
     spark_conf: Annotated[tuple[str, ...], NoDecode] = ()
@@ -166,7 +171,8 @@ def load(
         UsageProblem: a setting that cannot be, a file that cannot be used.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    file, profile = _profile(config, connection)
+    names = set(Settings.model_fields) - {"password"}
+    file, profile = read_profile(config, connection, names)
 
     class _Sourced(Settings):
         @classmethod
@@ -185,24 +191,19 @@ def load(
     sources = {name: str(file) for name in profile}
     fields = Settings.model_fields if environment else {}
     variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in fields}
+    if environment:
+        _warn_of_misspelt({*variables.values(), *_NO_SETTINGS})
     sources |= {name: variable for name, variable in variables.items() if os.environ.get(variable)}
     sources |= {name: f"--{name.replace('_', '-')}" for name in given}
     try:
         found = _Sourced(**given)
     except ValidationError as error:
         problems = [
-            f"{sources.get(str(one['loc'][0]), one['loc'][0])}: {one['msg']}"
+            f"{_place_of(str(one['loc'][0]), sources, file)}: {one['msg']}"
             for one in error.errors(include_url=False, include_input=False)
         ]
         raise UsageProblem("; ".join(problems)) from None
     return Loaded(found, sources)
-
-
-def default_file() -> Path:
-    """The usual place of the profile file on this kind of system."""
-    import typer
-
-    return Path(typer.get_app_dir("mqdssm")) / FILE_NAME
 
 
 def read_password(file: Path) -> str:
@@ -219,52 +220,16 @@ def read_password(file: Path) -> str:
         raise UsageProblem(str(error)) from None
 
 
-def _profile(config: Path | None, connection: str | None) -> tuple[Path, Mapping[str, Any]]:
-    """The profile file, and what it says of the connection that is meant."""
-    named = config or _from_environment("MQDSSM_CONFIG")
-    connection = connection or os.environ.get("MQDSSM_CONNECTION") or None
-    file = Path(named).expanduser() if named else default_file()
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if named:
-            raise UsageProblem(f"there is no profile file {file}") from None
-        if connection:
-            raise UsageProblem(f"connection {connection!r} needs a profile file, as {file}") from None
-        return file, {}
-    except OSError as error:
-        raise UsageProblem(f"the profile file {file} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"the profile file {file} is no TOML: {error}") from None
-    return file, _chosen(file, content, connection)
+def _place_of(name: str, sources: Mapping[str, str], file: Path) -> str:
+    """Return where a setting comes from, with its name."""
+    source = sources.get(name, name)
+    return f"{file}: {name}" if source == str(file) else source
 
 
-def _from_environment(variable: str) -> Path | None:
-    value = os.environ.get(variable)
-    return Path(value) if value else None
-
-
-def _chosen(file: Path, content: dict[str, Any], connection: str | None) -> Mapping[str, Any]:
-    connections: Any = content.pop("connections", {})
-    default: Any = content.pop("default", None)
-    wanted = connection or default
-    chosen: Any = content
-    if not isinstance(connections, dict):
-        raise UsageProblem(f"{file}: connections must be tables, as [connections.lab]")
-    if wanted is not None:
-        chosen = connections.get(wanted)
-        if not isinstance(chosen, dict):
-            raise UsageProblem(
-                f"{file} has no connection {wanted!r}; it has {', '.join(connections) or 'none'}"
-            )
-        # these are no matter of the connection; who logs in is: nothing else is handed down
-        chosen = {name: value for name, value in content.items() if name in _OF_ALL} | chosen
-    if "password" in chosen:
-        raise UsageProblem(f"{file} holds a password: {_NO_PASSWORD}")
-    return {name: _relative_to(file, name, value) for name, value in chosen.items()}
-
-
-def _relative_to(file: Path, name: str, value: Any) -> Any:
-    if name in _PATHS and isinstance(value, str):
-        return file.parent / Path(value).expanduser()
-    return value
+def _warn_of_misspelt(known: Collection[str]) -> None:
+    """Warn of variables that are nearly ours: what was meant has no effect."""
+    for name in sorted(os.environ):
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in known:
+            nearest = get_close_matches(name, known, 1, NEARLY)
+            if nearest:
+                log.warning("the variable %s means nothing: did you mean %s?", name, nearest[0])

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import platform
-import re
 import sys
 import time
 import zipfile
@@ -18,6 +17,7 @@ import typer
 from mqdssm.cli import logs
 from mqdssm.cli.exits import UsageProblem, words_of
 from mqdssm.cli.run import Run, add_command
+from mqdssm.model.redaction import REMOVED, is_secret_setting, redact_strictly
 
 app = typer.Typer(add_completion=False)
 
@@ -35,15 +35,9 @@ PACKAGES: Final = (
 )
 LOG_BYTES_MAX: Final = 512 * 1024
 """The end of a log file that is taken along."""
-REMOVED: Final = "***"
 SECRET_CHARS_MIN: Final = 4
 """Shorter ones stand in every text by chance: taking them out would tell more than it hides."""
 
-# what looks like a secret of somebody else, in a log or in an address
-_NAMED: Final = re.compile(
-    r"(?i)((?:pass(?:word|wd|phrase)?|secret|token|credentials?)\b[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|\S+)"
-)
-_IN_URL: Final = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://)[^/\s@]+@")
 _README: Final = """What mqdssm's support-bundle command gathered:
 
 versions.json   this program, Python, the system, the libraries
@@ -183,7 +177,7 @@ def cleaned(text: str, secrets: Iterable[str]) -> str:
     forms = {form for secret in secrets if len(secret) >= SECRET_CHARS_MIN for form in _forms(secret)}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, REMOVED)
-    return _IN_URL.sub(rf"\1{REMOVED}@", _NAMED.sub(rf"\1{REMOVED}", text))
+    return redact_strictly(text)
 
 
 def _cleaned_data(data: Any, secrets: Iterable[str]) -> Any:
@@ -191,7 +185,12 @@ def _cleaned_data(data: Any, secrets: Iterable[str]) -> Any:
     if isinstance(data, str):
         return cleaned(data, secrets)
     if isinstance(data, Mapping):
-        return {name: _cleaned_data(value, secrets) for name, value in data.items()}
+        return {
+            name: REMOVED
+            if isinstance(value, str) and is_secret_setting(name)
+            else _cleaned_data(value, secrets)
+            for name, value in data.items()
+        }
     if isinstance(data, list | tuple):
         return [_cleaned_data(value, secrets) for value in data]
     return data

@@ -17,6 +17,7 @@ from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
 from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.model.escapes import printable_json
 
 if TYPE_CHECKING:
     from mqdssm.spark.findings import Summary
@@ -166,10 +167,10 @@ def _print(run: Run, found: "Validation") -> None:
             from mqdssm.spark.sarif import sarif
 
             for piece in sarif(found.summary, found.findings):
-                run.output.raw(piece)
+                run.output.raw(printable_json(piece))
         case FindingsFormat.JSON:
             for finding in found.findings:
-                run.output.raw(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) + "\n")
+                run.output.json_line(json.dumps(dataclasses.asdict(finding), ensure_ascii=False))
             for one in found.summary.not_judged:
                 say(json.dumps({"rule": one.id, "judged": one.types, "reason": one.reason}))
         case _:

@@ -1,68 +1,199 @@
 """``mqdssm watch``: changes of the directory as they are made, by whomever."""
 
-import contextlib
-import json
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from functools import partial
+import time
+from collections.abc import Callable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mqdssm.cli import exits, human
+from mqdssm.cli import exits
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import ObjectType
 from mqdssm.cli.output import say
 from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.watch_ending import ending
+from mqdssm.cli.watch_lines import json_of, status_json, text_of
+from mqdssm.cli.watch_outlets import CommandRunner, LinePrinter
+from mqdssm.model.escapes import visible
 
 if TYPE_CHECKING:
     from mqdssm.errors import DirectoryError
     from mqdssm.events.watching.watch import Watch
-    from mqdssm.model.watching import AttributeChange, ObjectChange
 
 app = typer.Typer(add_completion=False)
 
-SHOWN_CHARS_MAX: Final = 60
-"""Characters of a value that a line for people shows; JSON has all of them."""
-_UNKNOWN: Final = "(not kept)"
-_NOTHING: Final = "(none)"
+
+class Event(StrEnum):
+    """Events that can be selected."""
+
+    EXISTING = "existing"
+    CREATED = "created"
+    CHANGED = "changed"
+    DELETED = "deleted"
+
+
+Kinds = Annotated[
+    list[ObjectType] | None,
+    typer.Argument(metavar="[TYPE]...", help="What kinds of objects; else all.", show_default=False),
+]
+StateOption = Annotated[
+    Path | None,
+    typer.Option("--state", metavar="FILE", help="Where to go on: kept, so that nothing is missed."),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", metavar="ATTRIBUTE", help="Do not tell its changes; repeatable."),
+]
+Events = Annotated[
+    list[Event] | None, typer.Option("--event", help="Tell only these; repeatable.", show_default=False)
+]
+Computers = Annotated[
+    list[str] | None,
+    typer.Option("--computer", metavar="NAME", help="Tell only of its queues and queue manager; repeatable."),
+]
+Snapshot = Annotated[
+    bool, typer.Option("--snapshot", help="Where there is no state yet, tell first what exists.")
+]
+Once = Annotated[bool, typer.Option("--once", help="End when all that happened before was told (cron).")]
+Execute = Annotated[
+    str | None,
+    typer.Option(
+        "--exec",
+        metavar="COMMAND",
+        help="Run it for each change, which it reads as JSON; told is what it ends with exit code 0 for.",
+    ),
+]
+Tries = Annotated[
+    int,
+    typer.Option("--tries", min=1, max=1000, metavar="COUNT", help="How often a COMMAND that fails is run."),
+]
+Limit = Annotated[
+    float,
+    typer.Option(
+        "--time-limit", min=0.1, max=86_400.0, metavar="SECONDS", help="How long a COMMAND may take."
+    ),
+]
+Heartbeat = Annotated[
+    float | None,
+    typer.Option(
+        "--heartbeat",
+        min=0.1,
+        max=86_400.0,
+        metavar="SECONDS",
+        help="With JSON: how often to print a line while the server is connected and nothing happens.",
+    ),
+]
 
 
 def watch(
     run: Run,
     *,
-    kind: Annotated[
-        ObjectType | None,
-        typer.Argument(metavar="[TYPE]", help="What kind of object; else all.", show_default=False),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option("--state", metavar="FILE", help="Where to go on: kept, so that nothing is missed."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", metavar="ATTRIBUTE", help="Do not tell its changes; repeatable."),
-    ] = None,
+    kinds: Kinds = None,
+    state: StateOption = None,
+    ignore: Ignore = None,
+    event: Events = None,
+    computer: Computers = None,
+    snapshot: Snapshot = False,
+    once: Once = False,
+    command: Execute = None,
+    tries: Tries = 5,
+    time_limit: Limit = 300.0,
+    heartbeat: Heartbeat = None,
 ) -> None:
     """Print what is created, changed and deleted, as it happens, by whomever; until Ctrl-C.
 
     What exists at the first start is not printed. With a state file the next start goes on where this one
     ended, and prints what happened in between. JSON: one document a line.
     """
-    kinds = [one.element for one in ([kind] if kind is not None else ObjectType)]
-    ignored = _ignored(ignore or (), kinds)
-    with run.connect() as directory, usage_problems():
-        changes = directory.watch(
-            *kinds, state=state, ignore=ignored, on_ready=partial(_say_ready, run), on_trouble=_say_trouble
-        )
-    with changes, _until_told(changes), usage_problems():
-        for change in changes:
-            line = json_of(change) if run.output.is_json else exits.visible(text_of(change))
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()  # each line at once, and before the change counts as told
+    elements = [one.element for one in (kinds or ObjectType)]
+    ignored = _ignored(ignore or (), elements)
+    _check(run, state, snapshot=snapshot, once=once, command=command, heartbeat=heartbeat)
+    with ending() as end:
+        runner = None if command is None else CommandRunner(command, end, tries=tries, limit_s=time_limit)
+        with LinePrinter() as printer:
+            status = Status(run, printer, heartbeat_s=heartbeat, is_told=runner is None, is_once=once)
+            with run.connect() as directory, usage_problems():
+                changes = directory.watch(
+                    *elements,
+                    state=state,
+                    ignore=ignored,
+                    events=[one.value for one in event or ()],
+                    computers=computer or (),
+                    snapshot=snapshot,
+                    once=once,
+                    on_ready=status.ready,
+                    on_trouble=_say_trouble,
+                    on_quiet=status.quiet,
+                )
+            with changes, usage_problems():
+                status.watch = changes
+                end.stops(changes.stop)
+                deliver = printer.deliver if runner is None else runner.deliver
+                _pass_on(changes, deliver, is_json=run.output.is_json or runner is not None)
+
+
+def _pass_on(changes: "Watch", deliver: Callable[[str], bool], *, is_json: bool) -> None:
+    """Deliver changes one by one; each counts as told once that succeeded."""
+    for change in changes:
+        if not deliver(json_of(change) if is_json else visible(text_of(change))):
+            return
+        changes.commit()
+
+
+class Status:
+    """What is told of the watch itself.
+
+    Attributes:
+        watch: it.
+    """
+
+    def __init__(
+        self, run: Run, printer: LinePrinter, *, heartbeat_s: float | None, is_told: bool, is_once: bool
+    ) -> None:
+        self._run, self._printer, self._heartbeat_s = run, printer, heartbeat_s
+        self._is_told, self._is_once = is_told, is_once
+        self._due = 0.0
+        self.watch: Watch | None = None
+
+    def ready(self, url: str) -> None:
+        """Tell that all that happened before was told."""
+        if not self._run.output.is_json:
+            if not self._is_once:
+                self._run.output.note(f"watching {url}: Ctrl-C ends it")
+        elif self._is_told and self.watch is not None:
+            self._printer.deliver(status_json(self.watch.stamp(), "ready", server=url))
+
+    def quiet(self) -> None:
+        """Tell now and then that the server is connected."""
+        now = time.monotonic()
+        if self._heartbeat_s is not None and self.watch is not None and now >= self._due:
+            self._due = now + self._heartbeat_s
+            self._printer.deliver(status_json(self.watch.stamp(), "heartbeat"))
+
+
+def _check(
+    run: Run,
+    state: Path | None,
+    *,
+    snapshot: bool,
+    once: bool,
+    command: str | None,
+    heartbeat: float | None,
+) -> None:
+    """Refuse options by which nobody would be told.
+
+    Raises:
+        UsageProblem: there are some.
+    """
+    if once and state is None and not snapshot:
+        raise UsageProblem("--once tells nothing without --state FILE or --snapshot")
+    if heartbeat is not None and (command is not None or not run.output.is_json):
+        raise UsageProblem("--heartbeat is for '--output json' without --exec")
+    if command is None and sys.__stdout__ is None:
+        raise UsageProblem("the standard output is closed: nobody would be told")
 
 
 def _ignored(names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, ...]:
@@ -83,106 +214,8 @@ def _ignored(names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _say_ready(run: Run, url: str) -> None:
-    run.output.note(f"watching {url}: Ctrl-C ends it")
-
-
 def _say_trouble(error: "DirectoryError", pause_s: float) -> None:
     say(f"warning: {exits.words_of(error)}; trying again in {pause_s:.1f} s")
-
-
-@contextlib.contextmanager
-def _until_told(changes: "Watch") -> Iterator[None]:
-    """SIGINT and SIGTERM end the watch in good order: what was printed counts as told."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are another one's
-        return
-
-    def stop(*_: object) -> None:
-        changes.stop()
-
-    wanted = [signal.SIGINT, signal.SIGTERM]
-    before = [(one, signal.signal(one, stop)) for one in wanted]
-    try:
-        yield
-    finally:
-        for one, handler in before:
-            signal.signal(one, handler)
-
-
-def json_of(change: "ObjectChange") -> str:
-    """A change as one line of JSON; a value that is not known is left out, none is null."""
-    said = {
-        "event": change.event.value,
-        "type": change.type,
-        "dn": change.dn,
-        "guid": None if change.guid is None else str(change.guid),
-        "changes": {name: _sides(change, name, one) for name, one in change.changes.items()},
-    }
-    return json.dumps(said, ensure_ascii=False)
-
-
-def _sides(change: "ObjectChange", name: str, one: "AttributeChange") -> dict[str, Any]:
-    from mqdssm.model.watching import UNKNOWN
-
-    sides = {"old": one.old, "new": one.new}
-    return {side: _plain(change, name, value) for side, value in sides.items() if value is not UNKNOWN}
-
-
-def _plain(change: "ObjectChange", name: str, value: Any) -> Any:
-    """A value as the JSON form of its element has it."""
-    if value is None:
-        return None
-    if name in change.element.adm_names():
-        field = change.element.field_name(name)
-        return json.loads(change.element.from_directory({field: value}).to_json())[name]
-    return _ldap_plain(value)
-
-
-def _ldap_plain(value: Any) -> Any:
-    from base64 import b64encode
-
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    if isinstance(value, tuple | list):
-        return [_ldap_plain(one) for one in value]
-    return value
-
-
-def text_of(change: "ObjectChange") -> str:
-    """A change as one line for people."""
-    told = [f"{name}: {_arrow(change, name, one)}" for name, one in change.changes.items()]
-    return "  ".join(
-        (f"{change.event.value:7}", f"{change.type:13}", change.dn, *(["; ".join(told)] * bool(told)))
-    )
-
-
-def _arrow(change: "ObjectChange", name: str, one: "AttributeChange") -> str:
-    from mqdssm.model.watching import ChangeEvent
-
-    if change.event is ChangeEvent.CREATED:
-        return _shown(change, name, one.new)
-    if change.event is ChangeEvent.DELETED:
-        return _shown(change, name, one.old)
-    return f"{_shown(change, name, one.old)} → {_shown(change, name, one.new)}"
-
-
-def _shown(change: "ObjectChange", name: str, value: Any) -> str:
-    from mqdssm.model.watching import UNKNOWN
-    from mqdssm.tables import table_of
-
-    if value is UNKNOWN:
-        return _UNKNOWN
-    if value is None or value in ("", b"", ()):
-        return _NOTHING
-    row = table_of(change.element).by_adm.get(name)
-    text = human.text_of(row, value) if row is not None else _ldap_text(value)
-    return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"
-
-
-def _ldap_text(value: Any) -> str:
-    plain = _ldap_plain(value)
-    return ", ".join(map(str, plain)) if isinstance(plain, list) else str(plain)
 
 
 add_command(
@@ -192,6 +225,7 @@ add_command(
     examples=(
         "mqdssm watch",
         "mqdssm watch queue --state queues.state --output json",
+        "mqdssm watch queue site --state all.state --once --exec './note-change'",
         "mqdssm watch -o json --ignore Security | jq -c 'select(.event == \"deleted\")'",
     ),
 )

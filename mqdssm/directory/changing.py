@@ -10,11 +10,14 @@ from uuid import UUID
 
 from mqdssm.directory.channel import ConnectionBroken
 from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import TRUE
 from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
+from mqdssm.directory.profile import Guard, never
 from mqdssm.directory.reading import Reading
 from mqdssm.directory.recovery import Fate, ReadBack, is_as_sent
+from mqdssm.directory.requests import Change, ChangeType, encode_delete, encode_modify
 from mqdssm.directory.responses import (
     ADD_RESPONSE,
     DELETE_RESPONSE,
@@ -26,13 +29,17 @@ from mqdssm.errors import (
     DirectoryNotConnected,
     GenericDirectoryError,
     ObjectAlreadyExists,
+    ObjectChanged,
     ObjectNotFound,
     OutcomeUnknown,
 )
 from mqdssm.model.dn import DN
+from mqdssm.tables import places
 
 WRITE_ATTEMPTS: Final = 3
 """How often a change is tried while it cannot even be handed to a server; afterwards never again."""
+
+_MACHINE_NAME: Final = "mqisMachineName"
 
 _RESULT_TAGS: Final = {
     "add": ADD_RESPONSE,
@@ -71,6 +78,7 @@ class Changing:
         self._knowledge = knowledge
         self._reading = reading
         self.read_back = ReadBack()
+        self._replicating_server: str | None = None  # not looked yet; "" is none
 
     def refuse_elsewhere(self, operation: str, dn: str) -> None:
         """Refuse to change what a search of the whole forest found in another domain (decision M73).
@@ -100,7 +108,78 @@ class Changing:
                 f"{operation} refused: this session is read only", dn=dn, hint="nothing was sent"
             )
 
-    def send(self, operation: str, dn: str, encoded: Callable[[int], bytes], look: Look) -> None:
+    def refuse_if_replicated(self, operation: str, dn: str) -> None:
+        """Refuse a change that a replicating server would not number (decision R106).
+
+        The session looks for such a server once, at its first change.
+
+        Raises:
+            GenericDirectoryError: the directory is that of a replicating server.
+            DirectoryError: the server cannot be asked.
+        """
+        if self._options.allow_replicated or self._knowledge.profile.no_replication:
+            return
+        if self._replicating_server is None:
+            self._replicating_server = self._find_replicating_server()
+        if self._replicating_server:
+            raise GenericDirectoryError(
+                f"{operation} refused: this is the directory of the replicating server "
+                f"{self._replicating_server}, which would not number the change: its replicas would differ",
+                dn=dn,
+                hint="nothing was sent. Change objects at a directory server of the enterprise; "
+                "allow_replicated=True (--allow-replicated) allows the change all the same",
+            )
+
+    def _find_replicating_server(self) -> str:
+        naming = self._knowledge.naming
+        entry = places.replication_server_dn(naming.forest, naming.configuration)
+        try:
+            found = self._reading.get_all(str(entry), (_MACHINE_NAME,), TRUE)
+        except ObjectNotFound:
+            return ""
+        return (found[0].first(_MACHINE_NAME) or b"?").decode(errors="replace") if found else ""
+
+    def modify(
+        self, target: str | DN | Entry, replacements: Mapping[str, Sequence[bytes]], unchanged: Sequence[str]
+    ) -> None:
+        """Replace attributes, as `Session.modify`."""
+        profile, guard = self._knowledge.profile, self._guard(target, unchanged)
+        controls = (*guard.controls, *profile.write_controls(replacements))
+        new = {**guard.old, **replacements}  # what is only compared gets its old value again
+        changes = changes_of(guard, new)
+        identity = {} if guard.identity is None else {"objectGUID": (guard.identity,)}
+        self.send(
+            "modify",
+            name_of(target),
+            lambda number: encode_modify(number, guard.name, changes, controls),
+            lambda end, url: self.was_modified(guard.name, {**replacements, **identity}, end, url),
+            guard.shows_change,
+        )
+
+    def delete(self, target: str | DN | Entry) -> None:
+        """Delete an object, as `Session.delete`."""
+        guard = self._guard(target, ())
+        self.send(
+            "delete",
+            name_of(target),
+            lambda number: encode_delete(number, guard.name, guard.controls),
+            lambda end, url: self.was_deleted(guard.name, end, url),
+            guard.shows_change,
+        )
+
+    def _guard(self, target: str | DN | Entry, unchanged: Sequence[str]) -> Guard:
+        if isinstance(target, Entry):
+            return self._knowledge.profile.guard(target, unchanged)
+        return Guard(str(target))
+
+    def send(
+        self,
+        operation: str,
+        dn: str,
+        encoded: Callable[[int], bytes],
+        look: Look,
+        shows_change: Callable[[LdapResult], bool] = never,
+    ) -> None:
         """Hand a change to a server and see it through.
 
         Args:
@@ -108,16 +187,27 @@ class Changing:
             dn: the object.
             encoded: the request for a message id.
             look: whether the change is there.
+            shows_change: as `Guard.shows_change`.
 
         Raises:
             ValueError: it cannot be encoded.
+            ObjectChanged: the entry is not as it was read.
             DirectoryNotConnected: it was not carried out.
             OutcomeUnknown: nobody knows.
             DirectoryError: the server refused it.
         """
         self.refuse_if_read_only(operation, dn)
         self.refuse_elsewhere(operation, dn)
+        self.refuse_if_replicated(operation, dn)
         result = self._hand_over(operation, dn, encoded, look)
+        if result is not None and shows_change(result):
+            raise ObjectChanged(
+                f"{operation} failed: another program changed the object after it was read",
+                dn=dn,
+                ldap_code=result.code,
+                server_text=result.text,
+                hint="nothing was written: read the object and try again",
+            )
         if result is not None and result.code != 0:
             raise self._knowledge.error_of(result, operation, dn)
 
@@ -207,7 +297,7 @@ class Changing:
                 wanted, tuple(attributes), deadline=deadline, url=url, only_own=True
             )
             for one in found:
-                if DN.parse(one.dn) == DN.parse(dn):
+                if one.name == DN.parse(dn):
                     return _made_as_sent(one, attributes, dn)
             if found:  # a GUID that the caller brought, and that another object has
                 raise ObjectAlreadyExists(
@@ -244,7 +334,7 @@ class Changing:
     def was_renamed(self, old: str, new: DN, deadline: float, url: str | None) -> bool:
         """Whether the object has its new name, letter by letter, and the old one is gone."""
         there = self._entry_at(str(new), ("1.1",), deadline, url)
-        if there is None or DN.parse(there.dn).name != new.name:
+        if there is None or there.name.name != new.name:
             return False
         return DN.parse(old) == new or self._entry_at(old, ("1.1",), deadline, url) is None
 
@@ -254,6 +344,23 @@ class Changing:
         except ObjectNotFound:
             return None
         return found[0] if found else None
+
+
+def name_of(target: str | DN | Entry) -> str:
+    """The DN of an object that is to be changed."""
+    return target.dn if isinstance(target, Entry) else str(target)
+
+
+def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> list[Change]:
+    """Changes that give attributes their new values; those of the guard only if they have the old ones."""
+    changes = []
+    for attribute, new in replacements.items():
+        if attribute in guard.old:
+            pairs = ((ChangeType.DELETE, guard.old[attribute]), (ChangeType.ADD, new))
+            changes += [Change(kind, attribute, values) for kind, values in pairs if values]
+        else:
+            changes.append(Change(ChangeType.REPLACE, attribute, new))
+    return changes
 
 
 def _made_as_sent(there: Entry, sent: Mapping[str, Sequence[bytes]], dn: str) -> bool:

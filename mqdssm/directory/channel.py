@@ -26,6 +26,9 @@ from mqdssm.errors import DecodeError
 
 RECEIVE_BYTES: Final = 256 * 1024
 """What one `recv` may bring: larger pieces cost fewer calls while a page is read."""
+ANSWER_ENTRIES_MAX: Final = 1_000_000
+"""Entries of one answer: ten times the largest page that is ever asked for. Small ones take far more memory
+than octets."""
 ANSWER_BYTES_MAX: Final = 1 << 29
 """Most octets of one answer, all its entries together: a server without end must not fill our memory.
 
@@ -259,7 +262,7 @@ class Channel:
 
     def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
         parts: list[tuple[bytes, list[Message]]] = []
-        received = references = 0
+        received = references = count = 0
         try:
             while True:
                 data = self._more(deadline)
@@ -272,6 +275,9 @@ class Channel:
                 last = messages[-1]
                 entries = [message for message in messages if message.tag == SEARCH_ENTRY]
                 if entries:
+                    count += len(entries)
+                    if count > ANSWER_ENTRIES_MAX:
+                        raise self._confused(f"an answer of more than {ANSWER_ENTRIES_MAX:,} entries")
                     parts.append((buffer, entries))
                 if len(entries) != len(messages):
                     result = self._look_at_others(buffer, messages, message_id, expected)

@@ -12,7 +12,8 @@ from typing import Final
 from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET, Reader, read_length
 from mqdssm.directory.requests import Control
 from mqdssm.directory.responses import SEARCH_ENTRY, decode_controls
-from mqdssm.errors import DecodeError
+from mqdssm.errors import DecodeError, GenericDirectoryError
+from mqdssm.model.dn import DN
 
 _SECTION: Final = "[RFC4511] 4.5.2"
 #: Attributes of one entry; the largest classes of Active Directory have some 500.
@@ -66,6 +67,31 @@ class Entry:
     def all(self, name: str) -> list[bytes]:
         """All values of the attribute (any case); empty when it has none."""
         return self.attributes.get(name.lower(), [])
+
+    @property
+    def name(self) -> DN:
+        """The distinguished name, taken apart.
+
+        Raises:
+            GenericDirectoryError: as `parse_name`.
+        """
+        return parse_name(self.dn)
+
+
+def parse_name(dn: str) -> DN:
+    """Take apart a distinguished name that a server sent.
+
+    Raises:
+        GenericDirectoryError: it is none.
+    """
+    try:
+        return DN.parse(dn)
+    except ValueError as error:
+        raise GenericDirectoryError(
+            f"the server sent a name that is no distinguished name: {error}",
+            dn=dn,
+            hint="look at the object with another program: the server, or what is before it, damages names",
+        ) from error
 
 
 def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -> Entry:

@@ -6,6 +6,7 @@ next where we know it.
 
 import ssl
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.directory.log_in_refusals import log_in_failure
@@ -232,6 +233,22 @@ def not_understood(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnec
     )
 
 
+_TOO_WEAK: Final = (
+    "the server needs a certificate with a longer key or a newer signature: RSA of 2,048 bits and SHA-256 at "
+    "least; no ca_file mends that"
+)
+_CERTIFICATE_HINTS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        9: "it is not valid yet: is the clock of this machine or of the server wrong?",
+        10: "it has expired: renew it on the server, or see whether the clock of this machine is right",
+        66: _TOO_WEAK,
+        67: _TOO_WEAK,
+        68: _TOO_WEAK,
+    }
+)
+"""What to do, by the code of OpenSSL (X509_V_ERR_…): not yet valid, expired, weak key, authority, digest."""
+
+
 def _not_trusted(endpoint: "Endpoint", error: ssl.SSLCertVerificationError) -> DirectoryNotConnected:
     reason = getattr(error, "verify_message", "") or str(error)
     mismatch = "mismatch" in reason.lower()
@@ -240,5 +257,7 @@ def _not_trusted(endpoint: "Endpoint", error: ssl.SSLCertVerificationError) -> D
         hint = "use a host name that stands in the certificate, or give the server a certificate for this one"
     else:
         message = f"{endpoint.url}: the server's certificate is not trusted ({reason})"
-        hint = "give the certification authority's PEM file as ca_file"
+        hint = _CERTIFICATE_HINTS.get(
+            getattr(error, "verify_code", 0), "give the certification authority's PEM file as ca_file"
+        )
     return DirectoryNotConnected(message, hint=f"{hint}; the password was not sent")

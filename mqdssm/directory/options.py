@@ -149,6 +149,7 @@ class ConnectionOptions:
         page_size: entries asked for in one page.
         read_only: refuse every change before it is sent.
         allow_clear_text: let a simple bind go in clear text to another machine.
+        allow_replicated: change the directory of a replicating server, which does not number the change.
         naming_context: base of computers, queues and users, if it is not the root naming context
             (decision M8).
         authentication: how to log in; None: by what else is given.
@@ -170,6 +171,7 @@ class ConnectionOptions:
     page_size: int = PAGE_ENTRIES
     read_only: bool = False
     allow_clear_text: bool = False
+    allow_replicated: bool = False
     naming_context: str | None = None
     authentication: Authentication | None = None
     keytab: str | None = None
@@ -199,6 +201,7 @@ class ConnectionOptions:
         page_size: int = PAGE_ENTRIES,
         read_only: bool = False,
         allow_clear_text: bool = False,
+        allow_replicated: bool = False,
         naming_context: str | None = None,
         authentication: Authentication | None = None,
         keytab: str | None = None,
@@ -214,11 +217,8 @@ class ConnectionOptions:
         # first of all: tracebacks that show variables must not show it
         password = Secret(password) if isinstance(password, str) else password
         _check_words(tls, authentication)
-        listed = (urls,) if isinstance(urls, str) else tuple(urls)
-        if not listed:
-            raise ConfigError("no server was named: give one URL or several")
         plain: TlsMode = "none" if authentication in SEALING else "starttls"
-        endpoints = tuple(Endpoint.parse(url.strip(), tls, plain=plain) for url in listed)
+        endpoints = _endpoints(urls, tls, plain)
         options = cls(
             endpoints=endpoints,
             user=user or None,
@@ -230,6 +230,7 @@ class ConnectionOptions:
             page_size=page_size,
             read_only=read_only,
             allow_clear_text=allow_clear_text,
+            allow_replicated=allow_replicated,
             naming_context=naming_context,
             authentication=authentication,
             keytab=keytab,
@@ -318,6 +319,13 @@ class ConnectionOptions:
                 f"{endpoint.url} would get the password of {self.user!r} in clear text: "
                 "use StartTLS or LDAPS (tls='starttls', ldaps://), or allow_clear_text=True if you must"
             )
+
+
+def _endpoints(urls: str | Iterable[str], tls: TlsMode | None, plain: TlsMode) -> tuple[Endpoint, ...]:
+    listed = (urls,) if isinstance(urls, str) else tuple(urls)
+    if not listed:
+        raise ConfigError("no server was named: give one URL or several")
+    return tuple(Endpoint.parse(url.strip(), tls, plain=plain) for url in listed)
 
 
 def _check_words(tls: str | None, authentication: str | None) -> None:

@@ -5,8 +5,8 @@ class here, with the same methods.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
@@ -131,6 +131,30 @@ class GuidTarget:
     otherwise: "GuidTarget | None" = None
 
 
+def never(_: "LdapResult") -> bool:
+    """Return False: `Guard.shows_change` of a change that depends on nothing."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Form of a change that is made only if the entry is still the one that was read.
+
+    Attributes:
+        name: name of the entry in the request.
+        identity: objectGUID of the entry; None: it is not known.
+        controls: controls of the request.
+        old: attribute -> values that are deleted by value before the new ones are added.
+        shows_change: True for a result by which the server says that the entry is not as it was read.
+    """
+
+    name: str
+    identity: bytes | None = None
+    controls: "tuple[Control, ...]" = ()
+    old: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    shows_change: "Callable[[LdapResult], bool]" = never
+
+
 class Identity(Protocol):
     """What a profile may ask the directory to find out who is bound (a session offers it)."""
 
@@ -179,6 +203,7 @@ class Profile(ABC):
         no_replication: why such a server cannot hold the replication store; empty: it can.
         watched_through: how such a server tells of changes: a key of `watching.sources`.
         watch_key: the attribute by which watched objects are told apart, and that never changes.
+        watch_versions: attributes that differ after each change of an entry, as this one server has them.
         facts: what such servers are expected to be like.
     """
 
@@ -206,6 +231,7 @@ class Profile(ABC):
     no_replication: ClassVar[str] = ""
     watched_through: ClassVar[str]
     watch_key: ClassVar[str]
+    watch_versions: ClassVar[tuple[str, ...]]
     facts: ClassVar[ServerFacts]
 
     @abstractmethod
@@ -255,6 +281,15 @@ class Profile(ABC):
     @abstractmethod
     def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> "tuple[Control, ...]":
         """Controls that writing these attributes, with these values, needs."""
+
+    @abstractmethod
+    def guard(self, entry: "Entry", unchanged: Iterable[str]) -> Guard:
+        """The form of a change of an entry that was read, and of no other object (decision M92).
+
+        Args:
+            entry: as it was read; without its objectGUID only the attributes are compared.
+            unchanged: single-valued attributes that must have the values that were read.
+        """
 
     @abstractmethod
     def references_control(

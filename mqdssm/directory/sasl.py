@@ -14,7 +14,7 @@ from mqdssm.directory import failures
 from mqdssm.directory.requests import encode_sasl_bind
 from mqdssm.directory.responses import BIND_RESPONSE, LdapResult, MessageSplitter, decode_result
 from mqdssm.directory.secret import without_frames
-from mqdssm.errors import ConfigError, DecodeError, DirectoryNotConnected
+from mqdssm.errors import ConfigError, DecodeError, DirectoryNotConnected, MissingPackageError
 
 if TYPE_CHECKING:
     from mqdssm.directory.options import ConnectionOptions, Endpoint
@@ -107,10 +107,8 @@ class LogIn:
         try:
             import spnego  # noqa: PLC0415  an extra
         except ImportError as error:
-            raise ConfigError(
-                f"authentication={self.options.authentication!r} needs pyspnego: "
-                "install mqdssm with its extra 'ad': pip install 'mqdssm[ad]'"
-            ) from error
+            extra = "kerberos" if self.options.authentication == "kerberos" else "ad"
+            raise MissingPackageError("spnego", extra=extra) from error
         flags = spnego.ContextReq
         wanted = flags.mutual_auth | flags.sequence_detect | flags.replay_detect
         wanted |= flags.integrity | flags.confidentiality if self.certificate is None else flags.no_integrity

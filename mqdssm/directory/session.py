@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from mqdssm.directory import streams
-from mqdssm.directory.changing import Changing
+from mqdssm.directory.changing import Changing, name_of
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
 from mqdssm.directory.forest import Forest
@@ -21,17 +21,7 @@ from mqdssm.directory.presence import check_msmq
 from mqdssm.directory.profile import Naming, Profile
 from mqdssm.directory.reading import Reading, target_name
 from mqdssm.directory.recovery import ReadBack
-from mqdssm.directory.requests import (
-    Change,
-    ChangeType,
-    Control,
-    Scope,
-    encode_add,
-    encode_delete,
-    encode_extended,
-    encode_modify,
-    encode_modify_dn,
-)
+from mqdssm.directory.requests import Control, Scope, encode_add, encode_extended, encode_modify_dn
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.directory.spelt import Spelt, spelt_entries
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
@@ -155,6 +145,16 @@ class Session:
             DirectoryError: it cannot be reached, or is one of another forest.
         """
         return self._forest.catalog if self._options.forest else None
+
+    def refuse_if_replicated(self, operation: str) -> None:
+        """Refuse to change the directory of a replicating server, before anything is prepared (R106).
+
+        Raises:
+            GenericDirectoryError: it is one, and `allow_replicated` is not set.
+            DirectoryError: the server cannot be asked.
+        """
+        self._known()
+        self._changing.refuse_if_replicated(operation, "")
 
     def refuse_elsewhere(self, operation: str, dn: str) -> None:
         """Refuse to change what a search of the whole forest found in another domain.
@@ -368,46 +368,44 @@ class Session:
         self._changing.refuse_if_read_only("add", str(dn))
         return self._identities.create(str(dn), ldap_class, attributes, identifier)
 
-    def modify(self, dn: str | DN, replacements: Mapping[str, Sequence[bytes]]) -> None:
+    def modify(
+        self,
+        target: str | DN | Entry,
+        replacements: Mapping[str, Sequence[bytes]],
+        *,
+        unchanged: Sequence[str] = (),
+    ) -> None:
         """Replace attributes, all or none ([MS-MQDSSM] 3.1.6.16, 3.1.6.17).
 
         Args:
-            dn: the object.
+            target: DN of the object; an entry that was read with its objectGUID: that object and no other.
             replacements: attribute -> new values; none removes it. An empty mapping sends nothing.
+            unchanged: single-valued attributes that must still be as in the entry (decision M92).
 
         Raises:
             ObjectNotFound: no such object.
+            ObjectChanged: the object is not the one that was read, or `unchanged` does not hold.
             OutcomeUnknown: the answer was lost, and reading back did not work.
             DirectoryError: anything else; nothing was changed.
         """
         if not replacements:
             return
-        name = str(dn)
-        self._changing.refuse_if_read_only("modify", name)
-        controls = self._known().profile.write_controls(replacements)
-        changes = [Change(ChangeType.REPLACE, key, values) for key, values in replacements.items()]
-        self._changing.send(
-            "modify",
-            name,
-            lambda number: encode_modify(number, name, changes, controls),
-            lambda end, url: self._changing.was_modified(name, replacements, end, url),
-        )
+        self._changing.refuse_if_read_only("modify", name_of(target))
+        self._known()
+        self._changing.modify(target, replacements, unchanged)
 
-    def delete(self, dn: str | DN) -> None:
-        """Delete an object that has none below it ([MS-MQDSSM] 3.1.6.13).
+    def delete(self, target: str | DN | Entry) -> None:
+        """Delete an object that has none below it ([MS-MQDSSM] 3.1.6.13); `target` as for `modify`.
 
         Raises:
             ObjectNotFound: no such object.
+            ObjectChanged: the object is not the one that was read.
             GenericDirectoryError: it still has objects below it, among others.
             OutcomeUnknown: the answer was lost, and reading back did not work.
         """
-        name = str(dn)
-        self._changing.send(
-            "delete",
-            name,
-            lambda number: encode_delete(number, name),
-            lambda end, url: self._changing.was_deleted(name, end, url),
-        )
+        self._changing.refuse_if_read_only("delete", name_of(target))
+        self._known()
+        self._changing.delete(target)
 
     def rename(self, dn: str | DN, new_rdn: str, new_parent: str | DN | None = None) -> None:
         """Give an object another name, or another parent.
@@ -427,6 +425,8 @@ class Session:
         superior = None if new_parent is None else str(new_parent)
         parent = DN.parse(superior) if superior is not None else DN.parse(name).parent
         target = DN.parse(f"{new_rdn},{parent}")
+        self._changing.refuse_if_read_only("rename", name)
+        self._known()
         self._changing.send(
             "rename",
             name,

@@ -14,8 +14,8 @@ from mqdssm.directory.filters import And, Equal
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.errors import ConfigError, MappingError, MqdssmError, ObjectNotFound
 from mqdssm.events.facade import Directory
-from mqdssm.model.discovery import DirectoryServiceServer
-from mqdssm.model.dn import normalize
+from mqdssm.events.references import key_of
+from mqdssm.model.discovery import DirectoryServiceServer, check_netbios_name
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.model.filters import Filter
 from mqdssm.model.guid import Guid
@@ -103,7 +103,7 @@ class DirectoryReader:
         servers: list[DirectoryServiceServer] = []
         for machine in machines:
             if site.identifier in machine.site_identifier_list:
-                addresses, _ = beside.get(normalize(machine.full_path or ""), (b"", ()))
+                addresses, _ = beside.get(key_of(machine.full_path or ""), (b"", ()))
                 servers += _entry(machine, addresses)
         return Knowledge(
             site=Guid.of(site.identifier),
@@ -132,13 +132,13 @@ class DirectoryReader:
             if raws := entry.attributes.get(_NETWORKS.lower()):
                 with suppress(ValueError):  # no list of GUIDs
                     networks = GUIDS.load(raws)
-            found[normalize(entry.dn)] = addresses, networks
+            found[key_of(entry.dn)] = addresses, networks
         return found
 
     def _own_networks(
         self, machines: Sequence[QueueManager], beside: dict[str, tuple[bytes, tuple[Guid, ...]]]
     ) -> tuple[Guid, ...]:
-        own = (normalize(one.full_path or "") for one in machines if self._is_own(one))
+        own = (key_of(one.full_path or "") for one in machines if self._is_own(one))
         return next((beside[dn][1] for dn in own if dn in beside), ())
 
     def _all_networks(self) -> Iterator[Guid]:
@@ -164,9 +164,10 @@ def _key(machine: QueueManager) -> str:
 
 
 def _entry(machine: QueueManager, addresses: bytes) -> Iterator[DirectoryServiceServer]:
-    """The entry of a server; none where its name cannot stand in the list."""
+    """The entry of a server; none where its name is no NetBIOS name (decision S20)."""
     ip, ipx = protocols_of(addresses)
     try:
+        check_netbios_name(machine.computer_name or "")
         yield DirectoryServiceServer.of(machine.computer_name or "", ip=ip, ipx=ipx)
     except ValueError as error:
         log.warning("%s is not told of: %s", machine.full_path, error)

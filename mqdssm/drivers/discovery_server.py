@@ -7,21 +7,29 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from mqdssm.drivers import packet_filter
 from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.interfaces import on_link_networks
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import server as do
 from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX, Answers
+from mqdssm.engines.discovery.sources import LOOPBACK, SourceNetworks, sources_of
 from mqdssm.engines.discovery.values import PORT_MAX
-from mqdssm.errors import TransportError
+from mqdssm.errors import ConfigError, TransportError
 
 log: Final = logging.getLogger(__name__)
 
 DATAGRAMS_AT_ONCE: Final = 256
 """Taken from a socket before anything else has its turn."""
+INTERFACES_S: Final = 10.0
+"""How often the networks of this computer are looked at."""
+REPORT_S: Final = 60.0
+"""How often the log tells what was answered and what was not."""
+DROPPED: Final = "dropped by the system"
+"""Counts what the packet filter, or a full buffer, kept away."""
 RECEIVE_BYTES: Final = 4 << 20
 """What is asked for datagrams that wait; the system may give less."""
 OF_THE_DESTINATION: Final = frozenset(
@@ -55,7 +63,8 @@ class Listener:
     Args:
         address: where it listens; port 0: any.
         answers: what is answered.
-        counts: how often what was dropped; ``"answered"``: how many replies were sent.
+        counts: how often what was dropped; ``"answered"`` and ``"answered briefly"``: how many replies were
+            sent.
     """
 
     def __init__(self, address: do.Address, answers: Answers, counts: Counts) -> None:
@@ -63,6 +72,7 @@ class Listener:
         self._server: Final = do.DiscoveryServer(answers)
         self._socket: socket.socket | None = None
         self._muted: set[str] = set()
+        self._dropped_before = 0  # by sockets that are closed
         self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Open: self._open,
@@ -82,6 +92,22 @@ class Listener:
     def is_listening(self) -> bool:
         """Whether there is a socket."""
         return self._socket is not None
+
+    @property
+    def sources(self) -> SourceNetworks:
+        """Networks whose computers are answered."""
+        return self._server.sources
+
+    def allow(self, sources: SourceNetworks) -> None:
+        """Answer the computers of these networks alone."""
+        if sources.networks != self._server.sources.networks:
+            self._server.sources = sources
+            self._filter(self._muted)
+
+    def dropped(self) -> int:
+        """Return how many datagrams the system has dropped."""
+        now = 0 if self._socket is None else packet_filter.dropped(self._socket)
+        return self._dropped_before + now
 
     def start(self) -> None:
         """Begin to listen."""
@@ -115,13 +141,14 @@ class Listener:
             return
         with suppress(OSError):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
-        packet_filter.attach(opened, self._muted)
+        packet_filter.attach(opened, self._muted, self._server.sources)
         self._socket, self._address = opened, opened.getsockname()
         asyncio.get_running_loop().add_reader(opened, self._read, opened)
         self._take(do.Opened())
 
     def _close(self, _action: do.Close) -> None:
         if self._socket is not None:
+            self._dropped_before = self.dropped()
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
             self._socket = None
@@ -153,7 +180,7 @@ class Listener:
                 log.warning("sending from %s:%d: %s; the socket is opened anew", *self._address, error)
                 self._take(do.SendFailed(reason=str(error)))
         else:
-            self._counts.add("answered")
+            self._counts.add("answered briefly" if action.is_brief else "answered")
 
     def _mute(self, action: do.Mute) -> None:
         """What is in the buffer already still arrives."""
@@ -165,7 +192,7 @@ class Listener:
     def _filter(self, muted: set[str]) -> None:
         self._muted = muted
         if self._socket is not None:
-            packet_filter.attach(self._socket, muted)
+            packet_filter.attach(self._socket, muted, self._server.sources)
 
     def _end(self, action: do.Ended) -> None:
         if self._ended.done():
@@ -187,15 +214,27 @@ def _why(error: OSError) -> str:
 class DiscoveryService:
     """Discovery servers on several addresses with the same answers.
 
+    Computers on the networks of the address that is listened on are answered, and those that are allowed
+    (decision S19).
+
     Args:
         addresses: where to listen, IPv4 address and port; port 0: a free one.
         answers: what is answered.
+        allow_from: networks that are answered although this computer is not connected to them.
+        on_report: gets a line every `REPORT_S` in which something was counted, as the log does.
 
     Attributes:
-        counts: how often what was dropped, and ``"answered"``.
+        counts: how often what was dropped, and ``"answered"``, ``"answered briefly"``.
     """
 
-    def __init__(self, addresses: Sequence[do.Address], answers: Answers) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[do.Address],
+        answers: Answers,
+        *,
+        allow_from: Sequence[IPv4Network] = (),
+        on_report: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """Listen nowhere yet; to be made in the event loop that it will run in.
 
         Raises:
@@ -206,12 +245,20 @@ class DiscoveryService:
             if not 0 <= port <= PORT_MAX:
                 raise ValueError(f"{port} is no port, 0 to {PORT_MAX}")
         self.counts: Final = Counts()
+        self._allow_from, self._on_report = tuple(allow_from), on_report
         self._listeners: Final = [Listener(address, answers, self.counts) for address in addresses]
+        self._reported: Mapping[str, int] = {}
+        self._allow()
 
     @property
     def addresses(self) -> list[do.Address]:
         """Where it listens."""
         return [one.address for one in self._listeners]
+
+    @property
+    def sources(self) -> SourceNetworks:
+        """Networks whose computers are answered, at one of the addresses at least."""
+        return SourceNetworks(network for one in self._listeners for network in one.sources.networks)
 
     @property
     def is_listening(self) -> bool:
@@ -234,7 +281,46 @@ class DiscoveryService:
         Raises:
             TransportError: an address cannot be listened on, or no longer.
         """
+        tasks = [
+            asyncio.create_task(_repeat(INTERFACES_S, self._allow)),
+            asyncio.create_task(_repeat(REPORT_S, self._report)),
+        ]
         try:
             await asyncio.gather(*(one.wait() for one in self._listeners))
         finally:
+            for task in tasks:
+                task.cancel()
             self.stop()
+
+    def _allow(self) -> None:
+        """Look at the networks of this computer, which come and go."""
+        try:
+            on_link = on_link_networks()
+        except ConfigError:  # this system does not tell
+            on_link = (LOOPBACK,)
+        except OSError as error:
+            log.warning("the networks of this computer cannot be read, they stay as they were: %s", error)
+            return
+        for one in self._listeners:
+            one.allow(sources_of(one.address[0], on_link, self._allow_from))
+
+    def seen(self) -> Mapping[str, int]:
+        """Return all counts until now, with what the system has dropped."""
+        dropped = sum(one.dropped() for one in self._listeners)
+        return {**self.counts.seen(), **({DROPPED: dropped} if dropped else {})}
+
+    def _report(self) -> None:
+        """Tell what was counted since the last time, if anything was."""
+        seen = self.seen()
+        new = {what: count - self._reported.get(what, 0) for what, count in seen.items()}
+        self._reported = seen
+        if words := ", ".join(f"{what}: {count}" for what, count in new.items() if count > 0):
+            line = f"in the last {REPORT_S:g} s: {words}"
+            log.info(line)
+            self._on_report(line)
+
+
+async def _repeat(every_s: float, work: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        work()

@@ -1,14 +1,17 @@
 """The queue from which a program receives."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from threading import Condition
 from typing import Final, TypeAlias
 
 from mqdssm.drivers.message_queue import MessageQueue
 from mqdssm.drivers.transport import Arrival, LocalQueue
-from mqdssm.model.transport import Message, MessageClass
+from mqdssm.model.transport import Message, MessageClass, MessageId
 
+REMEMBERED_MAX: Final = 10_000
+"""Identifiers by which messages that come twice are known ([MS-MQQB] 3.1.5.8.2)."""
 Acknowledge: TypeAlias = Callable[[Message, MessageClass], None]
 
 
@@ -30,6 +33,7 @@ class HostInbox:
         self._acknowledge = acknowledge
         self._clock = clock
         self._changed: Final = Condition()
+        self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
         self._closed = False
         self._waiting: Final[MessageQueue[Arrival]] = MessageQueue(queue.messages_max, queue.bytes_max, _size)
 
@@ -78,7 +82,16 @@ class HostInbox:
         with self._changed:
             number = self._waiting.put(arrival, message.priority, message.receive_deadline)
             self._changed.notify()
+            if number is not None:
+                self._known[message.identifier] = None
+            if len(self._known) > REMEMBERED_MAX:
+                self._known.popitem(last=False)
         return number is not None
+
+    def has_had(self, identifier: MessageId) -> bool:
+        """True if a message of that identifier came here; anybody may write another one's on his own."""
+        with self._changed:
+            return identifier in self._known
 
     def expire(self, now: float) -> float | None:
         """Remove what was not received in time; when to look again, in seconds since 1970."""

@@ -8,7 +8,7 @@ may drop, double, delay or forge what is under way.
 import contextlib
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -38,8 +38,6 @@ ARRIVING_MAX: Final = 64
 """Messages that a host takes in before it looks at them: the window of a session ([MS-MQQB] 3.1.1.2)."""
 RETRY_S: Final = 1.0
 """How long messages wait for a machine that is not there, before it is looked for again."""
-REMEMBERED_MAX: Final = 10_000
-"""Identifiers by which messages that come twice are known ([MS-MQQB] 3.1.5.8.2)."""
 
 Fault: TypeAlias = Callable[[str, str, Message], Iterable[Message]]
 """Says what arrives of a message that is under way between two machines: nothing, it, it twice, others."""
@@ -205,7 +203,6 @@ class Host:
         self._numbers = network.numbers(identifier)
         self._inboxes: Final[dict[int, HostInbox]] = {}
         self._arriving: Final[deque[Message]] = deque()
-        self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
         self._outgoing: Final = Outgoing(settings.outgoing, self.counts)
         self._failure: Exception | None = None
         self._thread: Final = Thread(target=self._run, name=f"queue manager {machine_name}", daemon=True)
@@ -402,9 +399,6 @@ class Host:
 
     def _take_in(self, message: Message) -> None:
         """Receive a message from the network ([MS-MQQB] 3.1.5.8)."""
-        if message.identifier in self._known:
-            self.counts.add("dropped: came twice")
-            return
         refused = self._refusal(message)
         if isinstance(refused, MessageClass):
             self.counts.add(f"refused: {refused.name}")
@@ -421,6 +415,10 @@ class Host:
         if deadline is not None and deadline <= self._clock():
             return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         verdict = self._verify(message, inbox.queue)
+        is_good = not isinstance(verdict, Distrust) or verdict is Distrust.REPLAYED
+        if is_good and inbox.has_had(message.identifier):
+            self.counts.add("dropped: came twice")
+            return None
         if isinstance(verdict, Distrust):
             self.counts.add(f"distrusted: {verdict.value}")
             return MessageClass.NACK_BAD_SIGNATURE if verdict.is_bad_signature else verdict
@@ -428,9 +426,6 @@ class Host:
         sender = verdict.sender if verdict else None
         if not inbox.put(Arrival(message=replace(message, authentication_level=level), sender=sender)):
             return MessageClass.NACK_QUEUE_EXCEED_QUOTA
-        self._known[message.identifier] = None
-        if len(self._known) > REMEMBERED_MAX:
-            self._known.popitem(last=False)
         self.acknowledge(message, MessageClass.ACK_REACH_QUEUE)
         return None
 

@@ -1,6 +1,7 @@
-"""The IPv4 networks that this computer is connected to: what a client fills NetworkAddressList with.
+"""The IPv4 networks that this computer is connected to.
 
-[MS-MQSD] 3.1.4.1. Linux alone is asked (SIOCGIFCONF and its relatives, netdevice(7)).
+A client fills NetworkAddressList with them ([MS-MQSD] 3.1.4.1), a server answers them (decision S19). Linux
+alone is asked (SIOCGIFCONF and its relatives, netdevice(7)).
 """
 
 import array
@@ -19,6 +20,7 @@ if sys.platform == "linux":
     import fcntl
 
 ADDRESSES_MAX: Final = 1024
+_UNKNOWN: Final = "the networks of this computer are not known on this system"
 _SIOCGIFCONF: Final = 0x8912
 _SIOCGIFFLAGS: Final = 0x8913
 _SIOCGIFBRDADDR: Final = 0x8919
@@ -47,12 +49,38 @@ def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
         ConfigError: this system cannot be asked.
     """
     if sys.platform != "linux":
-        raise ConfigError(
-            "the networks of this computer are not known on this system: name them, as 10.0.0.255"
-        )
+        raise ConfigError(f"{_UNKNOWN}: name them, as 10.0.0.255")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         # several addresses on one network are one network
         return tuple({one.address: one for one in _networks(asked, port)}.values())
+
+
+def on_link_networks() -> tuple[ipaddress.IPv4Network, ...]:
+    """Return the networks whose computers this one reaches without a router, its loopback among them.
+
+    Raises:
+        ConfigError: this system cannot be asked.
+    """
+    if sys.platform != "linux":
+        raise ConfigError(f"{_UNKNOWN}: name them, as 10.0.0.0/24")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        return tuple(dict.fromkeys(_on_link(asked)))
+
+
+def _on_link(asked: socket.socket) -> Iterator[ipaddress.IPv4Network]:
+    for request in _addresses(asked):
+        try:
+            flags = _flags(asked, request)
+            mask = _text_of(_ioctl(asked, _SIOCGIFNETMASK, request))
+            others_end = _text_of(_ioctl(asked, _SIOCGIFDSTADDR, request)) if flags & _POINT_TO_POINT else ""
+        except OSError:
+            continue  # as in _networks
+        network = ipaddress.IPv4Interface(f"{_text_of(request)}/{mask}").network
+        if not flags & _UP or not network.prefixlen:  # a mask of nothing would be everybody
+            continue
+        yield network
+        if others_end and others_end not in _NOBODY:
+            yield ipaddress.IPv4Network(others_end)
 
 
 def _networks(asked: socket.socket, port: int) -> Iterator[Network]:
@@ -71,7 +99,7 @@ def _network(asked: socket.socket, request: bytes, port: int) -> Network | None:
     Raises:
         OSError: the address is not there any more.
     """
-    (flags,) = struct.unpack_from("=H", _ioctl(asked, _SIOCGIFFLAGS, request), _NAME_BYTES)
+    flags = _flags(asked, request)
     if flags & _LOOPBACK or not flags & _UP:
         return None
     local = _text_of(request)
@@ -106,6 +134,11 @@ def _addresses(asked: socket.socket) -> Iterator[bytes]:
     data = room.tobytes()[:filled]
     for at in range(0, filled, _IFREQ_BYTES):
         yield data[at : at + _IFREQ_BYTES]
+
+
+def _flags(asked: socket.socket, request: bytes) -> int:
+    (flags,) = struct.unpack_from("=H", _ioctl(asked, _SIOCGIFFLAGS, request), _NAME_BYTES)
+    return int(flags)
 
 
 def _text_of(request: bytes) -> str:

@@ -1,8 +1,9 @@
 """Drops what is no request in the kernel, before it takes a place in the socket's buffer (decision S16).
 
 Where a flood fills the buffer, most requests of others are lost, however fast we read. A classic BPF program
-([RFC768] header first, socket(7) SO_ATTACH_FILTER) judges each datagram while its sender waits. Linux alone
-has it; elsewhere, or where it is refused, everything arrives, and the engine drops the same.
+([RFC768] header first, socket(7) SO_ATTACH_FILTER) judges each datagram while its sender waits. It drops
+what comes from a network that is not answered, too (decision S19). Linux alone has it; elsewhere, or where
+it is refused, everything arrives, and the engine drops the same.
 """
 
 import ctypes
@@ -15,6 +16,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX
+from mqdssm.engines.discovery.sources import EVERYWHERE, SourceNetworks
 from mqdssm.model.discovery import PacketType
 from mqdssm.wire.mqsd import IP_REQUEST_BYTES, IPX_REQUEST_BYTES_MIN
 
@@ -22,7 +24,11 @@ log: Final = logging.getLogger(__name__)
 
 SOURCES_MAX: Final = 64
 """Sources that a program names; a jump reaches 255 instructions."""
+NETWORKS_MAX: Final = 32
+"""Networks that a program names; where there are more, the engine alone judges them."""
 _SO_ATTACH_FILTER: Final = 26
+_SO_MEMINFO: Final = 55
+_DROPS_AT: Final = 4 * 8  # SK_MEMINFO_DROPS, linux/sock_diag.h
 _HEADER: Final = 8  # of UDP
 _SOURCE_AT: Final = 0xFFF0_0000 + 12  # SKF_NET_OFF: in the header of IP
 _TYPE_AT: Final = _HEADER + 1
@@ -36,11 +42,12 @@ _NEXT, _DROP, _ACCEPT, _SOURCES = "next", "drop", "accept", "sources"
 _Row = tuple[int, int, str, str]  # instruction, operand, where to go if it holds, and if not
 
 
-def program(muted: Collection[str] = ()) -> bytes:
-    """The instructions: what they let through is a request, and of no source that is muted.
+def program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -> bytes:
+    """Return the instructions: they let through requests alone, of sources that are answered and not muted.
 
     Args:
         muted: IPv4 addresses, at most `SOURCES_MAX`.
+        sources: networks that are answered, at most `NETWORKS_MAX`.
     """
     shape: list[_Row] = [
         (_LOAD_LENGTH, 0, _NEXT, _NEXT),
@@ -62,14 +69,22 @@ def program(muted: Collection[str] = ()) -> bytes:
         (_IF_EQUAL_X, 0, _NEXT, _DROP),
     ]
     addresses = [int(ipaddress.IPv4Address(one)) for one in list(muted)[:SOURCES_MAX]]
-    sources: list[_Row] = [
+    of_source: list[_Row] = [
         (_LOAD_WORD, _SOURCE_AT, _NEXT, _NEXT),
         *((_IF_EQUAL, one, _DROP, _NEXT) for one in addresses),
     ]
+    if len(sources.networks) <= NETWORKS_MAX:
+        for network in sources.networks:
+            of_source += [
+                (_LOAD_WORD, _SOURCE_AT, _NEXT, _NEXT),
+                (_AND, int(network.netmask), _NEXT, _NEXT),
+                (_IF_EQUAL, int(network.network_address), _ACCEPT, _NEXT),
+            ]
+        of_source.append((_RETURN, 0, _NEXT, _NEXT))
     ends: list[_Row] = [(_RETURN, 0xFFFF_FFFF, _NEXT, _NEXT), (_RETURN, 0, _NEXT, _NEXT)]
-    places = {_SOURCES: len(shape), _ACCEPT: len(shape) + len(sources)}
+    places = {_SOURCES: len(shape), _ACCEPT: len(shape) + len(of_source)}
     places[_DROP] = places[_ACCEPT] + 1
-    return b"".join(_assembled([*shape, *sources, *ends], places))
+    return b"".join(_assembled([*shape, *of_source, *ends], places))
 
 
 def _assembled(rows: list[_Row], places: dict[str, int]) -> Iterator[bytes]:
@@ -79,15 +94,22 @@ def _assembled(rows: list[_Row], places: dict[str, int]) -> Iterator[bytes]:
         yield struct.pack("=HBBI", code, *jumps, operand)
 
 
-def attach(filtered: socket.socket, muted: Collection[str] = ()) -> bool:
+def attach(
+    filtered: socket.socket, muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE
+) -> bool:
     """Let a UDP socket receive requests alone; a program that is there already is replaced.
 
+    Args:
+        filtered: the socket.
+        muted: IPv4 addresses, as in `program`.
+        sources: networks that are answered, as in `program`.
+
     Returns:
-        Whether it does now.
+        True if the socket has the filter now.
     """
     if sys.platform != "linux":
         return False
-    instructions = program(muted)
+    instructions = program(muted, sources)
     kept = ctypes.create_string_buffer(instructions, len(instructions))
     fprog = struct.pack("HP", len(instructions) // 8, ctypes.addressof(kept))
     try:
@@ -96,3 +118,17 @@ def attach(filtered: socket.socket, muted: Collection[str] = ()) -> bool:
         log.info("no packet filter: %s", error)
         return False
     return True
+
+
+def dropped(filtered: socket.socket) -> int:
+    """Return how many datagrams the system has dropped: by the filter, or for want of room.
+
+    0 also where the system does not tell.
+    """
+    if sys.platform != "linux":
+        return 0
+    try:
+        told = filtered.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _DROPS_AT + 4)
+    except OSError:
+        return 0
+    return int.from_bytes(told[_DROPS_AT : _DROPS_AT + 4], sys.byteorder)

@@ -19,6 +19,7 @@ from mqdssm.drivers.transport import REPLICATION, Transport
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication.operations import Outcome
+from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties, Scope
@@ -44,6 +45,9 @@ class Engine(Protocol):
     @property
     def messages_waiting(self) -> int:
         """How many of the messages that it was given wait behind the work that is under way."""
+
+    def status(self, now: float) -> ServerStatus:
+        """Partitions and neighbours at a time in seconds since 1970; from any thread."""
 
 
 class ReplicationDriver:
@@ -114,6 +118,10 @@ class ReplicationDriver:
         """Let `run` end after what it does now."""
         self._stopping.set()
         self._events.put(None)
+
+    def status(self) -> ServerStatus:
+        """Return partitions and neighbours as they are now, from any thread, for people and metrics."""
+        return self._engine.status(self._clock())
 
     def change(
         self,
@@ -203,4 +211,4 @@ class ReplicationDriver:
 
     def _note(self, action: Note) -> None:
         self.counts.add(action.what)
-        log.info("%s: %s", action.what, action.detail)
+        log.log(logging.WARNING if action.is_warning else logging.INFO, "%s: %s", action.what, action.detail)

@@ -30,7 +30,8 @@ class Receiver(Protocol):
 class WatchFeed:
     """Passes changes on, one by one (decision C25).
 
-    The watch has to tell of all writes (``all_writes=True``, decision C29): receivers read for themselves
+    Each change counts as told once it was handed over, to the receiver and to the notifier. The watch has to
+    tell of all writes (``all_writes=True``, decision C29): receivers read for themselves
     and may read what is undone before the watch looks.
 
     Args:
@@ -84,6 +85,8 @@ class WatchFeed:
                 rest = changes.rest if isinstance(changes, Watch) else _sleep
                 if not self._notify(self._notifier, change, rest):
                     return
+            if isinstance(changes, Watch):
+                changes.commit()
 
     def _notify(self, notifier: Notifier, change: ObjectChange, rest: Callable[[float], bool]) -> bool:
         """Notify the owners of a change; False: the watch was stopped before all of them were."""
@@ -122,6 +125,14 @@ def _left(change: ObjectChange) -> ObjectChange | None:
     moved = change.changes.get("FullPath")
     if change.event is not ChangeEvent.CHANGED or change.element is not Queue or moved is None:
         return None
-    if not isinstance(moved.old, str) or DN.parse(moved.old).parent == DN.parse(change.dn).parent:
+    if not isinstance(moved.old, str) or _is_beside(moved.old, change.dn):
         return None
     return ObjectChange(event=ChangeEvent.DELETED, type=change.type, dn=moved.old, guid=change.guid)
+
+
+def _is_beside(dn: str, other: str) -> bool:
+    """True if two objects stand below the same one; of a name that was damaged on the way nobody knows."""
+    try:
+        return DN.parse(dn).parent == DN.parse(other).parent
+    except ValueError:
+        return False

@@ -37,10 +37,12 @@ class Note:
     Attributes:
         what: a short constant text, as "dropped: unknown partition".
         detail: about which message or object.
+        is_warning: an operator has to do something about it.
     """
 
     what: str
     detail: str = ""
+    is_warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from mqdssm.directory.filters import any_of
 from mqdssm.errors import AttributeNotFound, GenericDirectoryError
 from mqdssm.events import forest
 from mqdssm.events.context import Context
-from mqdssm.events.references import BATCH_TERMS, batched
-from mqdssm.model.dn import DN, normalize
+from mqdssm.events.references import BATCH_TERMS, batched, key_of
+from mqdssm.model.dn import DN
 from mqdssm.model.names import DistributionListFormatName, PublicFormatName, parse_format_name
 from mqdssm.tables.alias import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, GROUP_MEMBER, QUEUE_CLASS
 
@@ -61,7 +61,7 @@ def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
     of_class = ctx.session.profile.class_filter(GROUP_CLASS)
     group = ctx.session.get(identifier, [GROUP_MEMBER], object_filter=of_class)
     found: dict[str, None] = {}
-    seen = {normalize(group.dn)}
+    seen = {key_of(group.dn)}
     # not recursion: nested lists may be as deep as there are groups
     pending: list[Iterator[Entry]] = [_members(ctx, group)]
     while pending:
@@ -69,7 +69,7 @@ def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
         if member is None:
             pending.pop()
         elif _is(member, GROUP_CLASS):
-            key = normalize(member.dn)
+            key = key_of(member.dn)
             if key not in seen:
                 seen.add(key)
                 pending.append(_members(ctx, member))
@@ -94,9 +94,9 @@ def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
     names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
     told = _told(ctx, group) if names else {}
     for batch in batched(names, BATCH_TERMS):
-        others = _entries(ctx, [name for name in batch if normalize(name) not in told])
+        others = _entries(ctx, [name for name in batch if key_of(name) not in told])
         for name in batch:
-            key = normalize(name)
+            key = key_of(name)
             entry = told.get(key) or others.get(key)
             if entry is None:
                 log.warning("%s: member %s does not exist any more", group.dn, name)
@@ -110,7 +110,7 @@ def _told(ctx: Context, group: Entry) -> dict[str, Entry]:
     try:
         for entry in ctx.session.named_by(group.dn, GROUP_MEMBER, _MEMBER_ATTRIBUTES) or ():
             if not forest.is_elsewhere(ctx, entry.dn):
-                told[normalize(entry.dn)] = entry
+                told[key_of(entry.dn)] = entry
     except GenericDirectoryError as error:
         if error.ldap_code is None:
             raise
@@ -131,9 +131,9 @@ def _entries(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
         wanted = any_of(*(session.profile.dn_filter(name) for name in listed))
         for base in session.naming.guid_bases:
             for entry in session.find(base, wanted, _MEMBER_ATTRIBUTES):
-                found[normalize(entry.dn)] = entry
+                found[key_of(entry.dn)] = entry
     for name in elsewhere:
-        member = found.get(normalize(name))
+        member = found.get(key_of(name))
         if member is not None and not _is(member, QUEUE_CLASS):
             raise GenericDirectoryError(
                 "a member of the distribution list is in another domain and no queue: a global catalog does "

@@ -119,8 +119,9 @@ def names_to_write(
 ) -> frozenset[str]:
     """The attributes that a write sends (decision M45).
 
-    Without a list: what was assigned since the object was read; of an object that was never read what is
-    populated, apart from the attributes that say which object is meant.
+    Without a list: what was assigned or unset since the object was read; of an object that was never read
+    what is populated, apart from the attributes that say which object is meant. What was unset is removed;
+    of attributes that cannot be written it is only forgotten.
 
     Raises:
         GenericDirectoryError: naming the attributes that cannot be written.
@@ -129,6 +130,7 @@ def names_to_write(
         names = obj.assigned
         if not obj.was_read:
             names -= KEYS[table.name]
+        names -= _only_forgotten(table, obj)
     else:
         check_names(table, attributes)
         names = frozenset(attributes)
@@ -136,15 +138,26 @@ def names_to_write(
     refused = sorted(name for name in names if not table.row(name).access & Access.WRITE)
     if refused:
         raise GenericDirectoryError(f"{table.name}.{', '.join(refused)} cannot be written to the directory")
-    return names & obj.populated
+    return names & (obj.populated | obj.assigned)
+
+
+def _only_forgotten(table: ElementTable, obj: DirectoryObject) -> frozenset[str]:
+    """Return what was unset and cannot be removed from the directory, since nobody can write it."""
+    return (obj.assigned - obj.populated).difference(table.names(Access.WRITE))
+
+
+def made_by_servers(table: ElementTable) -> frozenset[str]:
+    """Return the attributes that no create stores: a server makes them, or they follow from others."""
+    return frozenset(row.adm for row in table.rows if not row.access & (Access.CREATE | Access.NAME))
 
 
 def left_by_create(table: ElementTable, obj: DirectoryObject, created: frozenset[str]) -> frozenset[str]:
     """What the object has and a create did not store: a write without a list will send it (M62)."""
-    return (obj.populated - created).intersection(table.names(Access.WRITE))
+    stored = frozenset(row.adm for row in table.rows if row.access & Access.CREATE)
+    return (obj.populated & stored) - created
 
 
 def left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
     """What was assigned and is not written yet: a write without a list will send it (M62)."""
-    left = obj.assigned - written
+    left = obj.assigned - written - _only_forgotten(table, obj)
     return left if obj.was_read else left - KEYS[table.name]

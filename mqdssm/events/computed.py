@@ -73,9 +73,15 @@ def computer_of(dn: str, above: int) -> str:
     """The DN of the computer that an element belongs to.
 
     Cutting at commas is right only where none is part of a name (decision M36).
+
+    Raises:
+        ValueError: no DN, or one too short.
     """
     if "\\" not in dn and '"' not in dn:
-        return dn.split(",", above)[above]
+        parts = dn.split(",", above)
+        if len(parts) <= above:
+            raise ValueError(f"{dn!r} is too short: a computer has to be above the object")
+        return parts[above]
     place = DN.parse(dn)
     for _ in range(above):
         place = place.parent

@@ -1,6 +1,8 @@
 """Create Directory Object ([MS-MQDSSM] 3.1.6.1)."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -14,21 +16,21 @@ from mqdssm.errors import (
     OutcomeUnknown,
 )
 from mqdssm.events import security, settings
-from mqdssm.events.attributes import left_by_create, names_to_create
+from mqdssm.events.attributes import left_by_create, made_by_servers, names_to_create
 from mqdssm.events.context import Context, Machine
-from mqdssm.events.encode import DESCRIPTOR, Values, for_server, stored_values
+from mqdssm.events.encode import DnsOf, incomplete_names, look_up
 from mqdssm.events.machines import with_machine
-from mqdssm.events.making import link_cn, service_values
+from mqdssm.events.making import MadeEntry, Maker, Target
+from mqdssm.events.postprocessing import postprocess
 from mqdssm.events.settings import Served, guid_of
 from mqdssm.events.signing import KEYS_NAME, keys_of
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
 from mqdssm.model.names import PathKind, PathName
-from mqdssm.model.queuenames import rdn_of
-from mqdssm.tables import TABLES, places
-from mqdssm.tables.row import Access
+from mqdssm.tables import TABLES
 
+CREATABLE: Final = (QueueManager, Queue, Site, RoutingLink)
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "QueueManager": ("SiteIdentifierList", "ComputerName"),
@@ -38,6 +40,8 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Attributes that must be populated ([MS-MQDSSM] 3.1.6.1.x.1)."""
+ADD_ATTEMPTS_MAX: Final = 5
+"""Attempts to add an object that is said to be there and is not found."""
 NEED_NOT_BE_LISTED: Final = frozenset({"ComputerName"})
 """Of these, what a list of attributes need not name ([MS-MQDSSM] 3.1.6.1.1.1)."""
 
@@ -59,25 +63,84 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
         ObjectAlreadyExists: there is such an object.
         ValueError: a name or a value that no directory can hold.
     """
-    name = getattr(obj, "element_name", type(obj).__name__)
-    if name not in REQUIRED:
-        raise GenericDirectoryError(f"{name} objects cannot be created: {', '.join(REQUIRED)} can")
+    if type(obj) not in CREATABLE:
+        raise GenericDirectoryError(
+            f"{type(obj).__name__} objects cannot be created: {', '.join(REQUIRED)} can"
+        )
     table = TABLES[type(obj)]
-    stored = names = names_to_create(table, obj, attributes)
+    names = names_to_create(table, obj, attributes)
     _check_required(obj, attributes)
+    dns_of = look_up(ctx)
+    work = Work(ctx, Maker(_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names)
+    made = _create(work, obj)
+    _mark(work, obj, made)
+    return made.identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a create works with.
+
+    Attributes:
+        ctx: the surroundings.
+        maker: of entries.
+        dns_of: where the objects are that the new one refers to.
+        names: the attributes to store.
+    """
+
+    ctx: Context
+    maker: Maker
+    dns_of: DnsOf
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What a create has led to.
+
+    Attributes:
+        identifier: objectGUID of the object.
+        stored: names of the attributes that the directory holds now.
+        original: the GUID that the object brought, where the directory keeps it beside its own (M37).
+    """
+
+    identifier: UUID
+    stored: frozenset[str]
+    original: UUID | None = None
+
+
+def _mark(work: Work, obj: DirectoryObject, made: Created) -> None:
+    """Make an element stand for its new object, and forget what servers made of an earlier one."""
+    table = TABLES[type(obj)]
+    stored = made.stored - incomplete_names(obj, table.ldap_class, made.stored, work.dns_of)
+    obj.mark_created(
+        made.identifier,
+        outdated=made_by_servers(table),
+        left=left_by_create(table, obj, stored),
+        original_identifier=made.original,
+    )
+
+
+def _target(ctx: Context, obj: DirectoryObject) -> Target:
+    """Return what entries are made for; who is bound is found out where a descriptor needs it."""
+    profile = ctx.session.profile
+    needs_owner = isinstance(obj, QueueManager | Site) or profile.writes_default_security
+    bound = security.sid_of(ctx.session.bound_sid()) if needs_owner else None
+    return Target(profile=profile, root=ctx.root, forest_root=ctx.forest_root, keeps_guids=False, bound=bound)
+
+
+def _create(work: Work, obj: DirectoryObject) -> Created:
     match obj:
         case QueueManager():
-            identifier, stored = _create_queue_manager(ctx, obj, names)
+            return _create_queue_manager(work, obj)
         case Queue():
-            identifier = _create_queue(ctx, obj, names)
+            return _create_queue(work, obj)
         case Site():
-            identifier = _create_site(ctx, obj, names)
+            # the text says CN=Services: decision M2
+            return _add(work, work.maker.site(obj, work.names), obj)
         case RoutingLink():
-            identifier = _create_routing_link(ctx, obj, names)
-        case _:  # a subclass of somebody else's
-            raise GenericDirectoryError(f"{type(obj).__name__} is no element of the abstract model")
-    obj.mark_written(left_by_create(table, obj, stored))
-    return identifier
+            return _add(work, work.maker.link(obj, work.names), obj)
+    raise GenericDirectoryError(f"{type(obj).__name__} is no element of the abstract model")
 
 
 def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> None:
@@ -95,16 +158,17 @@ def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> N
         raise GenericDirectoryError(f"{obj.element_name}.{', '.join(empty)} must be set to create it")
 
 
-def _identity(obj: DirectoryObject, names: frozenset[str]) -> UUID | None:
-    """The GUID that the object brings: it is kept where the server lets us (M37)."""
-    return obj.identifier if "Identifier" in names else None
+def _add(work: Work, made: MadeEntry, obj: DirectoryObject) -> Created:
+    """Create Object Using LDAP (3.1.6.12), in as few round trips as the server allows (M30).
 
-
-def _add(ctx: Context, dn: DN, ldap_class: str, values: Values, identifier: UUID | None) -> UUID:
-    """Create Object Using LDAP (3.1.6.12), in as few round trips as the server allows (M30)."""
-    attributes = {name: raws for name, raws in for_server(ctx, ldap_class, values).items() if raws}
-    made = ctx.session.create(dn, ldap_class, attributes, identifier)
-    return made or _guid_of_new(ctx, dn)
+    The GUID that the object brings is kept where the server lets us (M37).
+    """
+    session = work.ctx.session
+    brought = obj.identifier if "Identifier" in work.names else None
+    identifier = session.create(made.dn, made.ldap_class, made.values, brought)
+    identifier = identifier or _guid_of_new(work.ctx, made.dn)
+    kept_beside = brought != identifier and made.ldap_class in session.profile.original_guid_classes
+    return Created(identifier, work.names, brought if kept_beside else None)
 
 
 def _guid_of_new(ctx: Context, dn: DN) -> UUID:
@@ -126,7 +190,7 @@ def _guid_of_new(ctx: Context, dn: DN) -> UUID:
 # -- Queue (3.1.6.1.2) -------------------------------------------------------------------------------
 
 
-def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
+def _create_queue(work: Work, queue: Queue) -> Created:
     path = PathName.parse(queue.pathname or "")
     if path.subqueue is not None:
         raise ValueError(f"Pathname {queue.pathname!r}: subqueues are not stored, and a name has no ';'")
@@ -134,27 +198,18 @@ def _create_queue(ctx: Context, queue: Queue, names: frozenset[str]) -> UUID:
         raise GenericDirectoryError(
             f"{queue.pathname!r} is no public queue: only these are stored in a directory (3.1.6.20.2)"
         )
-    table = TABLES[Queue]
-    values = stored_values(ctx, table, queue, names, Access.CREATE)
-    name = rdn_of(path.queue)
-    if name.extension is not None:
-        values["mSMQQueueNameExt"] = (name.extension.encode(),)
 
-    def below(machine: Machine) -> UUID:
-        sent = values
-        if not values.get(DESCRIPTOR) and ctx.session.profile.writes_default_security:
-            bound = security.sid_of(ctx.session.bound_sid())
-            sent = values | {DESCRIPTOR: (security.queue_descriptor(machine=machine.sid, bound=bound),)}
-        dn = places.queue_manager_of(machine.dn).child("CN", name.cn)
+    def below(machine: Machine) -> Created:
+        made = work.maker.queue(queue, machine.dn, machine.sid, work.names)
         try:
-            return _add(ctx, dn, table.ldap_class, sent, _identity(queue, names))
+            return _add(work, made, queue)
         except ObjectNotFound as error:
             error.hint = (
                 f"{path.computer} has no queue manager, or this user may not see it: create that first"
             )
             raise
 
-    return with_machine(ctx, path.computer, below)
+    return with_machine(work.ctx, path.computer, below)
 
 
 # -- QueueManager (3.1.6.1.1) ------------------------------------------------------------------------
@@ -171,79 +226,45 @@ def _check_computer(name: str) -> None:
     PathName.parse(f"{name}\\q")
 
 
-def _create_queue_manager(
-    ctx: Context, manager: QueueManager, names: frozenset[str]
-) -> tuple[UUID, frozenset[str]]:
-    """Create it; of one that exists only the signing keys are written (M47).
-
-    Returns:
-        Its objectGUID, and the names of the attributes that the directory holds now.
-    """
+def _create_queue_manager(work: Work, manager: QueueManager) -> Created:
+    """Create it; of one that exists only the signing keys are written (M47)."""
+    ctx, names = work.ctx, work.names
     _check_computer(manager.computer_name or "")
-    table = TABLES[QueueManager]
-    values = stored_values(ctx, table, manager, names, Access.CREATE)
-    values |= service_values(manager, names)
     keys = keys_of(manager, names)
 
-    def below(machine: Machine) -> tuple[UUID, frozenset[str]]:
-        dn = places.queue_manager_of(machine.dn)
-        sent = values | _machine_security(ctx, machine, manager, names)
-        try:
-            identifier = _add(ctx, dn, table.ldap_class, sent, _identity(manager, names))
-        except ObjectAlreadyExists:
+    def below(machine: Machine) -> Created:
+        made = work.maker.queue_manager(manager, machine.dn, machine.sid, names=names)
+        created = _add_unless_there(work, made, manager)
+        if isinstance(created, Entry):
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
-            there = _existing(ctx, dn)
-            if there is None:  # another object has the GUID that this one brings
-                raise
-            ctx.session.modify(machine.dn, keys)
-            settings.reconcile(ctx, Served.of(there))
-            return guid_of(there), names & {KEYS_NAME}
-        ctx.session.modify(machine.dn, keys)
-        stored = {name: raws for name, raws in values.items() if raws}
-        stored["objectGUID"] = (identifier.bytes_le,)
-        settings.make_all(ctx, Served(identifier, machine.dn.name, manager.site_identifier_list, stored))
-        return identifier, names
+            existing = Created(guid_of(created), names & {KEYS_NAME})
+            _mark(work, manager, replace(existing, stored=frozenset()))
+            postprocess(ctx, "there already", machine.dn, keys, Served.of(created))
+            return existing
+        _mark(work, manager, replace(created, stored=names - {KEYS_NAME}))
+        values = made.values | {"objectGUID": (created.identifier.bytes_le,)}
+        served = Served.of(Entry(str(made.dn), {name.lower(): list(raws) for name, raws in values.items()}))
+        postprocess(ctx, "created", machine.dn, keys, served if served.is_server else None, new=True)
+        return created
 
     return with_machine(ctx, manager.computer_name or "", below)
 
 
-def _existing(ctx: Context, dn: DN) -> Entry | None:
-    try:
-        return ctx.session.get(dn, settings.ATTRIBUTES)
-    except ObjectNotFound:
-        return None
+def _add_unless_there(work: Work, made: MadeEntry, manager: QueueManager) -> Created | Entry:
+    """Add a queue manager.
 
+    Returns:
+        What it has led to; the entry, read for its settings, where one of that name is there.
 
-def _machine_security(ctx: Context, machine: Machine, manager: QueueManager, names: frozenset[str]) -> Values:
-    # on every server: with the default of Active Directory's schema the machine could not make queues
-    descriptor = security.machine_descriptor(
-        supplied=manager.security if "Security" in names else None,
-        machine=machine.sid,
-        bound=security.sid_of(ctx.session.bound_sid()),
-        foreign="ForeignSystem" in names and manager.foreign_system,
-    )
-    return {DESCRIPTOR: (descriptor,)}
-
-
-# -- Site (3.1.6.1.3) --------------------------------------------------------------------------------
-
-
-def _create_site(ctx: Context, site: Site, names: frozenset[str]) -> UUID:
-    table = TABLES[Site]
-    values = stored_values(ctx, table, site, names, Access.CREATE)
-    supplied = site.security if "Security" in names else None
-    bound = security.sid_of(ctx.session.bound_sid())
-    values[DESCRIPTOR] = (security.site_descriptor(supplied=supplied, bound=bound),)
-    # the text says CN=Services: decision M2
-    dn = places.site_dn(ctx.forest_root, site.name or "")
-    return _add(ctx, dn, table.ldap_class, values, _identity(site, names))
-
-
-# -- RoutingLink (3.1.6.1.4) -------------------------------------------------------------------------
-
-
-def _create_routing_link(ctx: Context, link: RoutingLink, names: frozenset[str]) -> UUID:
-    table = TABLES[RoutingLink]
-    values = stored_values(ctx, table, link, names, Access.CREATE)
-    dn = places.link_dn(ctx.forest_root, link_cn(link))
-    return _add(ctx, dn, table.ldap_class, values, _identity(link, names))
+    Raises:
+        ObjectAlreadyExists: another object has the GUID that this one brings.
+    """
+    for attempt in range(1, ADD_ATTEMPTS_MAX + 1):
+        try:
+            return _add(work, made, manager)
+        except ObjectAlreadyExists:
+            with suppress(ObjectNotFound):  # another program may have deleted it since
+                return work.ctx.session.get(made.dn, settings.ATTRIBUTES)
+            if attempt == ADD_ATTEMPTS_MAX:
+                raise
+    raise AssertionError("unreachable")

@@ -25,9 +25,9 @@ from mqdssm.directory.filters import (
     any_of,
 )
 from mqdssm.directory.session import Session
+from mqdssm.events.references import key_of
 from mqdssm.events.targets import public_path
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.dn import normalize
 from mqdssm.model.filters import Filter
 from mqdssm.model.queuenames import lower_each
 from mqdssm.tables.compute import dn_of_directory_path
@@ -184,12 +184,15 @@ def _key(row: Row, value: Any) -> Any:
 
 def _item_key(row: Row, value: Any) -> Any:
     if row.computed is Computed.DIRECTORY_PATH:
-        return dn_of_directory_path(value).normalized  # written in three ways (M15)
+        try:
+            return dn_of_directory_path(value).normalized  # written in three ways (M15)
+        except ValueError:
+            return key_of(value)  # as a server damaged it
     match row.kind:
         case Kind.TEXT:
             return _text_key(value)
         case Kind.DN:
-            return normalize(value)
+            return key_of(value)
         case Kind.GUID:
             return value.bytes
         case _:

@@ -2,24 +2,26 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.profile import Profile
-from mqdssm.errors import GenericDirectoryError
+from mqdssm.errors import GenericDirectoryError, MappingError
 from mqdssm.events.context import Context
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.references import REFERENCES, Form
 from mqdssm.tables.row import Access, Computed, Holder, Row
-from mqdssm.tables.syntax import BOOLEAN, UINT32
+from mqdssm.tables.syntax import BOOLEAN, UINT32, Syntax
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 SERVICE_NAMES: Final = tuple(compute.SERVICE_BITS)
 """What mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.1.1.5)."""
@@ -36,18 +38,39 @@ DnsOf: TypeAlias = Callable[[Sequence[UUID], str], Mapping[UUID, str]]
 """Where the objects of a class with some GUIDs are: GUID -> DN; what does not exist is not in it."""
 
 
-def stored_values(
-    ctx: Context, table: ElementTable, obj: DirectoryObject, names: Collection[str], access: Access
-) -> Values:
-    """The LDAP attributes of the element's own entry for some of its attributes, references looked up.
+def look_up(ctx: Context) -> DnsOf:
+    """Return look-ups in the directory that remember what was found, for the length of one operation."""
+    known: dict[tuple[UUID, str], str | None] = {}
 
-    Args and results are those of `values_of`.
+    def dns_of(identifiers: Sequence[UUID], ldap_class: str) -> Mapping[UUID, str]:
+        if unknown := [guid for guid in identifiers if (guid, ldap_class) not in known]:
+            found = References(ctx.session).dns_of(unknown, ldap_class)
+            known.update({(guid, ldap_class): found.get(guid) for guid in unknown})
+        dns = ((guid, known[guid, ldap_class]) for guid in identifiers)
+        return {guid: dn for guid, dn in dns if dn is not None}
+
+    return dns_of
+
+
+def incomplete_names(
+    obj: DirectoryObject, ldap_class: str, names: Collection[str], dns_of: DnsOf
+) -> frozenset[str]:
+    """Return the attributes of which something was left out, since what they refer to does not exist.
+
+    Args:
+        obj: the element.
+        ldap_class: of its entry.
+        names: the attributes that were stored.
+        dns_of: where the objects are that it refers to.
     """
-    return values_of(table, obj, names, access, partial(_look_up, ctx))
-
-
-def _look_up(ctx: Context, identifiers: Sequence[UUID], ldap_class: str) -> Mapping[UUID, str]:
-    return References(ctx.session).dns_of(identifiers, ldap_class)
+    found = set()
+    for reference in REFERENCES.get(ldap_class, {}).values():
+        if reference.form is Form.DN and reference.adm in names and obj.is_populated(reference.adm):
+            value = getattr(obj, obj.field_name(reference.adm))
+            guids = value if isinstance(value, tuple) else () if value is None else (value,)
+            if len(dns_of(guids, reference.ldap_class)) < len(set(guids)):
+                found.add(reference.adm)
+    return frozenset(found)
 
 
 def values_of(
@@ -66,7 +89,7 @@ def values_of(
         dns_of: where the objects are that it refers to.
 
     Returns:
-        LDAP attribute -> values; no value where the abstract value cannot be stored (M38).
+        LDAP attribute -> values; no value where the abstract value cannot be stored (M38), or was unset.
 
     Raises:
         DecodeError: Security is no security descriptor.
@@ -79,6 +102,8 @@ def values_of(
             continue
         value = getattr(obj, row.field)
         match row.computed:
+            case None | Computed.QUEUE_MANAGERS | Computed.SITE if not obj.is_populated(row.adm):
+                values[row.ldap[0]] = ()  # it was unset: a write removes it
             case None:
                 if row.adm == "Security":
                     _descriptor(value)  # a damaged one must not get in
@@ -145,9 +170,11 @@ def service_type_of(obj: QueueManager, names: Collection[str], entry: Entry) -> 
         obj: the queue manager.
         names: which of its attributes are written.
         entry: its mSMQConfiguration, read with all of `mqdssm.events.settings.CONFIGURATION_ATTRIBUTES`.
+
+    Raises:
+        GenericDirectoryError: a role in the directory is damaged.
     """
-    raw = entry.first("mSMQServiceType")
-    bits = None if raw is None else UINT32.load(raw)
+    bits = _stored(entry, "mSMQServiceType", UINT32)
     stored = {
         "RoutingServer": _flag(entry, "mSMQRoutingServices"),
         "RemoteAccessServer": compute.remote_access_server(bits or 0),
@@ -159,8 +186,22 @@ def service_type_of(obj: QueueManager, names: Collection[str], entry: Entry) -> 
 
 
 def _flag(entry: Entry, name: str) -> bool:
-    value = entry.first(name)
-    return value is not None and BOOLEAN.load(value)
+    return _stored(entry, name, BOOLEAN) is True
+
+
+def _stored(entry: Entry, name: str, syntax: Syntax[T]) -> T | None:
+    """Return the value of an attribute in the directory.
+
+    Raises:
+        GenericDirectoryError: it is damaged.
+    """
+    raw = entry.first(name)
+    try:
+        return None if raw is None else syntax.load(raw)
+    except MappingError as error:
+        raise GenericDirectoryError(
+            f"{name} {error}", dn=entry.dn, hint="nothing was changed: mend the value with ldapmodify first"
+        ) from error
 
 
 def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:

@@ -1,6 +1,6 @@
 """The public surface: a directory, and the events of [MS-MQDSSM] 3.1.6 on it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
@@ -21,6 +21,7 @@ from mqdssm.errors import ConfigError, DirectoryError
 from mqdssm.events import alias, create, delete, lookup, read, write
 from mqdssm.events.attributes import element_table
 from mqdssm.events.context import Context
+from mqdssm.events.delete import Progress
 from mqdssm.events.iterators import Handle, Iterators
 from mqdssm.events.notices import Notices
 from mqdssm.events.watching.watch import Pauses, Watch
@@ -31,6 +32,7 @@ from mqdssm.model.notice import Notice, Notify
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 
 E = TypeVar("E", bound=DirectoryObject)
+T = TypeVar("T")
 
 
 class Directory:
@@ -54,6 +56,9 @@ class Directory:
     def create(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> UUID:
         """Create an object ([MS-MQDSSM] 3.1.6.1).
 
+        Afterwards `obj` stands for the new object: it has its Identifier, and what servers make or compute
+        (FullPath, DirectoryPath, times) is not populated.
+
         Args:
             obj: a QueueManager, Queue, Site or RoutingLink.
             attributes: names of the attributes to persist; None: all that are populated.
@@ -65,26 +70,30 @@ class Directory:
             GenericDirectoryError: another kind, or a broken precondition.
             ObjectNotFound: the parent does not exist.
             ObjectAlreadyExists: there is such an object.
-            ValueError: a name or value that no directory can hold; nothing was sent.
+            ValueError: a name or value that no directory can hold; nothing was changed.
         """
         with self.session.one_server():
             identifier = create.create(self._context, obj, _names(attributes))
             self._notices.created(obj, identifier)
         return identifier
 
-    def delete(self, obj: DirectoryObject, recursive: bool = False) -> None:
+    def delete(
+        self, obj: DirectoryObject, recursive: bool = False, *, on_progress: Progress | None = None
+    ) -> None:
         """Delete an object ([MS-MQDSSM] 3.1.6.2).
 
         Args:
-            obj: says by Identifier, FullPath or name (in this order) which one.
+            obj: says by Identifier, FullPath or name (in this order) which one; all that are set must agree.
             recursive: take the queues of a queue manager along.
+            on_progress: called with the number of queues that are deleted and of those that there were.
 
         Raises:
-            GenericDirectoryError: a kind that cannot be deleted, or objects are below it.
+            GenericDirectoryError: a kind that cannot be deleted, objects are below it, or no object or
+                several are meant.
             ObjectNotFound: there is no such object.
         """
         with self.session.one_server(), self._notices.deleting(obj, recursive=recursive):
-            delete.delete(self._context, obj, recursive=recursive)
+            delete.delete(self._context, obj, recursive=recursive, on_progress=on_progress)
 
     def read(
         self, kind: type[E], filters: Filter | Iterable[Filter], *, attributes: Sequence[str] | None = None
@@ -113,10 +122,11 @@ class Directory:
         attributes: Sequence[str] | None = None,
         sort: SortKey | Iterable[SortKey] = (),
         below: str | None = None,
-    ) -> Iterator[E]:
+    ) -> Generator[E, None, None]:
         """The objects that satisfy all filters, streamed ([MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator).
 
-        Memory does not grow with the number of objects, except where a sort needs them all.
+        Memory does not grow with the number of objects, except where a sort needs them all. Who stops early
+        closes it, as `contextlib.closing` does: a search that was begun keeps a connection.
 
         Args:
             kind: class of the element.
@@ -130,26 +140,26 @@ class Directory:
             ValueError: a filter value that the attribute cannot have, or `below` is no DN.
             DirectoryError: while iterating; a search that breaks off never looks like a short list.
         """
-        keys = (sort,) if isinstance(sort, SortKey) else tuple(sort)
+        keys = _all_of(SortKey, "sort", sort)
         found = lookup.search(
             self._context,
             element_table(kind, "read"),
             _filters(filters),
             _names(attributes),
             keys,
-            below=None if below is None else DN.parse(below),
+            below=_place(below),
         )
-        return cast("Iterator[E]", found)
+        return cast("Generator[E, None, None]", found)
 
     def write(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> None:
         """Write attributes of an object ([MS-MQDSSM] 3.1.6.7).
 
         Args:
-            obj: says which object, and the new values.
-            attributes: names of the attributes to write; None: what was assigned since it was read.
+            obj: says which object, as for `delete`, and the new values.
+            attributes: names of the attributes to write; None: what was assigned or unset since it was read.
 
         Raises:
-            GenericDirectoryError: an attribute that cannot be written, or no object is meant.
+            GenericDirectoryError: an attribute that cannot be written, or no object or several are meant.
             ObjectNotFound: there is no such object.
             ValueError: a value that no directory can hold; nothing was sent.
         """
@@ -169,16 +179,18 @@ class Directory:
         Raises:
             DirectoryError: the directory could not be read: nobody knows whether somebody has to know.
         """
+        if not isinstance(change, ObjectChange):
+            raise TypeError(f"change={change!r}: give an ObjectChange")
         return self._notices.of_change(change)
 
     def read_begin(
         self,
-        kind: type[DirectoryObject],
+        kind: type[E],
         filters: Filter | Iterable[Filter] = (),
         *,
         attributes: Sequence[str] | None = None,
         sort: SortKey | Iterable[SortKey] = (),
-    ) -> Handle:
+    ) -> Handle[E]:
         """Begin an iteration ([MS-MQDSSM] 3.1.6.4); takes what `search` takes, and raises it at once.
 
         Returns:
@@ -186,7 +198,7 @@ class Directory:
         """
         return self._iterators.begin(self.search(kind, filters, attributes=attributes, sort=sort))
 
-    def read_next(self, handle: Handle) -> DirectoryObject:
+    def read_next(self, handle: Handle[E]) -> E:
         """The next object of an iteration ([MS-MQDSSM] 3.1.6.5).
 
         Raises:
@@ -195,7 +207,7 @@ class Directory:
         """
         return self._iterators.next(handle)
 
-    def read_end(self, handle: Handle) -> None:
+    def read_end(self, handle: Handle[DirectoryObject]) -> None:
         """End an iteration ([MS-MQDSSM] 3.1.6.6).
 
         Raises:
@@ -214,7 +226,7 @@ class Directory:
             AttributeNotFound: the object has no format name.
             ValueError: no DN.
         """
-        return alias.resolve_queue_alias(self._context, full_path)
+        return alias.resolve_queue_alias(self._context, _text("full_path", full_path))
 
     def resolve_distribution_list(self, format_name: str) -> list[str]:
         """The format names of the queues of a distribution list ([MS-MQDSSM] 3.1.6.9).
@@ -227,29 +239,38 @@ class Directory:
             GenericDirectoryError: a member is neither queue, alias nor list.
             ValueError: no distribution list format name.
         """
-        return alias.resolve_distribution_list(self._context, format_name)
+        return alias.resolve_distribution_list(self._context, _text("format_name", format_name))
 
     def watch(
         self,
         *kinds: type[DirectoryObject],
         state: str | Path | None = None,
         ignore: Iterable[str] = (),
+        events: Iterable[str] = (),
+        computers: Iterable[str] = (),
+        snapshot: bool = False,
+        once: bool = False,
         all_writes: bool = False,
         rhythm: Rhythm | None = None,
         pauses: Pauses | None = None,
         on_ready: Callable[[str], None] | None = None,
         on_trouble: Callable[[DirectoryError, float], None] | None = None,
+        on_quiet: Callable[[], None] | None = None,
     ) -> Watch:
         """Watch the directory: whoever changes an object, the iterator tells it; it has no end.
 
         It has connections of its own, and may outlive this object. Close it, or use it in a ``with`` block;
-        ``async for`` works, too.
+        ``async for`` works, too. With a state file call `Watch.commit` after what was handled.
 
         Args:
             kinds: classes of the elements to watch; none: all that can be.
-            state: file that says where to go on, and is kept true: what happened in between is told, too.
-                None: what happened before is not told.
+            state: file that says where to go on, and what was committed: what happened in between is told,
+                too. None: what happened before is not told.
             ignore: the specification's names of attributes whose changes are not told.
+            events: that are told, as `ChangeEvent` calls them; none: all.
+            computers: names of computers: only their queues and queue managers are told of; none: all.
+            snapshot: where there is no state yet, tell first what exists, as EXISTING.
+            once: end when all that happened before has been told.
             all_writes: tell, too, of objects that were written to and are as they were, as CHANGED without
                 changes: for who reads objects himself, and may have seen them as they were in between.
             rhythm: how often to look.
@@ -257,6 +278,7 @@ class Directory:
             on_ready: told the URL of the server, each time when all that happened before has been told; with
                 `all_writes` also when something came and went unseen, or may have.
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
+            on_quiet: called now and then while the server is connected and there is nothing to tell.
 
         Raises:
             ConfigError: options that cannot be watched with, a damaged state, or one that another watch has.
@@ -269,11 +291,16 @@ class Directory:
             [name for name, element in WATCHED_TYPES.items() if element in names],
             state=state,
             ignore=ignore if isinstance(ignore, str) else tuple(ignore),  # refused, and all names
+            events=events if isinstance(events, str) else tuple(events),
+            computers=computers if isinstance(computers, str) else tuple(computers),
+            snapshot=snapshot,
+            once=once,
             all_writes=all_writes,
             rhythm=rhythm,
             pauses=pauses,
             on_ready=on_ready,
             on_trouble=on_trouble,
+            on_quiet=on_quiet,
         )
 
     def close(self) -> None:
@@ -303,6 +330,7 @@ def connect(
     page_size: int = PAGE_ENTRIES,
     read_only: bool = False,
     allow_clear_text: bool = False,
+    allow_replicated: bool = False,
     naming_context: str | None = None,
     authentication: Authentication | None = None,
     keytab: str | None = None,
@@ -327,6 +355,8 @@ def connect(
         page_size: entries asked for at once.
         read_only: refuse every change before it is sent.
         allow_clear_text: let the password go in clear text to another machine.
+        allow_replicated: make changes in the directory of a replicating server, too. It does not number
+            them, so its replicas differ from it (decision R106).
         naming_context: where computers, queues and users are, if not below the root (decision M8).
         authentication: ``"simple"``, ``"spnego"`` (NTLM or Kerberos, signed and sealed), ``"ntlm"``,
             ``"kerberos"`` or ``"external"``; None: simple with a user, external over ldapi.
@@ -363,6 +393,7 @@ def connect(
         page_size=page_size,
         read_only=read_only,
         allow_clear_text=allow_clear_text,
+        allow_replicated=allow_replicated,
         naming_context=naming_context,
         authentication=authentication,
         keytab=keytab,
@@ -386,10 +417,36 @@ def _opened(options: ConnectionOptions, *, check_msmq: bool) -> Session:
 
 
 def _filters(filters: Filter | Iterable[Filter]) -> tuple[Filter, ...]:
-    return (filters,) if isinstance(filters, Filter) else tuple(filters)
+    return _all_of(Filter, "filters", filters)
+
+
+def _all_of(kind: type[T], name: str, given: T | Iterable[T]) -> tuple[T, ...]:
+    """Return one or several things as a tuple.
+
+    Raises:
+        TypeError: something else is given.
+    """
+    if isinstance(given, kind):
+        return (given,)
+    items = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
+    if items is None or not all(isinstance(item, kind) for item in items):
+        raise TypeError(f"{name}={given!r}: give a {kind.__name__}, or a list of them")
+    return items
+
+
+def _place(below: str | None) -> DN | None:
+    if below is not None and not isinstance(below, str):
+        raise TypeError(f"below={below!r}: give a distinguished name, as text")
+    return None if below is None else DN.parse(below)
+
+
+def _text(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={value!r}: give a text")
+    return value
 
 
 def _names(attributes: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(attributes, str):
         raise TypeError(f"attributes={attributes!r}: give a list of names, not one text")
-    return None if attributes is None else tuple(attributes)
+    return None if attributes is None else _all_of(str, "attributes", attributes)

@@ -8,7 +8,7 @@ taken for "unset".
 from collections.abc import Sequence
 from uuid import UUID
 
-from mqdssm.directory.entries import Entry
+from mqdssm.directory.entries import Entry, parse_name
 from mqdssm.directory.filters import LdapFilter
 from mqdssm.directory.session import Session
 from mqdssm.errors import ObjectNotFound
@@ -26,7 +26,7 @@ def is_elsewhere(ctx: Context, dn: str | DN) -> bool:
     """Whether a name is one of another domain, so that only the catalog knows the object."""
     if not ctx.session.options.forest:
         return False
-    parsed = dn if isinstance(dn, DN) else DN.parse(dn)
+    parsed = dn if isinstance(dn, DN) else parse_name(dn)
     return ctx.session.naming.other_domain(parsed) is not None
 
 

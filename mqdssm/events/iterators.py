@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from itertools import chain, count
 from threading import Lock
-from typing import Final, NewType
+from typing import Final, Generic, TypeVar, cast
 
 from mqdssm.errors import DirectoryError, EndOfData, GenericDirectoryError
 from mqdssm.model.base import DirectoryObject
 
-Handle = NewType("Handle", int)
-"""Names an iterator ([MS-MQDSSM] 3.1.1.2); never used twice by one directory."""
+E_co = TypeVar("E_co", bound=DirectoryObject, covariant=True)
+
+
+class Handle(int, Generic[E_co]):
+    """Name of an iterator over elements of one kind ([MS-MQDSSM] 3.1.1.2); a directory uses it once."""
+
 
 _FIRST_HANDLE: Final = 1
 
@@ -23,21 +27,21 @@ class Iterators:
     def __init__(self) -> None:
         self._lock = Lock()
         self._numbers = count(_FIRST_HANDLE)
-        self._running: dict[Handle, tuple[Lock, Iterator[DirectoryObject]]] = {}
+        self._running: dict[int, tuple[Lock, Iterator[DirectoryObject]]] = {}
 
     def __len__(self) -> int:
         return len(self._running)
 
-    def begin(self, found: Iterator[DirectoryObject]) -> Handle:
+    def begin(self, found: Iterator[E_co]) -> Handle[E_co]:
         """Keep a search; its first object is fetched at once, so that a failure shows here (3.1.6.4)."""
         first = next(found, None)
         objects = found if first is None else chain((first,), found)
         with self._lock:
-            handle = Handle(next(self._numbers))
+            handle = Handle[E_co](next(self._numbers))
             self._running[handle] = (Lock(), _Closing(objects, found))
         return handle
 
-    def next(self, handle: Handle) -> DirectoryObject:
+    def next(self, handle: Handle[E_co]) -> E_co:
         """The next object ([MS-MQDSSM] 3.1.6.5).
 
         Raises:
@@ -53,9 +57,9 @@ class Iterators:
             found = next(objects, None)
         if found is None:
             raise EndOfData(f"iterator {handle} has no further objects")
-        return found
+        return cast("E_co", found)
 
-    def end(self, handle: Handle) -> None:
+    def end(self, handle: int) -> None:
         """Discard an iterator ([MS-MQDSSM] 3.1.6.6).
 
         Raises:
@@ -78,7 +82,7 @@ class Iterators:
                 continue  # ended by another thread meanwhile
 
     @staticmethod
-    def _unknown(handle: Handle) -> GenericDirectoryError:
+    def _unknown(handle: int) -> GenericDirectoryError:
         return GenericDirectoryError(f"there is no iterator {handle}: it was ended, or never begun")
 
 

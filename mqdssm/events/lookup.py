@@ -1,6 +1,6 @@
 """Looking up objects: filters, sort orders, streams ([MS-MQDSSM] 3.1.6.4, 3.1.6.15)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -40,7 +40,8 @@ class Criteria:
         place: a filter that names the one object there can be (FullPath, Pathname, ComputerName): it is read
             at its DN, not searched for (M17).
         residuals: tests on the results.
-        below: where the search begins; None: where objects of the class are ([MS-MQDSSM] 3.1.6.15).
+        below: where the search begins, and all that is found has to be; None: where objects of the class are
+            ([MS-MQDSSM] 3.1.6.15).
     """
 
     wanted: LdapFilter
@@ -58,7 +59,7 @@ def search(
     *,
     strict: bool = False,
     below: DN | None = None,
-) -> Iterator[DirectoryObject]:
+) -> Generator[DirectoryObject, None, None]:
     """The objects that satisfy all filters, streamed; in memory only where a sort needs it.
 
     Filters and names are checked at once; the search begins with the first object that is asked for.
@@ -108,9 +109,7 @@ def find_one(
     try:
         return next(found, None)
     finally:
-        close = getattr(found, "close", None)
-        if close is not None:
-            close()
+        found.close()
 
 
 def _criteria(ctx: Context, table: ElementTable, filters: Sequence[Filter], *, part_only: bool) -> Criteria:
@@ -173,6 +172,8 @@ def _elements(
             entry = _entry_of(ctx, table, criteria, criteria.place, columns)
         except ObjectNotFound:
             return  # 3.1.6.4.x.2: nothing found is an empty list
+        if criteria.below is not None and not entry.name.is_at_or_below(criteria.below):
+            return
         there = view if forest.is_elsewhere(ctx, entry.dn) else own
         values = [entry.all(column) or None for column in there.decoder.columns]
         yield from there.elements([(entry.dn, values, None)], criteria.residuals)
@@ -272,9 +273,11 @@ def _key_of(row: Row, obj: DirectoryObject) -> tuple[bool, object]:
     return sort_key(row, getattr(obj, row.field))
 
 
-def _without(found: Iterator[DirectoryObject], extra: Sequence[str]) -> Iterator[DirectoryObject]:
+def _without(
+    found: Iterator[DirectoryObject], extra: Sequence[str]
+) -> Generator[DirectoryObject, None, None]:
     """Take away what only the filters or the sort needed."""
     for obj in found:
         for name in extra:
-            obj.unset(name)
+            obj.forget(name)
         yield obj

@@ -5,10 +5,9 @@ from typing import Final, TypeVar
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import LdapFilter
-from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.errors import DecodeError, GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.context import Context, Machine
-from mqdssm.model.dn import DN
 from mqdssm.tables.places import computer_dn
 from mqdssm.wire.sid import Sid
 
@@ -34,10 +33,22 @@ def find_machine(ctx: Context, name: str) -> Machine:
         return known
     place = _at_its_place(ctx, name)
     entry = place if place is not None and _has_account(ctx, place, name) else _by_search(ctx, name, place)
-    sid = entry.first("objectSid")
-    machine = Machine(DN.parse(entry.dn), None if sid is None else Sid.from_bytes(sid))
+    machine = Machine(entry.name, _sid_of(entry))
     ctx.machines.put(name, machine)
     return machine
+
+
+def _sid_of(entry: Entry) -> Sid | None:
+    """Return the SID of a computer, if it has one.
+
+    Raises:
+        GenericDirectoryError: it is damaged.
+    """
+    raw = entry.first("objectSid")
+    try:
+        return None if raw is None else Sid.from_bytes(raw)
+    except DecodeError as error:
+        raise GenericDirectoryError(f"objectSid of the computer is damaged: {error}", dn=entry.dn) from error
 
 
 def with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> T:

@@ -1,8 +1,8 @@
-"""Entries of elements: the one rule by which objects are made that come from elsewhere.
+"""Entries of elements: the one rule by which objects are made.
 
-Samples, the migration, the Spark writer and comparisons make entries here, without asking a server; create
-([MS-MQDSSM] 3.1.6.1) shares the same parts, so that an object that was made is the one that create makes.
-What others refer to is found by a callable that the caller gives.
+Create ([MS-MQDSSM] 3.1.6.1), the migration, the Spark writer, samples and comparisons make entries here,
+without asking a server: an object that was made is the one that create makes. What others refer to is found
+by a callable that the caller gives.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, 
 from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import check_stored_name, rdn_of
 from mqdssm.tables import TABLES, compute, places
-from mqdssm.tables.references import REFERENCES, Reference
+from mqdssm.tables.references import REFERENCES, Form, Reference
 from mqdssm.tables.row import Access
 from mqdssm.tables.schema_attributes import OWN_UUID
 from mqdssm.tables.settings import COPIED, LDAP_CLASS
@@ -179,35 +179,43 @@ class Maker:
         dns_of: where the objects of a class with some GUIDs are: GUID -> DN. What is to be made at the same
             time belongs in it, too.
         operational: write when objects were changed, which only ``slapadd`` takes.
-        complete: make the GUIDs and security descriptors that create would make where an element brings none.
+        complete: make the GUIDs and security descriptors that an element lacks.
+        from_elsewhere: elements bring GUIDs and times along, which are kept as far as the server lets us;
+            False: objects are new, and their GUIDs are the session's to make.
     """
 
     def __init__(
-        self, target: Target, dns_of: DnsOf, *, operational: bool = False, complete: bool = True
+        self,
+        target: Target,
+        dns_of: DnsOf,
+        *,
+        operational: bool = False,
+        complete: bool = True,
+        from_elsewhere: bool = True,
     ) -> None:
         self._target = target
         self._dns_of = dns_of
         self._operational = operational
         self._complete = complete
+        self._from_elsewhere = from_elsewhere
 
-    # -- elements
+    # -- elements; `names` are the attributes to store, None: all that are populated
 
     def enterprise(self, obj: Enterprise) -> MadeEntry:
         """CN=MsmqServices, the one enterprise object."""
         return self._entry("enterprise", obj, places.enterprise_dn(self._target.forest_root))
 
-    def site(self, obj: Site) -> MadeEntry:
+    def site(self, obj: Site, names: frozenset[str] | None = None) -> MadeEntry:
         """A site."""
-        made = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""))
+        made = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names)
         if self._complete:
-            supplied = obj.security if obj.is_populated("Security") else None
-            image = security.site_descriptor(supplied=supplied, bound=self._target.bound)
+            image = security.site_descriptor(supplied=_supplied(obj, names), bound=self._target.bound)
             self._put_descriptor(made, image)
         return made
 
-    def link(self, obj: RoutingLink) -> MadeEntry:
+    def link(self, obj: RoutingLink, names: frozenset[str] | None = None) -> MadeEntry:
         """A routing link."""
-        return self._entry("routing-link", obj, places.link_dn(self._target.forest_root, link_cn(obj)))
+        return self._entry("routing-link", obj, places.link_dn(self._target.forest_root, link_cn(obj)), names)
 
     def user(self, obj: User, name: str) -> MadeEntry:
         """A user with an account of that name."""
@@ -225,17 +233,20 @@ class Maker:
             values = signing_values(obj.certificates) | {k: raws for k, raws in values.items() if raws}
         return values
 
-    def queue(self, obj: Queue, computer: DN, sid: Sid | None = None) -> MadeEntry:
+    def queue(
+        self, obj: Queue, computer: DN, sid: Sid | None = None, names: frozenset[str] | None = None
+    ) -> MadeEntry:
         """A queue.
 
         Args:
             obj: the queue.
             computer: where its computer is.
             sid: of the computer, for a descriptor that we have to make.
+            names: see above.
         """
         path = stored_path(obj.pathname or "")
         cn, extension = rdn_of(path.queue)
-        made = self._entry("queue", obj, places.queue_manager_of(computer).child("CN", cn))
+        made = self._entry("queue", obj, places.queue_manager_of(computer).child("CN", cn), names)
         if extension is not None:
             made.values["mSMQQueueNameExt"] = (extension.encode(),)
         if self._complete and DESCRIPTOR not in made.values and self._target.profile.writes_default_security:
@@ -243,7 +254,12 @@ class Maker:
         return made
 
     def queue_manager(
-        self, obj: QueueManager, computer: DN, sid: Sid | None = None, there: Entry | None = None
+        self,
+        obj: QueueManager,
+        computer: DN,
+        sid: Sid | None = None,
+        there: Entry | None = None,
+        names: frozenset[str] | None = None,
     ) -> MadeEntry:
         """A queue manager; what of it belongs to the computer is `computer_keys`.
 
@@ -252,15 +268,21 @@ class Maker:
             computer: where its computer is.
             sid: of the computer, for a descriptor that we have to make.
             there: the entry that there is, with its roles: those that `obj` does not say stay.
+            names: see above.
         """
-        made = self._entry("queue-manager", obj, places.queue_manager_of(computer))
+        names = obj.populated if names is None else names
+        made = self._entry("queue-manager", obj, places.queue_manager_of(computer), names)
         if there is None:
-            made.values |= service_values(obj, obj.populated)
-        elif not obj.populated.isdisjoint(SERVICE_NAMES):
-            made.values["mSMQServiceType"] = service_type_of(obj, obj.populated, there)
-        if self._complete and DESCRIPTOR not in made.values:
+            made.values |= service_values(obj, names)
+        elif not names.isdisjoint(SERVICE_NAMES):
+            made.values["mSMQServiceType"] = service_type_of(obj, names, there)
+        if self._complete:
+            # on every server: with the default of Active Directory's schema the machine could not make queues
             image = security.machine_descriptor(
-                supplied=None, machine=sid, bound=self._target.bound, foreign=obj.foreign_system
+                supplied=_supplied(obj, names),
+                machine=sid,
+                bound=self._target.bound,
+                foreign="ForeignSystem" in names and obj.foreign_system,
             )
             self._put_descriptor(made, image)
         return made
@@ -327,17 +349,22 @@ class Maker:
 
     # -- parts
 
-    def _entry(self, type_name: str, obj: DirectoryObject, dn: DN) -> MadeEntry:
+    def _entry(
+        self, type_name: str, obj: DirectoryObject, dn: DN, names: frozenset[str] | None = None
+    ) -> MadeEntry:
         table = TABLES[type(obj)]
         self._target.profile.check_name(str(dn))
-        values = values_of(table, obj, obj.populated, STORED, self._dns_of)
-        own = self._identity(table.ldap_class, dn, obj.identifier, derived=self._complete)
-        own |= self._times(obj)
+        values = values_of(table, obj, obj.populated if names is None else names, STORED, self._dns_of)
+        own: Values = {}
+        if self._from_elsewhere:
+            own = self._identity(table.ldap_class, dn, obj.identifier, derived=self._complete)
+            own |= self._times(obj)
         stored = {name: raws for name, raws in values.items() if raws}
         values = own | translated(self._target.profile, table.ldap_class, stored)
         made = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
         for reference in REFERENCES.get(table.ldap_class, {}).values():
-            self._note(made, reference, obj)
+            if self._from_elsewhere or (reference.form is Form.DN and reference.attribute in values):
+                self._note(made, reference, obj)
         return made
 
     def _note(self, made: MadeEntry, reference: Reference, obj: DirectoryObject) -> None:
@@ -381,6 +408,11 @@ class Maker:
 
     def _put_descriptor(self, made: MadeEntry, image: bytes) -> None:
         made.values |= translated(self._target.profile, made.ldap_class, {DESCRIPTOR: (image,)})
+
+
+def _supplied(obj: Site | QueueManager, names: frozenset[str] | None) -> bytes | None:
+    """Return the descriptor that an object brings, if it is to be stored."""
+    return obj.security if "Security" in (obj.populated if names is None else names) else None
 
 
 def derived_guid(dn: DN) -> UUID:

@@ -1,6 +1,7 @@
 """What has to be read so that rows of a table can be made of entries, and the objects these refer to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Protocol, TypeAlias
 
@@ -132,7 +133,13 @@ class Needs:
         for of_class, dns in wanted.items():
             references.fetch_identifiers(dns, of_class)
         if self._of_computer:
-            references.fetch_computers(dict.fromkeys(computer_of(dn, self.above) for dn, *_ in entries))
+            references.fetch_computers(dict.fromkeys(self._computers_of(dn for dn, *_ in entries)))
+
+    def _computers_of(self, dns: Iterable[str]) -> Iterator[str]:
+        """Yield the DNs of computers; a name that a server damaged is refused when its element is made."""
+        for dn in dns:
+            with suppress(ValueError):
+                yield computer_of(dn, self.above)
 
 
 def as_list(value: Value) -> list[bytes]:

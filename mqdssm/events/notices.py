@@ -13,12 +13,14 @@ from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from mqdssm.directory.entries import parse_name
 from mqdssm.errors import DirectoryError, ObjectNotFound
 from mqdssm.events import lookup
 from mqdssm.events.attributes import NO_ATTRIBUTES, names_to_write
 from mqdssm.events.context import Context
+from mqdssm.events.identification import locate
 from mqdssm.events.settings import guid_of
-from mqdssm.events.targets import class_filter, locate
+from mqdssm.events.targets import class_filter
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
@@ -91,7 +93,7 @@ class Notices:
             found = self._found(Queue, self._place(obj))
         elif self._notify is not None and type(obj) is QueueManager and recursive:
             for manager in self._found(QueueManager, self._place(obj)):
-                found += self._found(Queue, None, below=DN.parse(str(getattr(manager, "full_path", ""))))
+                found += self._found(Queue, None, below=parse_name(str(getattr(manager, "full_path", ""))))
         for queue in found:  # its owner may be gone afterwards
             notice = self._notice(NotifiedOperation.QUEUE_DELETION, queue, frozenset())
             notices += [] if notice is None else [notice]
@@ -171,7 +173,7 @@ class Notices:
         """
         if not isinstance(found, Queue | QueueManager) or found.full_path is None:
             return None
-        place = DN.parse(found.full_path)
+        place = parse_name(found.full_path)
         owner = place.parent if isinstance(found, Queue) else place
         manager = class_filter(self._ctx, TABLES[QueueManager])
         try:

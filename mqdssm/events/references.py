@@ -22,6 +22,8 @@ REMEMBERED_MAX: Final = 50_000
 """Objects remembered in one operation: then the memory starts anew, so that long lists stay flat."""
 
 _COMPUTER: Final = "computer"
+_NO_DN: Final = "\0"
+"""What no normalized DN begins with."""
 BROUGHT: Final = ("objectGUID", "objectClass")
 """What a page brings along of each object that its entries refer to."""
 
@@ -50,7 +52,7 @@ class References:
 
     def identifier_of(self, dn: str, ldap_class: str) -> UUID | None:
         """ObjectGUID of the object of a class at a DN; None where none is, or none that may be seen."""
-        key = normalize(dn)
+        key = key_of(dn)
         known = self._identifiers.setdefault(ldap_class, {})
         if key not in known:
             self.fetch_identifiers([dn], ldap_class)
@@ -61,7 +63,7 @@ class References:
         try:
             return self._as_written[dn]
         except KeyError:
-            key = normalize(dn)
+            key = key_of(dn)
         if key not in self._computers:
             self.fetch_computers([dn])
         found = self._as_written[dn] = self._computers.get(key)
@@ -87,8 +89,8 @@ class References:
         known = self._identifiers.setdefault(ldap_class, {})
         wanted = ldap_class.lower().encode()
         for one in brought:
-            key = normalize(one.dn)
-            if key in known:
+            key = key_of(one.dn)
+            if key in known or key.startswith(_NO_DN):
                 continue
             classes = one.attributes.get("objectclass", ())
             if not one.attributes:  # nothing is there, or nothing that may be seen
@@ -150,7 +152,10 @@ class References:
         ldap_class: str,
     ) -> Iterator[tuple[str, Entry | None]]:
         """Yield each DN that is not known yet, normalised, with its entry."""
-        unknown = {key: dn for dn in dns if (key := normalize(dn)) not in known}
+        unknown = {key: dn for dn in dns if (key := key_of(dn)) not in known}
+        for key in [key for key in unknown if key.startswith(_NO_DN)]:  # it names nothing, and no request can
+            yield key, None
+            del unknown[key]
         profile = self._session.profile
         of_class = profile.class_filter(ldap_class)
         for batch in batched(unknown.items(), DN_TERMS_MAX):
@@ -161,11 +166,19 @@ class References:
                 if not missing:
                     break
                 for entry in session.find(base, wanted, attributes):
-                    key = normalize(entry.dn)
+                    key = key_of(entry.dn)
                     if missing.pop(key, None) is not None:
                         yield key, entry
             for key in missing:
                 yield key, None
+
+
+def key_of(dn: str) -> str:
+    """Return what DNs are remembered by; texts that servers damaged are remembered, too, and name nothing."""
+    try:
+        return normalize(dn)
+    except ValueError:
+        return f"{_NO_DN}{dn}"
 
 
 def _guid(raw: bytes | None) -> UUID | None:

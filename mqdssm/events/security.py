@@ -24,8 +24,11 @@ def machine_descriptor(
 ) -> bytes:
     """Compute the descriptor of a queue manager ([MS-MQDSSM] 3.1.6.1.1.8).
 
+    A supplied descriptor that brings its DACL is kept byte for byte (decision M90); of another one the owner
+    counts (step 3), and its group and SACL are kept.
+
     Args:
-        supplied: QueueManager.Security, if populated: only its owner counts (step 3).
+        supplied: QueueManager.Security, if populated.
         machine: objectSid of the computer, if it has one (step 2).
         bound: SID of the identity that the connection is bound as (decision M22).
         foreign: ForeignSystem is written and TRUE (step 5).
@@ -33,13 +36,15 @@ def machine_descriptor(
     Raises:
         DecodeError: the supplied descriptor is none.
     """
-    owner = SecurityDescriptor.from_bytes(supplied).owner if supplied is not None else None
-    user = owner or bound
+    given = _given(supplied)
+    if supplied is not None and given.dacl_form is not AclForm.ABSENT:
+        return supplied
+    owner = given.owner or bound
     world = MachineAccess.GENERIC_WRITE if foreign else MachineAccess.WORLD_RIGHTS
     aces = [allow(EVERYONE, world)]
     # step 9 (MQSEC_MACHINE_SELF_RIGHTS) could add nothing to this entry of the same SID: decision M43
-    aces += [allow(sid, MachineAccess.GENERIC_ALL) for sid in _distinct(machine, user)]
-    return bytes(SecurityDescriptor.build(owner=user, dacl=aces))
+    aces += [allow(sid, MachineAccess.GENERIC_ALL) for sid in _distinct(machine, owner)]
+    return _completed(given, owner, aces)
 
 
 def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
@@ -51,13 +56,22 @@ def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
     Raises:
         DecodeError: the supplied descriptor is none.
     """
-    given = SecurityDescriptor() if supplied is None else SecurityDescriptor.from_bytes(supplied)
+    given = _given(supplied)
     if supplied is not None and given.dacl_form is not AclForm.ABSENT:
         return supplied
     owner = given.owner or bound
     aces = [allow(EVERYONE, SiteAccess.GENERIC_READ)]
     if owner is not None and owner != ANONYMOUS and not _is_guest(owner):
         aces.append(allow(owner, SiteAccess.GENERIC_ALL))
+    return _completed(given, owner, aces)
+
+
+def _given(supplied: bytes | None) -> SecurityDescriptor:
+    return SecurityDescriptor() if supplied is None else SecurityDescriptor.from_bytes(supplied)
+
+
+def _completed(given: SecurityDescriptor, owner: Sid | None, aces: list[Ace]) -> bytes:
+    """Return a descriptor without DACL with one, and with an owner."""
     sacl = None if given.sacl is None else given.sacl.aces
     return bytes(SecurityDescriptor.build(owner=owner, group=given.group, sacl=sacl, dacl=aces))
 

@@ -6,14 +6,21 @@ and the deletion of a queue manager are all the same reconciliation (M42).
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from mqdssm.directory.entries import Entry
+from mqdssm.directory.entries import Entry, parse_name
 from mqdssm.directory.filters import And, Equal
-from mqdssm.errors import GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
+from mqdssm.errors import (
+    DirectoryError,
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectAlreadyExists,
+    ObjectChanged,
+    ObjectNotFound,
+)
+from mqdssm.events.contention import ATTEMPTS_MAX, IDENTITY
 from mqdssm.events.context import Context
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
@@ -28,12 +35,12 @@ MADE_BY_US: Final = "Made by mqdssm to hold MSMQ Settings"
 """Description of `server` and `Servers` objects of ours: only these are removed when they become empty."""
 
 CONFIGURATION_ATTRIBUTES: Final = tuple(copied.configuration for copied in COPIED)
-SETTINGS_ATTRIBUTES: Final = tuple(copied.settings for copied in COPIED)
+SETTINGS_ATTRIBUTES: Final = (*IDENTITY, *(copied.settings for copied in COPIED))
 _ROLES: Final = ("mSMQRoutingServices", "mSMQDsServices", "mSMQDependentClientServices")
 
 
-ATTEMPTS_MAX: Final = 5
-"""How often what another program makes or removes at the same time is made good."""
+PLACES_ATTEMPTS_MAX: Final = 50
+"""Attempts at one settings object while other programs make and remove what stands above or at its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +48,35 @@ class Served:
     """What a queue manager's entry says about its settings objects.
 
     Attributes:
-        identifier: objectGUID of the mSMQConfiguration; None for one that was made by hand without.
+        dn: the mSMQConfiguration.
+        identifier: its objectGUID; None for one that was made by hand without.
         computer: name of the computer.
-        sites: GUIDs of mSMQSites.
+        sites: GUIDs of mSMQSites, sorted.
         values: LDAP values of `CONFIGURATION_ATTRIBUTES` that are set, objectGUID among them.
     """
 
+    dn: DN = field(compare=False)
     identifier: UUID | None
     computer: str
     sites: tuple[UUID, ...]
-    values: Mapping[str, Sequence[bytes]]
+    values: Mapping[str, tuple[bytes, ...]]
 
     @classmethod
     def of(cls, entry: Entry) -> "Served":
-        """Out of an mSMQConfiguration entry that was read with `ATTRIBUTES`."""
-        values = {name: entry.all(name) for name in CONFIGURATION_ATTRIBUTES if entry.all(name)}
-        sites = tuple(UUID(bytes_le=value) for value in entry.all("mSMQSites") if len(value) == 16)
-        return cls(_guid(entry, "objectGUID"), DN.parse(entry.dn).parent.name, sites, values)
+        """Return what an mSMQConfiguration entry says that was read with `ATTRIBUTES`."""
+        values = {name: tuple(entry.all(name)) for name in CONFIGURATION_ATTRIBUTES if entry.all(name)}
+        sites = sorted({UUID(bytes_le=value) for value in entry.all("mSMQSites") if len(value) == 16})
+        dn = entry.name
+        return cls(dn, _guid(entry, "objectGUID"), dn.parent.name, tuple(sites), values)
+
+    @classmethod
+    def deleted(cls, identifier: UUID) -> "Served":
+        """Return a queue manager of which nothing but its settings objects can be left."""
+        return cls(DN(), identifier, "", (), {})
 
     @property
     def is_server(self) -> bool:
-        """Whether one of the three roles is TRUE: then settings objects must exist (3.1.6.20.1)."""
+        """True if one of the three roles is TRUE: then settings objects must exist (3.1.6.20.1)."""
         return is_server(self.values)
 
 
@@ -90,56 +105,94 @@ def _guid(entry: Entry, attribute: str) -> UUID | None:
     return None if raw is None or len(raw) != 16 else UUID(bytes_le=raw)
 
 
-def make_all(ctx: Context, served: Served) -> None:
-    """Make the settings objects of a new queue manager ([MS-MQDSSM] 3.1.6.1.1.3).
+def settle(ctx: Context, served: Served, *, before: Sequence[UUID] = (), new: bool = False) -> None:
+    """Make the settings objects what the queue manager's entry says, until both agree (decision M92).
 
-    What an earlier queue manager of the computer left at their places is replaced (M65).
-
-    Raises:
-        DirectoryError: one could not be made.
-    """
-    if served.is_server:
-        for dn in _places(ctx, served.sites, served.computer).values():
-            _put(ctx, dn, served, None, renew=True)
-
-
-def reconcile(ctx: Context, served: Served, *, gone: Sequence[UUID] = ()) -> None:
-    """Make the settings objects what the queue manager's entry says.
+    Other programs may change the entry at the same time, each with a settlement of its own. The entry is
+    read again after each round: who wrote a settings object last has seen the last state of the entry.
 
     Args:
         ctx: the surroundings.
-        served: the queue manager as it is now in the directory.
-        gone: sites that it served before, whose objects may lack mSMQQMID.
+        served: the queue manager as it should be in the directory now.
+        before: sites that it served before, whose objects may lack mSMQQMID.
+        new: it was made just now: what an earlier queue manager left is replaced (M65), not looked for.
 
     Raises:
+        ObjectChanged: other programs changed the entry in every round.
         DirectoryError: an object could not be created, changed or deleted.
     """
-    wanted = _places(ctx, served.sites, served.computer) if served.is_server else {}
-    found = _existing(ctx, served, [*wanted.values(), *_places(ctx, gone, served.computer).values()])
-    kept = frozenset(wanted.values())
-    for dn in found:
-        if dn not in kept:
-            delete_one(ctx, dn)
-    for dn in wanted.values():
-        _put(ctx, dn, served, found.get(dn))
+    sites = dict.fromkeys((*served.sites, *before))
+    for attempt in range(ATTEMPTS_MAX):
+        failure: DirectoryError | None = None
+        try:
+            _reconcile(ctx, served, tuple(sites), new=new and not attempt)
+        except DirectoryNotConnected:
+            raise
+        except DirectoryError as error:
+            failure = error  # it counts if the entry is still what was settled
+        now = _read(ctx, served)
+        if now is None:
+            remove_all(ctx, served)  # deleted meanwhile: what was made here since then has no owner
+            return
+        if now == served:
+            if failure is not None:
+                raise failure
+            return
+        served = now
+        sites |= dict.fromkeys(now.sites)
+    raise ObjectChanged(
+        f"roles and sites of the queue manager were changed {ATTEMPTS_MAX} times while its mSMQSettings "
+        "objects were written",
+        dn=str(served.dn),
+    )
+
+
+def _read(ctx: Context, served: Served) -> Served | None:
+    """Return the queue manager as it is now; None if it was deleted."""
+    target = served.dn if served.identifier is None else served.identifier
+    of_class = ctx.session.profile.class_filter(TABLES[QueueManager].ldap_class)
+    try:
+        return Served.of(ctx.session.get(target, ATTRIBUTES, object_filter=of_class, only_own=True))
+    except ObjectNotFound:
+        return None
+
+
+def _reconcile(ctx: Context, served: Served, sites: Sequence[UUID], *, new: bool) -> None:
+    """Make the settings objects once what the queue manager's entry said.
+
+    Args:
+        ctx: the surroundings.
+        served: what it said.
+        sites: those that it serves, and those that it served.
+        new: as for `settle`.
+    """
+    dns = _places(ctx, sites, served.computer)
+    wanted = [dns[site] for site in served.sites if site in dns] if served.is_server else []
+    found = {} if new else _existing(ctx, served, list(dns.values()))
+    for dn, entry in found.items():
+        if dn not in wanted:
+            delete_one(ctx, entry)
+    for dn in wanted:
+        _put(ctx, dn, served, found.get(dn), new=new)
 
 
 def remove_all(ctx: Context, served: Served) -> None:
     """Delete the settings objects of a queue manager that was deleted ([MS-MQDSSM] 3.1.6.2.1.3).
 
     Raises:
-        DirectoryError: one could not be deleted; the others are.
+        DirectoryError: some could not be deleted, and are named; the others are.
     """
-    failed: GenericDirectoryError | None = None
-    for dn in _existing(ctx, served, list(_places(ctx, served.sites, served.computer).values())):
+    failures: dict[DN, GenericDirectoryError] = {}
+    likely = list(_places(ctx, served.sites, served.computer).values())
+    for dn, entry in _existing(ctx, served, likely).items():
         try:
-            delete_one(ctx, dn)
+            delete_one(ctx, entry)
         except GenericDirectoryError as error:
-            failed = failed or error
-    if failed is not None:
-        left = "the queue manager is deleted, this settings object of it is left over"
-        failed.hint = f"{failed.hint}; {left}" if failed.hint else left
-        raise failed
+            failures[dn] = error
+    for failure in failures.values():
+        left = "left over: " + "; ".join(map(str, failures))
+        failure.hint = f"{failure.hint}; {left}" if failure.hint else left
+        raise failure
 
 
 def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN]:
@@ -148,7 +201,7 @@ def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN
         return {}
     found = References(ctx.session).dns_of(sites, TABLES[Site].ldap_class)
     return {
-        guid: places.settings_dn(ctx.forest_root, DN.parse(found[guid]).name, computer)
+        guid: places.settings_dn(ctx.forest_root, parse_name(found[guid]).name, computer)
         for guid in dict.fromkeys(sites)
         if guid in found
     }
@@ -166,7 +219,7 @@ def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, En
         wanted = And((session.profile.class_filter(LDAP_CLASS), own))
         try:
             for entry in session.find(places.sites_dn(ctx.forest_root), wanted, SETTINGS_ATTRIBUTES):
-                found[DN.parse(entry.dn)] = entry
+                found[entry.name] = entry
         except ObjectNotFound:
             return {}
     for dn in likely:
@@ -194,7 +247,7 @@ def _other_owner(ctx: Context, entry: Entry, served: Served) -> str | None:
 
 
 def _values(served: Served) -> dict[str, tuple[bytes, ...]]:
-    return {copied.settings: tuple(served.values.get(copied.configuration, ())) for copied in COPIED}
+    return {copied.settings: served.values.get(copied.configuration, ()) for copied in COPIED}
 
 
 def _changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
@@ -202,7 +255,7 @@ def _changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
     return {name: values for name, values in _values(served).items() if tuple(entry.all(name)) != values}
 
 
-def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, renew: bool = False) -> None:
+def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, new: bool) -> None:
     """Make or change one settings object, whatever other programs do to it meanwhile.
 
     Args:
@@ -210,20 +263,24 @@ def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, renew: bo
         dn: its place.
         served: the queue manager.
         there: what was found at its place, if anything was.
-        renew: what stands there turns out to be older than the queue manager: it is replaced.
+        new: the queue manager is new: what stands there is of an earlier one, also without mSMQQMID.
 
     Raises:
         GenericDirectoryError: the settings of another queue manager stand there.
         DirectoryError: it could not be made or changed.
     """
-    for attempt in range(1, ATTEMPTS_MAX + 1):
+    for attempt in range(1, PLACES_ATTEMPTS_MAX + 1):
         try:
             if there is None:
                 _create(ctx, dn, served)
+            elif _is_left_over(there, served, new=new):
+                # not changed in place: who deletes what is left over must not meet the new one
+                ctx.session.delete(there)
+                _create(ctx, dn, served)
             else:
-                ctx.session.modify(dn, _changes(there, served))
-        except (ObjectAlreadyExists, ObjectNotFound) as error:
-            if attempt == ATTEMPTS_MAX or (there is None and isinstance(error, ObjectNotFound)):
+                ctx.session.modify(there, _changes(there, served))
+        except (ObjectAlreadyExists, ObjectChanged, ObjectNotFound) as error:
+            if attempt == PLACES_ATTEMPTS_MAX or (there is None and isinstance(error, ObjectNotFound)):
                 raise
             there = _entry_at(ctx, dn)
             owner = None if there is None else _other_owner(ctx, there, served)
@@ -233,21 +290,23 @@ def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, renew: bo
                     dn=str(dn),
                     hint=f"two computers of one name serve the same site: the other one is {owner}",
                 ) from error
-            if there is not None and renew and _guid(there, "mSMQQMID") != served.identifier:
-                with suppress(ObjectNotFound):
-                    ctx.session.delete(dn)
-                there = None
         else:
             return
 
 
+def _is_left_over(there: Entry, served: Served, *, new: bool) -> bool:
+    """True if the settings object is of a queue manager that is gone."""
+    owner = _guid(there, "mSMQQMID")
+    return owner != served.identifier and (new or owner is not None)
+
+
 def _create(ctx: Context, dn: DN, served: Served) -> None:
     attributes = {name: values for name, values in _values(served).items() if values}
-    for attempt in range(ATTEMPTS_MAX):
+    for attempt in range(PLACES_ATTEMPTS_MAX):
         try:
             ctx.session.create(dn, LDAP_CLASS, attributes)
         except ObjectNotFound:
-            if not ctx.create_server_objects or attempt == ATTEMPTS_MAX - 1:
+            if not ctx.create_server_objects or attempt == PLACES_ATTEMPTS_MAX - 1:
                 raise
             _make_server(ctx, dn.parent)
         else:
@@ -259,19 +318,23 @@ def _make_server(ctx: Context, server: DN) -> None:
     for dn, ldap_class in ((server.parent, "serversContainer"), (server, "server")):
         try:
             ctx.session.create(dn, ldap_class, {"description": (MADE_BY_US.encode(),)})
-        except (ObjectAlreadyExists, ObjectNotFound):
-            continue  # the attempt to add what belongs below shows what is missing
+        except ObjectAlreadyExists:
+            continue
+        except ObjectNotFound:
+            if dn != server:
+                raise  # the site is gone
 
 
-def delete_one(ctx: Context, dn: DN) -> None:
+def delete_one(ctx: Context, entry: Entry) -> None:
     """Delete a settings object, and what we made to hold it where that is empty then (M42).
 
     Raises:
         DirectoryError: it could not be deleted.
     """
+    dn = entry.name
     try:
-        ctx.session.delete(dn)
-    except ObjectNotFound:
+        ctx.session.delete(entry)
+    except (ObjectChanged, ObjectNotFound):
         log.info("%s was gone already", dn)
     for above in (dn.parent, dn.parent.parent):
         if not _remove_if_ours(ctx, above):
@@ -281,10 +344,10 @@ def delete_one(ctx: Context, dn: DN) -> None:
 def _remove_if_ours(ctx: Context, dn: DN) -> bool:
     """Remove a `server` or `Servers` object that we made and that is empty (M42)."""
     try:
-        entry = ctx.session.get(dn, ["description"])
+        entry = ctx.session.get(dn, ["description", *IDENTITY])
         if MADE_BY_US.encode() not in entry.all("description"):
             return False
-        ctx.session.delete(dn)
+        ctx.session.delete(entry)
     except ObjectNotFound:
         return True
     except GenericDirectoryError:

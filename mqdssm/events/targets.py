@@ -1,4 +1,4 @@
-"""Which entry an element stands for: by GUID, DN, or the name that [MS-MQDSSM] 2.2.1 makes a DN of."""
+"""Entries by DN, or by the name that [MS-MQDSSM] 2.2.1 makes a DN of."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -7,17 +7,15 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter, Not
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
-from mqdssm.events.attributes import KEYS
 from mqdssm.events.context import Context
 from mqdssm.events.machines import with_machine
-from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
-from mqdssm.model.elements import Enterprise, Queue, QueueManager, Site, User
+from mqdssm.model.elements import QueueManager, Site
 from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import lower_each, name_of, rdn_candidates
-from mqdssm.tables import TABLES, compute
+from mqdssm.tables import TABLES
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER, enterprise_dn, queue_manager_of, site_dn
+from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER, queue_manager_of
 from mqdssm.wire.sid import Sid
 
 
@@ -43,44 +41,6 @@ def entry_at(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequen
         ObjectNotFound: nothing is there, or something else.
     """
     return forest.get(ctx, dn, attributes, class_filter(ctx, table))
-
-
-def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: Sequence[str]) -> Entry:
-    """The entry that an element stands for ([MS-MQDSSM] 3.1.6.2.x.2, 3.1.6.7.x.2), to be changed.
-
-    Raises:
-        GenericDirectoryError: the element does not say which object it is, or it is in another domain (M73).
-        ObjectNotFound: there is no such object.
-    """
-    entry = _located(ctx, table, obj, attributes)
-    ctx.session.refuse_elsewhere("change", entry.dn)
-    return entry
-
-
-def _located(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: Sequence[str]) -> Entry:
-    """The same, wherever it is: its GUID counts first."""
-    if obj.is_populated("Identifier") and obj.identifier is not None:
-        return forest.get(ctx, obj.identifier, attributes, class_filter(ctx, table))
-    full_path = getattr(obj, "full_path", None)
-    if full_path:
-        return entry_at(ctx, table, full_path, attributes)
-    match obj:
-        case Queue(directory_path=str(path)) if path:
-            return entry_at(ctx, table, compute.dn_of_directory_path(path), attributes)
-        case Queue(pathname=str(pathname)) if pathname:
-            return queue_at(ctx, table, pathname, attributes)
-        case QueueManager(computer_name=str(computer)) if computer:
-            return queue_manager_at(ctx, table, computer, attributes)
-        case Site(name=str(name)) if name:
-            return entry_at(ctx, table, site_dn(ctx.forest_root, name), attributes)
-        case Enterprise():
-            return entry_at(ctx, table, enterprise_dn(ctx.forest_root), attributes)  # decision M60
-        case User(security_identifier=str(sid)) if sid:
-            return user_of(ctx, table, sid, attributes)
-    keys = ", ".join(sorted(KEYS[table.name]))
-    raise GenericDirectoryError(
-        f"this {table.name} does not say which object it stands for: set one of {keys}"
-    )
 
 
 def queue_manager_at(ctx: Context, table: ElementTable, computer: str, attributes: Sequence[str]) -> Entry:
@@ -145,7 +105,7 @@ def _queue_below(
 def _is_named(entry: Entry, queue: str) -> bool:
     extension = entry.first("mSMQQueueNameExt")
     text = None if extension is None else extension.decode(errors="replace")
-    return name_of(DN.parse(entry.dn).name, text) == lower_each(queue)
+    return name_of(entry.name.name, text) == lower_each(queue)
 
 
 def user_of(ctx: Context, table: ElementTable, sid: str, attributes: Sequence[str]) -> Entry:

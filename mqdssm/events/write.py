@@ -1,18 +1,27 @@
 """Write Directory ([MS-MQDSSM] 3.1.6.7)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.events import settings
-from mqdssm.events.attributes import NO_ATTRIBUTES, element_table, left_by_write, names_to_write
+from mqdssm.events.attributes import element_table, left_by_write, names_to_write
+from mqdssm.events.contention import IDENTITY, change_located
 from mqdssm.events.context import Context
-from mqdssm.events.encode import SERVICE_NAMES, Values, for_server, service_type_of, stored_values
+from mqdssm.events.encode import (
+    SERVICE_NAMES,
+    DnsOf,
+    Values,
+    for_server,
+    incomplete_names,
+    look_up,
+    service_type_of,
+    values_of,
+)
+from mqdssm.events.postprocessing import postprocess
 from mqdssm.events.settings import Served
 from mqdssm.events.signing import keys_of, signing_values
-from mqdssm.events.targets import locate
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.dn import DN
 from mqdssm.model.elements import QueueManager, User
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access
@@ -37,33 +46,77 @@ def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) 
     """
     table = element_table(type(obj), "written")
     names = names_to_write(table, obj, attributes)
+    dns_of = look_up(ctx)
     if isinstance(obj, QueueManager):
-        _write_queue_manager(ctx, table, obj, names)
+        _write_queue_manager(ctx, table, obj, names, dns_of)
     else:
-        values = stored_values(ctx, table, obj, names, Access.WRITE)
+        values = values_of(table, obj, names, Access.WRITE, dns_of)
         if isinstance(obj, User) and "Certificates" in names:
             # digests that were not given come out of the certificates: they go together (M21, M56)
             values = signing_values(obj.certificates) | values
-        dn = locate(ctx, table, obj, NO_ATTRIBUTES).dn
-        ctx.session.modify(dn, for_server(ctx, table.ldap_class, values))
-    obj.mark_written(left_by_write(table, obj, names))
+        _replace(ctx, table, obj, IDENTITY, lambda _: values)
+    written = names - incomplete_names(obj, table.ldap_class, names, dns_of)
+    obj.mark_written(left_by_write(table, obj, written))
 
 
 def _write_queue_manager(
-    ctx: Context, table: ElementTable, manager: QueueManager, names: frozenset[str]
+    ctx: Context, table: ElementTable, manager: QueueManager, names: frozenset[str], dns_of: DnsOf
 ) -> None:
-    entry = locate(ctx, table, manager, settings.ATTRIBUTES)
-    before = Served.of(entry)
-    values = stored_values(ctx, table, manager, names, Access.WRITE)
-    if not names.isdisjoint(SERVICE_NAMES):
-        values["mSMQServiceType"] = service_type_of(manager, names, entry)
+    values = values_of(table, manager, names, Access.WRITE, dns_of)
     keys = keys_of(manager, names)
-    ctx.session.modify(entry.dn, for_server(ctx, table.ldap_class, values))
-    ctx.session.modify(DN.parse(entry.dn).parent, keys)
+
+    def with_service(entry: Entry) -> Values:
+        if names.isdisjoint(SERVICE_NAMES):
+            return values
+        return values | {"mSMQServiceType": service_type_of(manager, names, entry)}
+
+    entry, written = _replace(
+        ctx, table, manager, settings.ATTRIBUTES, with_service, unchanged=_read_along(names)
+    )
+    before, served = Served.of(entry), None
     if not names.isdisjoint(_SETTINGS_NAMES):
-        after = Served.of(Entry(entry.dn, entry.attributes | _lower(values)))
-        gone = [site for site in before.sites if site not in after.sites or not after.is_server]
-        settings.reconcile(ctx, after, gone=gone)
+        served = Served.of(Entry(entry.dn, entry.attributes | _lower(written)))
+    postprocess(ctx, "written", before.dn.parent, keys, served, before=before.sites)
+
+
+def _read_along(names: frozenset[str]) -> tuple[str, ...]:
+    """Attributes whose stored values a new mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.7.1.5)."""
+    if names.isdisjoint(SERVICE_NAMES):
+        return ()
+    type_alone = "DirectoryServerType" in names and "DirectoryServer" not in names
+    return ("mSMQServiceType", "mSMQDsServices") if type_alone else ("mSMQServiceType",)
+
+
+def _replace(
+    ctx: Context,
+    table: ElementTable,
+    obj: DirectoryObject,
+    attributes: Sequence[str],
+    values_for: Callable[[Entry], Values],
+    *,
+    unchanged: Sequence[str] = (),
+) -> tuple[Entry, Values]:
+    """Replace values of the entry that an element stands for, as it is at that moment (decision M92).
+
+    Args:
+        ctx: the surroundings.
+        table: of the element.
+        obj: the element.
+        attributes: to read of the entry.
+        values_for: what to write, by the entry as it was read.
+        unchanged: attributes that `values_for` has looked at.
+
+    Returns:
+        The entry as it was, and what was written.
+    """
+
+    def change(entry: Entry) -> tuple[Entry, Values]:
+        values = values_for(entry)
+        sent = for_server(ctx, table.ldap_class, values)
+        ctx.session.modify(entry, sent, unchanged=unchanged)
+        return entry, values
+
+    return change_located(ctx, table, obj, attributes, change)
 
 
 def _lower(values: Values) -> dict[str, list[bytes]]:

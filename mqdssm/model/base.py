@@ -6,7 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from mqdssm.model.fieldtypes import Guid, refusal
+from mqdssm.model.fieldtypes import Identity, refusal
+from mqdssm.model.memory import Memory
 
 _NOTHING: frozenset[str] = frozenset()
 _set = object.__setattr__
@@ -54,11 +55,11 @@ class DirectoryObject(BaseModel):
     _adm_by_field: ClassVar[dict[str, str]] = {}
     _defaults: ClassVar[dict[str, Any]] = {}
 
-    _assigned: frozenset[str] = PrivateAttr(default=_NOTHING)  # names of fields
+    _assigned: frozenset[str] = PrivateAttr(default=_NOTHING)  # names of fields, of those taken out too
     _was_read: bool = PrivateAttr(default=False)
     _original_identifier: UUID | None = PrivateAttr(default=None)
 
-    identifier: Guid | None = adm("Identifier")
+    identifier: Identity | None = adm("Identifier")
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -146,14 +147,31 @@ class DirectoryObject(BaseModel):
     def from_json(cls, text: str | bytes) -> Self:
         """Make an element from its JSON form.
 
+        Values that came out of a directory and were not assigned since are taken as they are.
+
         Raises:
             ValueError: no JSON, an unknown attribute, or a value that an attribute does not accept.
         """
-        return cls.model_validate_json(text)
+        if (memory := Memory.in_json(text)) is None:
+            return cls.model_validate_json(text)
+        made = cls.model_validate_json(memory.rest, context=memory)
+        values = {name: made.__dict__[name] for name in made.model_fields_set}
+        read = cls.from_directory(values, memory.original_identifier)
+        read.mark_written(memory.assigned)
+        return read
 
-    def to_json(self) -> str:
-        """The JSON form: the populated attributes under the specification's names."""
-        return self.model_dump_json(by_alias=True, exclude_unset=True)
+    def to_json(self, *, memory: bool = True) -> str:
+        """The JSON form: the populated attributes under the specification's names.
+
+        Args:
+            memory: of an object that was read, add ``Assigned``, the names of the attributes that were
+                assigned or unset since, and ``OriginalIdentifier`` if there is one: `from_json` then makes an
+                object that can be written like this one.
+        """
+        text = self.model_dump_json(by_alias=True, exclude_unset=True)
+        if not memory or not self._was_read:
+            return text
+        return Memory.add(text, self.assigned, self._original_identifier)
 
     # -- what is populated, what was assigned -----------------------------------------------------
 
@@ -186,19 +204,31 @@ class DirectoryObject(BaseModel):
 
     @property
     def assigned(self) -> frozenset[str]:
-        """What a write without a list sends: assigned since it was read; else all that is populated."""
+        """What a write without a list sends: assigned or unset since it was read; else what is populated."""
         if not self._was_read:
             return self.populated
         names = self._adm_by_field
         return frozenset([names[field] for field in self._assigned])
 
     def unset(self, adm: str) -> None:
-        """Make an attribute not populated again; it reads as its default and is not written.
+        """Make an attribute not populated again: it reads as its default.
+
+        Of an object that was read or written, the next write removes the value from the directory.
 
         Raises:
             ValueError: there is no such attribute.
         """
         self._unset(self.field_name(adm))
+
+    def forget(self, adm: str) -> None:
+        """Make an attribute not populated, as if it had not been read: a write leaves it alone.
+
+        Raises:
+            ValueError: there is no such attribute.
+        """
+        field = self.field_name(adm)
+        self._unset(field)
+        self._assigned -= {field}
 
     def mark_written(self, left: Iterable[str] = ()) -> None:
         """Note that the directory now holds what this object holds: nothing is assigned any more.
@@ -209,10 +239,33 @@ class DirectoryObject(BaseModel):
         self._assigned = frozenset(map(self.field_name, left))
         self._was_read = True
 
+    def mark_created(
+        self,
+        identifier: UUID,
+        *,
+        outdated: Iterable[str] = (),
+        left: Iterable[str] = (),
+        original_identifier: UUID | None = None,
+    ) -> None:
+        """Note that this object stands for the one that a directory has just made of it.
+
+        Args:
+            identifier: objectGUID of the new object.
+            outdated: the specification's names of what servers make or compute: no longer populated.
+            left: as in `mark_written`.
+            original_identifier: see the property.
+        """
+        for name in outdated:
+            self.forget(name)
+        self.__dict__["identifier"] = identifier
+        self.model_fields_set.add("identifier")
+        self._original_identifier = original_identifier
+        self.mark_written(left)
+
     def _unset(self, field: str) -> None:
         self.__dict__[field] = self._defaults[field]
         self.model_fields_set.discard(field)
-        self._assigned -= {field}
+        self._assigned = self._assigned | {field} if self._was_read else self._assigned - {field}
 
     # -- Python's own ways ------------------------------------------------------------------------
 

@@ -18,6 +18,9 @@ NETWORKS_MAX: Final = 32
 """Most connected networks of a reply, and most IPX networks of a request ([MS-MQSD] 2.2.2, 2.2.3)."""
 SERVER_NAME_CHARS_MAX: Final = 256
 """Longest name of a directory server; the document gives no limit (decision S7)."""
+NETBIOS_CHARS_MAX: Final = 15
+"""Longest NetBIOS name of a computer."""
+_NETBIOS_FORBIDDEN: Final = frozenset('\\/:*?"<>|,\0')
 _FLAGS: Final = frozenset("01")
 _FLAG_CHARS: Final = 2
 
@@ -165,3 +168,16 @@ def ipx_mask(networks: int) -> int:
     if not 1 <= networks <= NETWORKS_MAX:
         raise ValueError(f"{networks} connected networks: 1 to {NETWORKS_MAX} are allowed")
     return (1 << networks) - 1
+
+
+def check_netbios_name(name: str) -> str:
+    """Return the NetBIOS name of a computer, as lists of servers have it ([MS-MQSD] 3.1.7.1).
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    if not 1 <= len(name) <= NETBIOS_CHARS_MAX:
+        raise ValueError(f"{name!r} is no NetBIOS name: it has {len(name)} characters, not 1 to 15")
+    if found := _NETBIOS_FORBIDDEN.intersection(name):
+        raise ValueError(f"{name!r} is no NetBIOS name: it has {''.join(sorted(found))!r}")
+    return name

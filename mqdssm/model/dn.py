@@ -58,13 +58,15 @@ class DN:
     :meth:`child`.
     """
 
-    __slots__ = ("_normalized", "_rdns", "_text")
+    __slots__ = ("_above", "_normalized", "_rdns", "_text")
 
+    _above: "DN | None"  # what it was made below: many share its text
     _text: str | None
     _rdns: tuple[Rdn, ...] | None
     _normalized: str | None
 
     def __init__(self, rdns: tuple[Rdn, ...] = ()) -> None:
+        _set(self, "_above", None)
         _set(self, "_text", None)
         _set(self, "_rdns", rdns)
         _set(self, "_normalized", None)
@@ -95,6 +97,7 @@ class DN:
     def _plain(cls, text: str) -> "DN":
         """A DN whose text is known to be canonical; its parts are taken apart when asked for."""
         dn = cls.__new__(cls)
+        _set(dn, "_above", None)
         _set(dn, "_text", text)
         _set(dn, "_rdns", None)
         _set(dn, "_normalized", None)
@@ -125,6 +128,8 @@ class DN:
         Raises:
             ValueError: the root has no parent.
         """
+        if self._above is not None:
+            return self._above
         if self._rdns is None:
             _, comma, rest = str(self).partition(",")
             return self._plain(rest) if comma else DN()
@@ -138,7 +143,9 @@ class DN:
         Raises:
             ValueError: no attribute type, an empty value, or one that is no valid Unicode text.
         """
-        return DN((((_checked_type(attribute), _checked_value(value)),), *self.rdns))
+        dn = DN((((_checked_type(attribute), _checked_value(value)),), *self.rdns))
+        _set(dn, "_above", self)
+        return dn
 
     @property
     def normalized(self) -> str:
@@ -150,7 +157,11 @@ class DN:
         Where servers differ it rather tells too much apart than too little: ß is not ss, as slapd has it.
         """
         if self._normalized is None:
-            _set(self, "_normalized", ",".join(map(_normalized_rdn, self.rdns)))
+            if self._above:
+                normalized = f"{_normalized_rdn(self.rdns[0])},{self._above.normalized}"
+            else:
+                normalized = ",".join(map(_normalized_rdn, self.rdns))
+            _set(self, "_normalized", normalized)
         return self._normalized  # type: ignore[return-value]  # set above
 
     def is_below(self, other: "DN") -> bool:
@@ -166,7 +177,11 @@ class DN:
     def __str__(self) -> str:
         """Canonical RFC 4514 text: no blanks after commas, nothing escaped that need not be."""
         if self._text is None:
-            _set(self, "_text", ",".join(map(_rdn_text, self.rdns)))
+            if self._above:
+                text = f"{_rdn_text(self.rdns[0])},{self._above}"
+            else:
+                text = ",".join(map(_rdn_text, self.rdns))
+            _set(self, "_text", text)
         return self._text  # type: ignore[return-value]  # set above
 
     def __repr__(self) -> str:

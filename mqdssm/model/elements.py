@@ -20,18 +20,20 @@ from mqdssm.model.fieldtypes import (
     Description,
     Digests,
     DirectoryServerTypeValue,
-    DnText,
     Guid,
     Guids,
     Label,
     MulticastAddress,
     Name,
     OperatingSystemTypeValue,
-    Path,
+    OptionalBlob,
+    OptionalDnText,
+    OptionalGuid,
+    OptionalPath,
+    OptionalQualifiedPath,
+    OptionalSeconds,
+    OptionalSidText,
     PrivacyLevelValue,
-    QualifiedPath,
-    Seconds,
-    SidText,
     Text,
     Unsigned,
 )
@@ -60,15 +62,15 @@ class QueueManager(DirectoryObject):
     queue_manager_version: Text = adm("QueueManagerVersion", "")
     operating_system_type: OperatingSystemTypeValue = adm("OperatingSystemType", OperatingSystemType.OTHER)
     qualified_computer_name: Text | None = adm("QualifiedComputerName")
-    create_time: Seconds | None = adm("CreateTime")
-    modify_time: Seconds | None = adm("ModifyTime")
+    create_time: OptionalSeconds = adm("CreateTime")
+    modify_time: OptionalSeconds = adm("ModifyTime")
     # undefined unless DirectoryServer is True ([MS-MQDSSM] 3.1.6.11.1.5)
     directory_server_type: DirectoryServerTypeValue | None = adm("DirectoryServerType")
     remote_access_server: Boolean = adm("RemoteAccessServer", False)
     queue_manager_quota: Unsigned = adm("QueueManagerQuota", QUEUE_MANAGER_QUOTA_DEFAULT)
     journal_quota: Unsigned = adm("JournalQuota", QUOTA_UNLIMITED)
     foreign_system: Boolean = adm("ForeignSystem", False)
-    full_path: DnText | None = adm("FullPath")
+    full_path: OptionalDnText = adm("FullPath")
     site_identifier_list: Guids = adm("SiteIdentifierList", ())
     connected_network_identifier_list: Guids = adm("ConnectedNetworkIdentifierList", ())
     out_routing_server_identifier_list: Guids = adm("OutRoutingServerIdentifierList", ())
@@ -78,7 +80,7 @@ class QueueManager(DirectoryObject):
     supporting_server: Boolean = adm("SupportingServer", False)
     public_encryption_key_list: Blob = adm("PublicEncryptionKeyList", b"")
     public_signing_key_list: CertificateBlob = adm("PublicSigningKeyList", b"")
-    security: Blob | None = adm("Security")
+    security: OptionalBlob = adm("Security")
     clustered: Boolean | None = adm("Clustered")
     operating_system_version: Text = adm("OperatingSystemVersion", "")
 
@@ -93,11 +95,11 @@ class Queue(DirectoryObject):
     unsupported_names: ClassVar[frozenset[str]] = frozenset({"Scope"})
 
     label: Label = adm("Label", "")
-    create_time: Seconds | None = adm("CreateTime")
-    modify_time: Seconds | None = adm("ModifyTime")
+    create_time: OptionalSeconds = adm("CreateTime")
+    modify_time: OptionalSeconds = adm("ModifyTime")
     type: Guid = adm("Type", GUID_NULL)
-    pathname: Path | None = adm("Pathname")
-    qualified_pathname: QualifiedPath | None = adm("QualifiedPathname")
+    pathname: OptionalPath = adm("Pathname")
+    qualified_pathname: OptionalQualifiedPath = adm("QualifiedPathname")
     journaling: Boolean = adm("Journaling", False)
     quota: Unsigned = adm("Quota", QUOTA_UNLIMITED)
     journal_quota: Unsigned = adm("JournalQuota", QUOTA_UNLIMITED)
@@ -105,9 +107,9 @@ class Queue(DirectoryObject):
     privacy_level: PrivacyLevelValue = adm("PrivacyLevel", PrivacyLevel.OPTIONAL)
     transactional: Boolean = adm("Transactional", False)
     multicast_address: MulticastAddress = adm("MulticastAddress", "")
-    security: Blob | None = adm("Security")
+    security: OptionalBlob = adm("Security")
     base_priority: BasePriority = adm("BasePriority", 0)
-    full_path: DnText | None = adm("FullPath")
+    full_path: OptionalDnText = adm("FullPath")
     directory_path: Text | None = adm("DirectoryPath")
 
 
@@ -123,7 +125,7 @@ class Enterprise(DirectoryObject):
     non_ldap_capable_queue_manager_notification: Boolean = adm("NonLDAPCapableQueueManagerNotification", True)
     default_time_to_live: Unsigned = adm("DefaultTimeToLive", TIME_TO_LIVE_DEFAULT_S)
     old_directory: Boolean = adm("OldDirectory", True)
-    security: Blob | None = adm("Security")
+    security: OptionalBlob = adm("Security")
 
 
 class Site(DirectoryObject):
@@ -146,11 +148,11 @@ class Site(DirectoryObject):
     inter_site_replication_interval: Unsigned = adm(
         "InterSiteReplicationInterval", INTER_SITE_INTERVAL_DEFAULT_S
     )
-    full_path: DnText | None = adm("FullPath")
+    full_path: OptionalDnText = adm("FullPath")
     foreign_site: Boolean = adm("ForeignSite", False)
     public_signing_key_list: Blob = adm("PublicSigningKeyList", b"")
     migrated_from_msmq10: Boolean = adm("MigratedFromMsmq10", False)
-    security: Blob | None = adm("Security")
+    security: OptionalBlob = adm("Security")
 
 
 class RoutingLink(DirectoryObject):
@@ -160,10 +162,10 @@ class RoutingLink(DirectoryObject):
     """
 
     description: Description = adm("Description", "")
-    full_path: DnText | None = adm("FullPath")
+    full_path: OptionalDnText = adm("FullPath")
     actual_cost: Cost | None = adm("ActualCost")
-    site1_identifier: Guid | None = adm("Site1Identifier")
-    site2_identifier: Guid | None = adm("Site2Identifier")
+    site1_identifier: OptionalGuid = adm("Site1Identifier")
+    site2_identifier: OptionalGuid = adm("Site2Identifier")
     site_gate_identifier_list: Guids = adm("SiteGateIdentifierList", ())
 
 
@@ -174,10 +176,10 @@ class User(DirectoryObject):
     ``certificates`` is an MQUSERSIGNCERTS image, each digest the 16 bytes of an MD5 (M21).
     """
 
-    security_identifier: SidText | None = adm("SecurityIdentifier")
+    security_identifier: OptionalSidText = adm("SecurityIdentifier")
     certificate_digest_list: Digests = adm("CertificateDigestList", ())
     certificates: CertificateBlob = adm("Certificates", b"")
-    full_path: DnText | None = adm("FullPath")
+    full_path: OptionalDnText = adm("FullPath")
 
 
 class ConnectedNetwork(DirectoryObject):
@@ -187,7 +189,7 @@ class ConnectedNetwork(DirectoryObject):
     """
 
     name: Text | None = adm("Name")
-    security: Blob | None = adm("Security")
+    security: OptionalBlob = adm("Security")
 
 
 ELEMENTS: Final = MappingProxyType(

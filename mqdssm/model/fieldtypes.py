@@ -11,13 +11,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
 from functools import lru_cache
-from typing import Annotated, Any, Final, SupportsBytes, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Self, SupportsBytes, TypeVar, overload
 
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
+from mqdssm.model.memory import Memory
 from mqdssm.model.names import MulticastFormatName, PathName
 from mqdssm.model.queuenames import units_of
 
@@ -54,6 +55,8 @@ _DIGEST_HEX: Final = re.compile(r"[0-9A-Fa-f]{32}")
 
 _E = TypeVar("_E", bound=IntEnum)
 _T = TypeVar("_T")
+_Read = TypeVar("_Read")
+_Given = TypeVar("_Given")
 
 
 def attribute_name(field: str) -> str:
@@ -282,47 +285,113 @@ def _attribute(info: ValidationInfo) -> str:
     return attribute_name(info.field_name or "value")
 
 
-def _checked_by(check: Callable[[Any], object]) -> PlainValidator:
-    """The validator of a field: what a check says against a value, with the attribute's name before it."""
+def _checked_by(
+    check: Callable[[Any], object], stored: Callable[[Any], object] | None = None
+) -> PlainValidator:
+    """The validator of a field: what a check says against a value, with the attribute's name before it.
+
+    Args:
+        check: of values that are assigned.
+        stored: of values that a directory held, in JSON: of the right type, but nothing else; None: `check`.
+    """
 
     def validate(value: Any, info: ValidationInfo) -> object:
         if value is None:
             raise refusal(f"{_attribute(info)} may not be None: leave it out, or unset() it")
+        as_stored = isinstance(info.context, Memory) and _attribute(info) not in info.context.assigned
         try:
-            return check(value)
+            return (stored or check)(value) if as_stored else check(value)
         except ValueError as error:
             raise refusal(f"{_attribute(info)} {error}") from None
 
     return PlainValidator(validate)
 
 
-Text = Annotated[str, _checked_by(text())]
-Label = Annotated[str, _checked_by(text(LABEL_UNITS_MAX))]
-Name = Annotated[str, _checked_by(text(COMMON_NAME_UNITS_MAX, units_min=1))]
-Description = Annotated[str, _checked_by(text(DESCRIPTION_UNITS_MAX))]
-Path = Annotated[str, _checked_by(path_name)]
-QualifiedPath = Annotated[str, _checked_by(qualified_path_name)]
-MulticastAddress = Annotated[str, _checked_by(multicast_address)]
-DnText = Annotated[str, _checked_by(distinguished_name)]
-SidText = Annotated[str, _checked_by(security_identifier)]
+def _any_text(value: Any) -> str:
+    """A validator of texts as a directory may hold them."""
+    if not isinstance(value, str):
+        raise _problem(f"must be text, not {type(value).__name__}")
+    return value
+
+
+_any_integer: Final = integer(-(2**63), 2**63 - 1)
+
+Text = Annotated[str, _checked_by(text(), _any_text)]
+Label = Annotated[str, _checked_by(text(LABEL_UNITS_MAX), _any_text)]
+Name = Annotated[str, _checked_by(text(COMMON_NAME_UNITS_MAX, units_min=1), _any_text)]
+Description = Annotated[str, _checked_by(text(DESCRIPTION_UNITS_MAX), _any_text)]
+MulticastAddress = Annotated[str, _checked_by(multicast_address, _any_text)]
 Boolean = Annotated[bool, _checked_by(boolean)]
 Unsigned = Annotated[int, _checked_by(integer(0, UNSIGNED_MAX))]
-BasePriority = Annotated[int, _checked_by(integer(BASE_PRIORITY_MIN, BASE_PRIORITY_MAX))]
-Cost = Annotated[int, _checked_by(integer(COST_MIN, COST_MAX))]
-Seconds = Annotated[int, _checked_by(seconds)]
-Guid = Annotated[uuid.UUID, _checked_by(guid), PlainSerializer(str, when_used="json")]
-Guids = Annotated[
-    tuple[uuid.UUID, ...], _checked_by(many(guid)), PlainSerializer(_guid_texts, when_used="json")
-]
-Blob = Annotated[bytes, _checked_by(blob()), _as_base64]
-CertificateBlob = Annotated[bytes, _checked_by(blob(CERTIFICATES_BYTES_MAX)), _as_base64]
-Digests = Annotated[
-    tuple[bytes, ...], _checked_by(many(digest)), PlainSerializer(_hex_digits, when_used="json")
-]
-PrivacyLevelValue = Annotated[PrivacyLevel, _checked_by(member_of(PrivacyLevel)), _as_name]
-OperatingSystemTypeValue = Annotated[
-    OperatingSystemType, _checked_by(member_of(OperatingSystemType)), _as_name
-]
-DirectoryServerTypeValue = Annotated[
-    DirectoryServerType, _checked_by(member_of(DirectoryServerType)), _as_name
-]
+BasePriority = Annotated[int, _checked_by(integer(BASE_PRIORITY_MIN, BASE_PRIORITY_MAX), _any_integer)]
+Cost = Annotated[int, _checked_by(integer(COST_MIN, COST_MAX), _any_integer)]
+Identity = Annotated[uuid.UUID, _checked_by(guid), PlainSerializer(str, when_used="json")]
+"""As Guid, for the field that elements inherit: pydantic's plugin misreads inherited descriptors."""
+
+# The others accept more than they read as, which type checkers know of descriptors alone.
+if TYPE_CHECKING:
+
+    class Attribute(Generic[_Read, _Given]):
+        """A field as type checkers see it: what it reads as, and what may be assigned to it."""
+
+        @overload
+        def __get__(self, element: None, owner: Any) -> Self: ...
+        @overload
+        def __get__(self, element: object, owner: Any) -> _Read: ...
+        def __get__(self, element: object, owner: Any) -> Any: ...
+
+        def __set__(self, element: object, value: _Given) -> None: ...
+
+    GivenGuids = list[uuid.UUID] | list[str] | tuple[uuid.UUID | str, ...]
+    GivenDigests = list[bytes] | list[str] | list[uuid.UUID] | tuple[bytes | str | uuid.UUID, ...]
+    GivenBytes = bytes | bytearray | memoryview | str | SupportsBytes
+
+    Path = Attribute[str, str | PathName]
+    OptionalPath = Attribute[str | None, str | PathName | None]
+    QualifiedPath = Attribute[str, str | PathName]
+    OptionalQualifiedPath = Attribute[str | None, str | PathName | None]
+    DnText = Attribute[str, str | DN]
+    OptionalDnText = Attribute[str | None, str | DN | None]
+    SidText = Attribute[str, object]  # whatever has the text of a SID
+    OptionalSidText = Attribute[str | None, object]
+    Seconds = Attribute[int, int | datetime]
+    OptionalSeconds = Attribute[int | None, int | datetime | None]
+    Guid = Attribute[uuid.UUID, uuid.UUID | str]
+    OptionalGuid = Attribute[uuid.UUID | None, uuid.UUID | str | None]
+    Guids = Attribute[tuple[uuid.UUID, ...], GivenGuids]
+    Blob = Attribute[bytes, GivenBytes]
+    OptionalBlob = Attribute[bytes | None, GivenBytes | None]
+    CertificateBlob = Attribute[bytes, GivenBytes]
+    Digests = Attribute[tuple[bytes, ...], GivenDigests]
+    PrivacyLevelValue = Attribute[PrivacyLevel, PrivacyLevel | int | str]
+    OperatingSystemTypeValue = Attribute[OperatingSystemType, OperatingSystemType | int | str]
+    DirectoryServerTypeValue = Attribute[DirectoryServerType, DirectoryServerType | int | str]
+else:
+    Path = Annotated[str, _checked_by(path_name, _any_text)]
+    QualifiedPath = Annotated[str, _checked_by(qualified_path_name, _any_text)]
+    DnText = Annotated[str, _checked_by(distinguished_name, _any_text)]
+    SidText = Annotated[str, _checked_by(security_identifier, _any_text)]
+    Seconds = Annotated[int, _checked_by(seconds)]
+    Guid = Identity
+    Guids = Annotated[
+        tuple[uuid.UUID, ...], _checked_by(many(guid)), PlainSerializer(_guid_texts, when_used="json")
+    ]
+    Blob = Annotated[bytes, _checked_by(blob()), _as_base64]
+    CertificateBlob = Annotated[bytes, _checked_by(blob(CERTIFICATES_BYTES_MAX), blob()), _as_base64]
+    Digests = Annotated[
+        tuple[bytes, ...], _checked_by(many(digest)), PlainSerializer(_hex_digits, when_used="json")
+    ]
+    PrivacyLevelValue = Annotated[PrivacyLevel, _checked_by(member_of(PrivacyLevel)), _as_name]
+    OperatingSystemTypeValue = Annotated[
+        OperatingSystemType, _checked_by(member_of(OperatingSystemType)), _as_name
+    ]
+    DirectoryServerTypeValue = Annotated[
+        DirectoryServerType, _checked_by(member_of(DirectoryServerType)), _as_name
+    ]
+    OptionalPath = Path | None
+    OptionalQualifiedPath = QualifiedPath | None
+    OptionalDnText = DnText | None
+    OptionalSidText = SidText | None
+    OptionalSeconds = Seconds | None
+    OptionalGuid = Guid | None
+    OptionalBlob = Blob | None

@@ -84,14 +84,14 @@ class NotificationUpdate:
     def object_type(self) -> ObjectType | None:
         """The object's type ([MS-MQCN] 3.2.5.1); None: unknown.
 
-        The first property tells it; of a deletion the second one's value, which is PROPID_D_OBJTYPE.
+        The first property tells it; of a deletion the value of the second one, whatever its PropertyId.
         """
         if self.command is not NotificationCommand.DELETE:
             return object_type_of(self.properties[0][0])
-        if len(self.properties) <= _TYPE_AT or self.properties[_TYPE_AT][0] != Propid.D_OBJTYPE:
+        if len(self.properties) <= _TYPE_AT:
             return None
         value = self.properties[_TYPE_AT][1]
-        return next((one for one in ObjectType if one == value), None)
+        return ObjectType(value) if isinstance(value, int) and value in set(ObjectType) else None
 
     def get(self, propid: Propid) -> PropertyValue | None:
         """The value of a property, or None where the update does not hold it."""

@@ -79,6 +79,10 @@ class DirectoryNeighbor:
     acked_pec: SequenceNumber = MIN
     last_acked_time: float = 0.0
 
+    def acked_of(self, partition_id: Guid) -> SequenceNumber:
+        """Return what a PSC has acknowledged of a partition of ours."""
+        return self.acked_pec if partition_id == PEC_PARTITION_ID else self.acked
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedObject:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -15,8 +16,9 @@ LDAP_MARK: Final = "ldap:"
 
 
 class ChangeEvent(StrEnum):
-    """What happened to an object."""
+    """What happened to an object; of one that existed before the first start: EXISTING."""
 
+    EXISTING = "existing"
     CREATED = "created"
     CHANGED = "changed"
     DELETED = "deleted"
@@ -72,6 +74,8 @@ class ObjectChange:
         type: the type of object, as on the command line: ``"queue-manager"``; a key of `WATCHED_TYPES`.
         dn: its name in the directory, after the change; of a deleted object the last one that is known.
         guid: its objectGUID; None if it has none that can be read.
+        id: names the change, in ASCII; a change that is told again has the id that it had.
+        time: when the watcher saw it, in UTC; None: no watcher did.
         changes: specification's name of an attribute -> its value before and after. What the model does not
             have stands under `LDAP_MARK` and its LDAP name, as texts or bytes. Of a created object every
             attribute that the directory holds, of a deleted one every value that was kept.
@@ -81,6 +85,8 @@ class ObjectChange:
     type: str
     dn: str
     guid: UUID | None
+    id: str = ""
+    time: datetime | None = None
     changes: Mapping[str, AttributeChange] = field(default_factory=lambda: MappingProxyType({}))
 
     @property

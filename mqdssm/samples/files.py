@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
+from mqdssm.model.escapes import csv_cell
 from mqdssm.model.propids import Variant
 from mqdssm.samples.forms import TableForm
 from mqdssm.samples.mqis import MqisRow, columns_of
@@ -111,8 +112,7 @@ def _csv_cell(value: Any) -> str:
     shown = _text(value)
     if not isinstance(shown, str):
         shown = json.dumps(shown)
-    escaped = shown.replace('"', '""')
-    return f'"{escaped}"'
+    return csv_cell(shown)
 
 
 def _json_line(names: Sequence[str], row: MqisRow) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError, require_packages, why_no_folder
 from mqdssm.samples import elements, ldif
 from mqdssm.samples.entries import Entries
 from mqdssm.samples.fault_table import FAULTS
@@ -63,8 +63,10 @@ def generate(
         report: is told how many more objects were written.
 
     Raises:
-        ConfigError: the folder is not empty, or cannot be written.
+        ConfigError: the folder is not empty, or cannot be written; Parquet needs a package that is missing.
     """
+    if form is SampleForm.MQIS and table_form is TableForm.PARQUET:
+        require_packages("pyarrow")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):

@@ -33,8 +33,8 @@ class LogIn(TypedDict, total=False):
 
     Attributes:
         user: who; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
-        password: of the user. It goes to Spark's workers on this machine in a file that only we may read, and
-            that is removed; to other machines it never goes. Or:
+        password: of the user. Spark's workers on this machine read it from our memory (on Linux), or from a
+            file that only we may read, and that is removed; to other machines it never goes. Or:
         password_file: a file that holds the password, in its first and only line; or:
         password_variable: name of an environment variable that holds it where the search runs.
         tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
@@ -42,6 +42,7 @@ class LogIn(TypedDict, total=False):
         profile: kind of server; left out: ``auto``.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
         allow_clear_text: let the password go in clear text to another machine.
+        allow_replicated: change the directory of a replicating server, too (decision R106).
         authentication: how to log in; None: by what else is given.
         keytab: file with the user's Kerberos keys, instead of a password.
         kerberos_host: the server's name in tickets, if the URL has another one.
@@ -56,6 +57,7 @@ class LogIn(TypedDict, total=False):
     profile: str
     naming_context: str | None
     allow_clear_text: bool
+    allow_replicated: bool
     authentication: Authentication | None
     keytab: Paths | None
     kerberos_host: str | None
@@ -76,6 +78,7 @@ class Access:
         profile: kind of server, or ``auto``.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
         allow_clear_text: let the password go in clear text to another machine.
+        allow_replicated: change the directory of a replicating server, too (decision R106).
         authentication: how to log in; None: by what else is given.
         keytab: path, on the machine that reads, of a file with the user's Kerberos keys.
         kerberos_host: the server's name in tickets, if it is not that of the URL.
@@ -93,6 +96,7 @@ class Access:
     profile: str = "auto"
     naming_context: str | None = None
     allow_clear_text: bool = False
+    allow_replicated: bool = False
     authentication: Authentication | None = None
     keytab: str | None = None
     kerberos_host: str | None = None
@@ -134,8 +138,9 @@ class Access:
         Raises:
             ConfigError: settings that cannot be, or a password that is not there.
             DirectoryNotConnected: no server could be reached, or none lets us in.
+            GenericDirectoryError: changes are wanted in the directory of a replicating server (R106).
         """
-        return mqdssm.connect(
+        directory = mqdssm.connect(
             self.urls,
             user=self.user,
             password=self.password(),
@@ -145,12 +150,20 @@ class Access:
             read_only=read_only,
             naming_context=self.naming_context,
             allow_clear_text=self.allow_clear_text,
+            allow_replicated=self.allow_replicated,
             page_size=self.page_size,
             authentication=self.authentication,
             keytab=self.keytab,
             kerberos_host=self.kerberos_host,
             check_msmq=self.check_msmq,
         )
+        if not read_only:
+            try:
+                directory.session.refuse_if_replicated("write")
+            except BaseException:
+                directory.close()
+                raise
+        return directory
 
     def password(self) -> str | None:
         """Read the password, here and now; it is not kept.
@@ -207,6 +220,7 @@ def access_to(
             profile=login.get("profile", "auto"),
             naming_context=login.get("naming_context"),
             allow_clear_text=login.get("allow_clear_text", False),
+            allow_replicated=login.get("allow_replicated", False),
             authentication=login.get("authentication"),
             keytab=_whole(login.get("keytab")),
             kerberos_host=login.get("kerberos_host"),
@@ -227,10 +241,30 @@ def _private_file(password: str | None) -> Iterator[str | None]:
     if password is None:
         yield None
         return
+    data = f"{password}\r\n".encode()  # the one line end that reading takes away again
+    in_memory = hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
+    with _memory_file(data) if in_memory else _temporary_file(data) as name:
+        yield name
+
+
+@contextlib.contextmanager
+def _memory_file(data: bytes) -> Iterator[str]:
+    """Keep data in memory under a path that this user's processes can read; it ends with this process."""
+    handle = os.memfd_create("mqdssm")
+    try:
+        with os.fdopen(handle, "wb", closefd=False) as file:
+            file.write(data)
+        yield f"/proc/{os.getpid()}/fd/{handle}"
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _temporary_file(data: bytes) -> Iterator[str]:
     handle, name = tempfile.mkstemp(prefix="mqdssm-")  # made with mode 0600
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(password + "\r\n")  # the one line end that reading takes away again
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         yield name
     finally:
         Path(name).unlink(missing_ok=True)

@@ -156,6 +156,10 @@ def check_master(on: SparkOptions) -> None:
     raise ConfigError(f"no master of Spark listens at {master} ({'; '.join(problems)})")
 
 
+REGISTRATION: Final = "pyspark_mqdssm/__init__.py"
+"""The file in a wheel by which Spark knows the data source, see `mqdssm.spark.registration`."""
+
+
 def package_zip(folder: Path) -> Path:
     """Put our package into a zip file, as executors take it: pure Python, without what only tests need.
 
@@ -169,8 +173,11 @@ def package_zip(folder: Path) -> Path:
             inside = path.relative_to(root)
             if path.is_file() and not _NOT_SENT.intersection(inside.parts):
                 file.write(path, inside.as_posix())
-        # as the wheel has it, for the data source's name
-        file.write(root / "mqdssm" / "spark" / "registration.py", "pyspark_mqdssm/__init__.py")
+        # for the data source's name; an installed wheel has it in this place alone
+        installed = root / REGISTRATION
+        file.write(
+            installed if installed.exists() else Path(__file__).with_name("registration.py"), REGISTRATION
+        )
     return target
 
 

@@ -70,6 +70,7 @@ def export(
     file_rows: int | None = None,
     partitions: int = 1,
     resume: bool = False,
+    readable: bool = False,
     watch: Watch | None = None,
     on: SparkOptions = HERE,
     **login: Unpack[LogIn],
@@ -91,6 +92,8 @@ def export(
         partitions: into how many searches each type is divided, to be read at the same time. Dividing costs
             a scan of one attribute; types are read at the same time anyhow.
         resume: go on with an export that was broken off; begin one if the folder is empty.
+        readable: others may read the files, as the umask allows; else they are for their owner alone
+            (mode 0600), as those of LDIF and of type ``ldap`` always are.
         watch: called every half second, from another thread, with how far it is.
         on: where Spark runs. On a cluster the folder must be one that all of its machines share.
         login: how to log in, as `mqdssm.spark.access.LogIn` says.
@@ -106,7 +109,13 @@ def export(
         SparkFailed: Spark itself failed; the same.
     """
     asked = Asked(
-        types, format, dialect, compression, file_rows=file_rows or FILE_ROWS, partitions=partitions
+        types,
+        format,
+        dialect,
+        compression,
+        file_rows=file_rows or FILE_ROWS,
+        partitions=partitions,
+        readable=readable,
     )
     with access_to(urls, login, on, check_msmq=asked.needs_msmq) as access:
         return _checked_export(asked, Path(to_dir), access, on, watch, resume=resume)
@@ -137,6 +146,7 @@ class Asked:
         compression: of Parquet.
         file_rows: objects after which a file ends.
         partitions: into how many searches each type is divided.
+        readable: others may read the files.
 
     Raises:
         ConfigError: an unknown name, or one that does not go with the others.
@@ -151,6 +161,7 @@ class Asked:
         *,
         file_rows: int,
         partitions: int,
+        readable: bool = False,
     ) -> None:
         if min(partitions, file_rows) < 1:
             raise ConfigError("file_rows and partitions are 1 at least")
@@ -174,6 +185,7 @@ class Asked:
         self._compression = compression
         self._file_rows = file_rows
         self._partitions = partitions
+        self._readable = readable
 
     @property
     def needs_msmq(self) -> bool:
@@ -208,6 +220,7 @@ class Asked:
                 for name in self._types
             },
             file_rows=self._file_rows,
+            readable=self._readable,
         )
 
 
@@ -287,7 +300,7 @@ def _export(
         load_order=load_order(files, parents) if plan.format == "ldif" else (),
         versions=versions(),
     )
-    manifest.write(folder.path)
+    manifest.write(folder.path, readable=plan.readable)
     folder.finish()
     return manifest
 

@@ -154,6 +154,7 @@ def part_options(folder: Folder, plan: Plan, type_name: str, item: int) -> PartO
         file_rows=plan.file_rows,
         head=b"" if is_parquet else head_of(plan.format, type_name),
         schema=columns(type_name) if is_parquet else None,
+        readable=plan.readable,
     )
 
 

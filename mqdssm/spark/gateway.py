@@ -24,10 +24,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.model.redaction import is_secret_setting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,12 @@ ENDS_WAIT_S: Final = 10.0
 """How long Java may take to remove its files when we leave; it needs a second."""
 BROKEN_WAIT_S: Final = 5.0
 """The same when its start was broken off."""
+HADOOP: Final = "spark.hadoop."
+"""Beginning of settings that Spark hands on to file systems: keys of clouds among them."""
 _POLL_S: Final = 0.05
+_ENDING: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 _WENT_WAIT_S: Final = 5.0
 """How long a Java that answers no more may take to be gone: it still writes down why."""
 _OUT_OF_MEMORY: Final = 52
@@ -181,11 +186,22 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     return False
 
 
+def command_line(conf: Mapping[str, str]) -> list[str]:
+    """Return Spark's settings as arguments for its start: everybody on the machine can read these.
+
+    A session gets all settings once more when it is made, those of Hadoop and the secrets then alone.
+    """
+    public = {
+        key: value for key, value in conf.items() if not key.startswith(HADOOP) and not is_secret_setting(key)
+    }
+    return [word for key, value in public.items() for word in ("--conf", f"{key}={value}")]
+
+
 def _launch(conf: Mapping[str, str], told: Path, log: Path) -> subprocess.Popen[bytes]:
     import pyspark
 
     home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
-    settings = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    settings = command_line(conf)
     more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     inherited = os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
     with log.open("ab") as file:
@@ -273,18 +289,20 @@ if sys.platform != "win32":
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C until the end: a child that is started in that moment would be known to nobody."""
+    """Keep signals that end programs until the end: a child that is started then would be known to nobody."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # where Ctrl-C does not arrive
+        yield  # where no signal arrives
         return
-    kept: list[tuple[int, FrameType | None]] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: kept.append((number, frame)))
+    kept: list[int] = []
+    numbers = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, lambda one, _: kept.append(one)) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if kept:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(kept[0])
 
 
 @contextlib.contextmanager

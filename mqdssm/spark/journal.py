@@ -75,6 +75,7 @@ class Plan(BaseModel):
         items: work items of each type; how a type is divided is decided once.
         file_rows: rows after which a file ends.
         resumed: how often it was broken off and went on.
+        readable: others may read the files, as the umask allows.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,6 +92,7 @@ class Plan(BaseModel):
     items: Mapping[str, tuple[Item, ...]]
     file_rows: int = FILE_ROWS
     resumed: int = 0
+    readable: bool = False
 
     _ASKED: ClassVar = ("types", "format", "dialect", "compression", "profile", "naming_context", "context")
 

@@ -13,7 +13,7 @@ from mqdssm.directory.profiles.active_directory import ActiveDirectory
 from mqdssm.errors import DecodeError
 from mqdssm.model.dn import DN
 from mqdssm.tables import schema
-from mqdssm.tables.ldif import fold
+from mqdssm.tables.ldif import checked_description, fold
 from mqdssm.tables.ldif_dialects import AD_SETS_ITSELF, BINARY_TRANSFER, OWN_CLASSES, REFERENCES
 
 REFERENCES_SERIES: Final = 900
@@ -74,7 +74,7 @@ def replacement(dn: str, attributes: Attributes) -> bytes:
     """One record of LDIF that replaces attributes of an object."""
     lines = [*fold("dn", dn), "changetype: modify"]
     for name, values in attributes:
-        lines.append(f"replace: {name}")
+        lines.append(f"replace: {checked_description(name)}")
         for value in values:
             lines += fold(name, value)
         lines.append("-")

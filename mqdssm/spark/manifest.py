@@ -113,11 +113,18 @@ class Manifest(BaseModel):
     load_order: tuple[str, ...] = ()
     versions: Mapping[str, str]
 
-    def write(self, folder: Path) -> Path:
-        """Write it into a folder, as the last step of an export: at once and whole, or not at all."""
+    def write(self, folder: Path, *, readable: bool = False) -> Path:
+        """Write it into a folder, as the last step of an export: at once and whole, or not at all.
+
+        Args:
+            folder: of the export.
+            readable: others may read it, as the umask allows; else it is for its owner alone (mode 0600).
+        """
         target = folder / MANIFEST_NAME
         draft = folder / f".{MANIFEST_NAME}.new"
-        with draft.open("w", encoding="utf-8", newline="\n") as file:
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if readable else 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
             file.flush()
             os.fsync(file.fileno())

@@ -2,11 +2,11 @@
 
 import csv
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import PREFIX
@@ -20,8 +20,10 @@ log = logging.getLogger(__name__)
 
 FORMS: Final = ("parquet", "csv", "jsonl")
 BROKEN: Final = "__broken"
-SMALL_BYTES_MAX: Final = 50_000_000
 """Column with the text of a line that could not be taken apart."""
+HEADER_CHARS_MAX: Final = 1 << 20
+"""Of the line with the names of columns: a thousand of them take some ten thousand."""
+SMALL_BYTES_MAX: Final = 50_000_000
 _EMPTY: Final = "\ue000"  # no text holds it (private use); Spark cannot tell an empty text from NULL itself
 _CLOSE: Final = 0.8
 """How much of a name must be that of a table: ``Machines``, ``Queus``."""
@@ -218,9 +220,27 @@ def _read_csv(spark: "SparkSession", files: TableFiles) -> "DataFrame":
 def _header(file: Path) -> tuple[str, ...]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
-            return tuple(next(csv.reader(lines), ()))
+            return csv_header(lines)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{file} cannot be read as CSV: {error}") from error
+
+
+def csv_header(lines: TextIO) -> tuple[str, ...]:
+    """Return the names in the first line of a CSV file; of a file without line ends no more is read.
+
+    Raises:
+        csv.Error: the line is no CSV, or longer than `HEADER_CHARS_MAX`.
+    """
+    return tuple(next(csv.reader(_bounded(lines)), ()))
+
+
+def _bounded(lines: TextIO) -> Iterator[str]:
+    room = HEADER_CHARS_MAX
+    while line := lines.readline(room + 1):
+        room -= len(line)
+        if room < 0:
+            raise csv.Error(f"the names of its columns have more than {HEADER_CHARS_MAX:,} characters")
+        yield line
 
 
 def _read_lines(spark: "SparkSession", files: TableFiles) -> "DataFrame":

@@ -37,6 +37,7 @@ NAMES: Final = (
     "profile",
     "namingcontext",
     "allowcleartext",
+    "allowreplicated",
     "authentication",
     "keytab",
     "kerberoshost",
@@ -131,6 +132,7 @@ def _access(given: Mapping[str, str], frame: FrameType) -> Access:
         profile=given.get("profile") or "auto",
         naming_context=given.get("namingcontext") or None,
         allow_clear_text=_flag(given, "allowcleartext"),
+        allow_replicated=_flag(given, "allowreplicated"),
         authentication=cast(
             "Authentication | None", _one_of(given, "authentication", get_args(Authentication))
         ),

@@ -23,6 +23,8 @@ PARQUET: Final = "parquet"
 FILE_BYTES: Final = 256 * 1024 * 1024
 """Bytes after which a file ends, whatever its rows: certificates reach 1 MiB each."""
 PRIVATE_MODE: Final = 0o600
+READABLE_MODE: Final = 0o666
+"""As the umask allows."""
 _BUFFER_BYTES: Final = 1024 * 1024
 
 KEYS_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string()), ("bytes", pa.int64())])
@@ -68,15 +70,19 @@ class DigestingFile(io.RawIOBase):
 
     Args:
         path: of the file, which is made anew.
+        is_private: for its owner alone (mode 0600), from the first moment.
 
     Attributes:
         size: bytes written so far.
         is_given_up: nothing more is written, whatever comes.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_private: bool = True) -> None:
         super().__init__()
-        self._file = path.open("wb", buffering=_BUFFER_BYTES)
+        path.unlink(missing_ok=True)  # of an attempt that broke off, whatever its mode
+        mode = PRIVATE_MODE if is_private else READABLE_MODE
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        self._file = os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES)
         self._digest = hashlib.sha256()
         self.size = 0
         self.is_given_up = False
@@ -129,6 +135,7 @@ class PartOptions:
         file_rows: rows after which a file ends.
         head: what text files begin with.
         schema: of Parquet; None for the others.
+        readable: others may read the files, as the umask allows; never those that may hold password hashes.
     """
 
     folder: Folder
@@ -139,11 +146,16 @@ class PartOptions:
     file_rows: int
     head: bytes = b""
     schema: "pa.Schema | None" = field(default=None, repr=False)
+    readable: bool = False
 
     @property
     def is_private(self) -> bool:
-        """Whether the files may hold hashes of passwords: entries as they are stored do."""
-        return self.format == "ldif" or FRAME_TYPES[self.type_name].ldap_class is None
+        """True if the files are for their owner alone.
+
+        Entries as they are stored always are: they may hold hashes of passwords.
+        """
+        has_hashes = self.format == "ldif" or FRAME_TYPES[self.type_name].ldap_class is None
+        return has_hashes or not self.readable
 
     def name(self, series: int, number: int) -> str:
         """Name of a file: in the order of names all parents come before their children."""
@@ -166,9 +178,7 @@ class Part:
         self.relative = f"{options.type_name}/{options.name(series, number)}"
         self._target = options.folder.path / self.relative
         self._draft = options.folder.work / f"{self._target.name}.{options.type_name}.{os.getpid()}"
-        self._file = DigestingFile(self._draft)
-        if options.is_private:
-            self._draft.chmod(PRIVATE_MODE)
+        self._file = DigestingFile(self._draft, is_private=options.is_private)
         self._keys: list[pa.RecordBatch] = []
         self._parquet: pq.ParquetWriter | None = None
         self.rows = 0

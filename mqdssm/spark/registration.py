@@ -1,7 +1,7 @@
 """What makes ``spark.read.format("mqdssm")`` work without registering anything.
 
 Spark imports every top-level module whose name begins with ``pyspark_``, and registers the class
-``DefaultSource`` of it. The wheel holds this file a second time, as the package ``pyspark_mqdssm``.
+``DefaultSource`` of it. The wheel holds this file as the package ``pyspark_mqdssm`` instead.
 """
 
 from mqdssm.spark.source import MqdssmDataSource

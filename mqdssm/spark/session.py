@@ -2,7 +2,6 @@
 
 import atexit
 import contextlib
-import importlib.util
 import logging
 import os
 import shutil
@@ -14,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, require_packages
 from mqdssm.spark.cluster import HERE, LOCAL, MASTER, SparkOptions, check_master, package_zip
 from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.gateway import (
@@ -160,9 +159,7 @@ def check_packages() -> None:
     Raises:
         ConfigError: what is missing and how to install it.
     """
-    for package in ("pyspark", "pyarrow", "pandas", "sqlglot"):
-        if importlib.util.find_spec(package) is None:
-            raise ConfigError(f"this needs the Python package {package}: pip install 'mqdssm[spark]'")
+    require_packages("pyspark", "pyarrow", "pandas", "sqlglot")
 
 
 @contextlib.contextmanager

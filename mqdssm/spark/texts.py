@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from mqdssm.model.escapes import csv_cell
+
 NULL_CELL: Final = r"\N"
 _BLOCK_BYTES_MAX: Final = 256 * 1024 * 1024  # base64 and quotation marks may double an LDAP message, twice
 _TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -30,7 +32,7 @@ Convert = Callable[[Any], Any]
 
 def csv_head(schema: pa.Schema) -> bytes:
     """The line of column names."""
-    return (",".join(_quoted(name) for name in schema.names) + "\n").encode()
+    return (",".join(csv_cell(name) for name in schema.names) + "\n").encode()
 
 
 def csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
@@ -111,8 +113,8 @@ def _cells(column: pa.Array, kind: pa.DataType) -> list[str]:
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return [NULL_CELL if value is None else _json(value) for value in values]
     if _is_nested(kind):
-        return [NULL_CELL if value is None else _quoted(_json(value)) for value in values]
-    return [NULL_CELL if value is None else _quoted(value) for value in values]
+        return [NULL_CELL if value is None else csv_cell(_json(value)) for value in values]
+    return [NULL_CELL if value is None else csv_cell(value) for value in values]
 
 
 def _from_cell(cell: str | None, kind: pa.DataType) -> Any:
@@ -121,10 +123,6 @@ def _from_cell(cell: str | None, kind: pa.DataType) -> Any:
     if _is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return _back(json.loads(cell), kind)
     return _back(cell, kind)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
 
 
 def _json(value: Any) -> str:

@@ -8,8 +8,10 @@ from mqdssm.model.results import DirectoryOperationResult
 
 SUCCESS: Final = 0
 NO_SUCH_ATTRIBUTE: Final = 16
+ATTRIBUTE_OR_VALUE_EXISTS: Final = 20
 NO_SUCH_OBJECT: Final = 32
 ENTRY_ALREADY_EXISTS: Final = 68
+ASSERTION_FAILED: Final = 122
 
 _RESULTS: Final[Mapping[int, DirectoryOperationResult]] = MappingProxyType(
     {

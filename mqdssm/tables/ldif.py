@@ -8,10 +8,13 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from mqdssm.errors import MappingError
 from mqdssm.model.dn import DN
+from mqdssm.model.escapes import visible
 from mqdssm.tables import places, schema, schema_attributes, schema_classes, schema_mqis
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
@@ -26,7 +29,9 @@ __all__ = [
     "base_tree_entries",
     "base_tree_ldif",
     "base_tree_sample",
+    "checked_description",
     "class_definition",
+    "comment",
     "compare",
     "entry_ldif",
     "fold",
@@ -42,6 +47,9 @@ SAMPLE_ROOT: Final = "DC=example,DC=com"
 # OpenLDAP's reader takes a form feed in front for blank
 _SAFE: Final = re.compile(rb"(?:[\x21-\x39\x3b\x3d-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 
+_DESCRIPTION: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9-]*|[0-9]+(?:\.[0-9]+)*)(?:;[A-Za-z0-9=-]+)*")
+"""Name or OID, and options; also options of Active Directory, as ``range=0-1499``."""
+_WORD: Final = re.compile(r"'[^']*'|[^\s']+")
 _MADE_BY: Final = "made by `make schema` (python .ci/generate.py); do not edit"
 
 
@@ -51,7 +59,7 @@ def attribute_definition(attribute: AttributeType) -> str:
     Length bounds are left out: slapd does not enforce them, and the mapping checks lengths itself (M28).
     """
     syntax = attribute.syntax
-    parts = [f"( {attribute.oid} NAME '{attribute.name}'", f"EQUALITY {syntax.equality}"]
+    parts = [_head(attribute), f"EQUALITY {syntax.equality}"]
     if syntax.ordering:
         parts.append(f"ORDERING {syntax.ordering}")
     if syntax.substrings:
@@ -62,9 +70,14 @@ def attribute_definition(attribute: AttributeType) -> str:
     return " ".join([*parts, ")"])
 
 
+def _head(definition: AttributeType | ObjectClass) -> str:
+    description = f" DESC '{definition.description}'" if definition.description else ""
+    return f"( {definition.oid} NAME '{definition.name}'{description}"
+
+
 def class_definition(cls: ObjectClass) -> str:
     """An object class as RFC 4512 4.1.1 writes it; what Active Directory fills in itself is MAY."""
-    parts = [f"( {cls.oid} NAME '{cls.name}' SUP {cls.superior} {cls.kind}"]
+    parts = [f"{_head(cls)} SUP {cls.superior} {cls.kind}"]
     for word, names in (("MUST", cls.must), ("MAY", (*cls.filled_in, *cls.may))):
         if names:
             parts.append(f"{word} ( {' $ '.join(names)} )")
@@ -218,11 +231,32 @@ def _stable_guid(dn: str, root: str) -> UUID:
     return uuid5(uuid5(NAMESPACE_URL, f"ldap:///{root.lower()}"), dn.lower())
 
 
+def comment(text: str) -> str:
+    """Return a text as one line of LDIF that means nothing to those who load it, without its line end."""
+    return f"# {visible(text)}".encode("ascii", "backslashreplace").decode("ascii")
+
+
+@lru_cache(maxsize=1024)
+def checked_description(name: str) -> str:
+    """Return the description of an attribute, which LDIF writes as it is.
+
+    Raises:
+        MappingError: it is none (RFC 4512 2.5), and could be lines of LDIF.
+    """
+    if not _DESCRIPTION.fullmatch(name):
+        raise MappingError(f"{name!r} is no description of an attribute")
+    return name
+
+
 def fold(name: str, value: str | bytes) -> list[str]:
-    """One attribute value as LDIF lines, in base64 where RFC 2849 asks for it."""
+    """One attribute value as LDIF lines, in base64 where RFC 2849 asks for it.
+
+    Raises:
+        MappingError: the name is no description of an attribute.
+    """
     raw = value.encode() if isinstance(value, str) else value
     text = f": {raw.decode('ascii')}" if _SAFE.fullmatch(raw) else f":: {b64encode(raw).decode('ascii')}"
-    line = name + text
+    line = checked_description(name) + text
     if len(line) <= LDIF_LINE_BYTES_MAX:
         return [line]
     first, rest = line[:LDIF_LINE_BYTES_MAX], line[LDIF_LINE_BYTES_MAX:]
@@ -231,9 +265,9 @@ def fold(name: str, value: str | bytes) -> list[str]:
 
 
 def _wrap(text: str) -> Iterable[str]:
-    """Break a definition at blanks; continuation lines begin with blanks."""
+    """Break a definition at blanks outside quotes; continuation lines begin with blanks."""
     line = ""
-    for word in text.split(" "):
+    for word in _WORD.findall(text):
         if line and len(line) + 1 + len(word) > LDIF_LINE_BYTES_MAX:
             yield line
             line = f"    {word}"

@@ -118,6 +118,16 @@ def enterprise_dn(root: DN, configuration: DN | None = None) -> DN:
     return services_dn(root, configuration).child("CN", ENTERPRISE_NAME)
 
 
+def replication_dn(root: DN, configuration: DN | None = None) -> DN:
+    """CN=MQIS, the state of a replicating server ([MC-MQDSRP] 3.1.1.2); arguments as of `services_dn`."""
+    return enterprise_dn(root, configuration).child("CN", "MQIS")
+
+
+def replication_server_dn(root: DN, configuration: DN | None = None) -> DN:
+    """Entry that names the replicating server of a directory; arguments as of `services_dn`."""
+    return replication_dn(root, configuration).child("CN", "Server")
+
+
 def link_dn(root: DN, name: str) -> DN:
     """A routing link ([MS-MQDSSM] 2.2.1); ``compute.link_name`` makes the name."""
     return enterprise_dn(root).child("CN", name)

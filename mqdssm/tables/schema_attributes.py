@@ -30,6 +30,7 @@ class AttributeType:
         indexed: Active Directory keeps an index, and OpenLDAP should.
         catalog: Active Directory's global catalogs hold it.
         builtin: slapd itself or core.schema defines it, perhaps with more values allowed.
+        description: for people; Microsoft's attributes have none.
     """
 
     name: str
@@ -41,6 +42,7 @@ class AttributeType:
     indexed: bool = False
     catalog: bool = False
     builtin: bool = False
+    description: str = ""
 
     def check_length(self, length: int) -> None:
         """Refuse a value of a length that Active Directory would refuse (decision M28).

@@ -30,6 +30,7 @@ class ObjectClass:
         parents: classes below which Active Directory allows it; slapd does not check.
         rdn: the attribute that names its objects.
         own: defined by us, unknown to Active Directory.
+        description: for people; Microsoft's classes have none.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ObjectClass:
     parents: tuple[str, ...] = ()
     rdn: str = "cn"
     own: bool = False
+    description: str = ""
 
 
 def _words(text: str) -> tuple[str, ...]:

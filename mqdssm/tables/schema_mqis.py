@@ -9,6 +9,7 @@ No attribute that holds a number is indexed: inequalities on an indexed integer 
 found by ``mqisBucket``, whose values `mqdssm.tables.numbering` makes (decision R26).
 """
 
+from types import MappingProxyType
 from typing import Final
 
 from mqdssm.tables import adsyntax as ad
@@ -25,6 +26,72 @@ NUMBERED: Final = "mqisNumbered"
 OCTETS, TEXT, NUMBER, BOOLEAN = ad.OCTET_STRING, ad.UNICODE, ad.LARGE_INTEGER, ad.BOOLEAN
 GUID_BYTES: Final = (16, 16)
 BUCKET_BYTES: Final = (24, 24)
+
+
+DESCRIPTIONS: Final = MappingProxyType(
+    {
+        "mqisPartitionID": "Replication partition of the object: GUID of a site, null for the enterprise",
+        "mqisSeqNumber": "Sequence number of the last change of the object, 0 to 2^64-1",
+        "mqisBucket": "Partition and range of sequence numbers, by which changed objects are found",
+        "mqisExact": "Property values that no other attribute keeps exactly",
+        "mqisPathName": "Path name of the object as MSMQ replicates it",
+        "mqisModifyTime": "Time of the last change, seconds since 1970 UTC",
+        "mqisHashKey": "Hash of the path name, as MQIS computes it",
+        "mqisScope": "Scope of the object: 0 site, 1 enterprise",
+        "mqisObjectID": "GUID of the object where another entry has it as objectGUID",
+        "mqisQueueManagerID": "GUID of the machine that has the queue",
+        "mqisLabelHashKey": "Hash of the label, as MQIS computes it",
+        "mqisAddresses": "Network addresses of the machine, an array of TA_ADDRESS",
+        "mqisConnectedNetworks": "GUIDs of the connected networks of the machine, in order",
+        "mqisOutRoutingServers": "GUIDs of the outgoing routing servers of the machine, in order",
+        "mqisInRoutingServers": "GUIDs of the incoming routing servers of the machine, in order",
+        "mqisPscName": "Machine name of the primary site controller",
+        "mqisPscSignKey": "Public signing keys of the primary site controller, MQDSPUBLICKEYS",
+        "mqisSiteGates": "GUIDs of the site gates, in order",
+        "mqisPecName": "Machine name of the primary enterprise controller",
+        "mqisCspName": "Name of the cryptographic provider of the enterprise",
+        "mqisCrl": "Certificate revocation list of the enterprise",
+        "mqisCspType": "Type of the cryptographic provider of the enterprise",
+        "mqisEncryptAlgorithm": "Encryption algorithm of the enterprise",
+        "mqisSignAlgorithm": "Signature algorithm of the enterprise",
+        "mqisHashAlgorithm": "Hash algorithm of the enterprise",
+        "mqisCipherMode": "Cipher mode of the enterprise",
+        "mqisNeighbor1": "GUID of the first site of the routing link",
+        "mqisNeighbor2": "GUID of the second site of the routing link",
+        "mqisUserID": "GUID of the user in MQIS; the account keeps its objectGUID",
+        "mqisProtocol": "Protocol of the connected network: 1 IP, 3 IPX, 5 foreign",
+        "mqisDeletedID": "GUID of the object that was deleted",
+        "mqisObjectType": "Type of the object that was deleted: MQDS_QUEUE 1, MQDS_MACHINE 2 and so on",
+        "mqisStatePartitionID": "Replication partition that the state is of",
+        "mqisAuthorityName": "Machine name of the server that gives the numbers of the partition",
+        "mqisLastSeqNumber": "LastSeqNumber: all changes up to it have been applied",
+        "mqisCeiling": "No sequence number above it has been given out",
+        "mqisPurgedSeqNumber": "PurgedSeqNumber: tombstones up to it may be gone",
+        "mqisAllowedPurgeSeqNumber": "AllowedPurgeSeqNumber: tombstones up to it may be removed",
+        "mqisPurgeState": "State of a full synchronization: 0 normal, 1 STARTSYNC0, 2 SYNC0, 3 COMPLETESYNC0",
+        "mqisOwned": "TRUE if this server gives the numbers of the partition",
+        "mqisMachineName": "Machine name of a neighbour, or of this server",
+        "mqisMachineID": "GUID of the machine of this server",
+        "mqisSiteID": "GUID of the site of this server",
+        "mqisServerRole": "Role of a directory server: 2 BSC, 4 PSC, 8 PEC, as in PROPID_QM_SERVICE",
+        "mqisAckedSeqNumber": "Last number of the partition of our site that the neighbour acknowledged",
+        "mqisAckedPecSeqNumber": "Last number of the enterprise partition that the neighbour acknowledged",
+        "mqisLastAckedTime": "Time of the last acknowledgement, milliseconds since 1970 UTC",
+        NUMBERED: "Object or tombstone with a sequence number of MSMQ replication",
+        "mqisQueue": "Replicated properties of a queue, beside mSMQQueue",
+        "mqisMachine": "Replicated properties of a machine, beside mSMQConfiguration",
+        "mqisSite": "Replicated properties of a site, beside site",
+        "mqisEnterprise": "Replicated properties of the enterprise, beside mSMQEnterpriseSettings",
+        "mqisRoutingLink": "Replicated properties of a routing link, beside mSMQSiteLink",
+        "mqisUser": "Replicated properties of a user, beside user",
+        "mqisConnectedNetwork": "Connected network of MQIS, with mqisNumbered",
+        "mqisTombstone": "Deleted object that others still have to learn of, with mqisNumbered",
+        "mqisPartition": "State of one replication partition at this server",
+        "mqisNeighbor": "Directory server that this one replicates with",
+        "mqisServer": "Directory server that keeps its state in this directory",
+    }
+)
+"""Descriptions of all attributes and classes here, for people who look at a server's schema."""
 
 
 def _attribute(
@@ -44,6 +111,7 @@ def _attribute(
         indexed="index" in words,
         lower=bounds[0],
         upper=bounds[1],
+        description=DESCRIPTIONS[name],
     )
 
 
@@ -53,18 +121,18 @@ ATTRIBUTES: Final = (
     _attribute(1,  "mqisPartitionID",  OCTETS, "index", GUID_BYTES),
     _attribute(2,  "mqisSeqNumber",    NUMBER),  # 0 to 2^64-1, never indexed
     _attribute(3,  "mqisBucket",       OCTETS, "index", BUCKET_BYTES),
-    _attribute(4,  "mqisExact",        OCTETS, "multi"),  # values that no other attribute keeps
+    _attribute(4,  "mqisExact",        OCTETS, "multi"),
     _attribute(5,  "mqisPathName",     TEXT,   "index"),
     # of several types of object
-    _attribute(6,  "mqisModifyTime",   NUMBER),  # seconds since 1970 UTC
+    _attribute(6,  "mqisModifyTime",   NUMBER),
     _attribute(7,  "mqisHashKey",      NUMBER),
-    _attribute(8,  "mqisScope",        NUMBER),  # 0 site, 1 enterprise
-    _attribute(9, "mqisObjectID", OCTETS, "index", GUID_BYTES),  # where another entry has the objectGUID
+    _attribute(8,  "mqisScope",        NUMBER),
+    _attribute(9, "mqisObjectID", OCTETS, "index", GUID_BYTES),
     # of queues
     _attribute(20, "mqisQueueManagerID", OCTETS, "", GUID_BYTES),
     _attribute(21, "mqisLabelHashKey", NUMBER),
     # of machines; lists of GUIDs are one value, since LDAP keeps no order
-    _attribute(30, "mqisAddresses",         OCTETS),  # TA_ADDRESS array
+    _attribute(30, "mqisAddresses",         OCTETS),
     _attribute(31, "mqisConnectedNetworks", OCTETS),
     _attribute(32, "mqisOutRoutingServers", OCTETS),
     _attribute(33, "mqisInRoutingServers",  OCTETS),
@@ -87,26 +155,26 @@ ATTRIBUTES: Final = (
     # of users: an account that is there already keeps its objectGUID
     _attribute(70, "mqisUserID",       OCTETS, "index", GUID_BYTES),
     # of connected networks
-    _attribute(80, "mqisProtocol",     NUMBER),  # 1 IP, 3 IPX, 5 foreign
+    _attribute(80, "mqisProtocol",     NUMBER),
     # of tombstones
     _attribute(90, "mqisDeletedID",    OCTETS, "index", GUID_BYTES),
-    _attribute(91, "mqisObjectType",   NUMBER),  # MQDS_QUEUE 1 ...
+    _attribute(91, "mqisObjectType",   NUMBER),
     # of the state of the protocol
     _attribute(100, "mqisStatePartitionID", OCTETS, "", GUID_BYTES),
     _attribute(101, "mqisAuthorityName", TEXT),
     _attribute(102, "mqisLastSeqNumber", NUMBER),
-    _attribute(103, "mqisCeiling",     NUMBER),  # no number above it has been given out
+    _attribute(103, "mqisCeiling",     NUMBER),
     _attribute(104, "mqisPurgedSeqNumber", NUMBER),
     _attribute(105, "mqisAllowedPurgeSeqNumber", NUMBER),
-    _attribute(106, "mqisPurgeState",  NUMBER),  # 0 normal, 1 STARTSYNC0, 2 SYNC0, 3 COMPLETESYNC0
-    _attribute(107, "mqisOwned",       BOOLEAN),  # this server is the authority
+    _attribute(106, "mqisPurgeState",  NUMBER),
+    _attribute(107, "mqisOwned",       BOOLEAN),
     _attribute(110, "mqisMachineName", TEXT),
     _attribute(111, "mqisMachineID",   OCTETS, "", GUID_BYTES),
     _attribute(112, "mqisSiteID",      OCTETS, "", GUID_BYTES),
-    _attribute(113, "mqisServerRole",  NUMBER),  # 2 BSC, 4 PSC, 8 PEC, as in PROPID_QM_SERVICE
+    _attribute(113, "mqisServerRole",  NUMBER),
     _attribute(114, "mqisAckedSeqNumber", NUMBER),
     _attribute(115, "mqisAckedPecSeqNumber", NUMBER),
-    _attribute(116, "mqisLastAckedTime", NUMBER),  # milliseconds since 1970 UTC
+    _attribute(116, "mqisLastAckedTime", NUMBER),
 )
 # fmt: on
 
@@ -125,6 +193,7 @@ def _beside(number: int, name: str, may: str) -> ObjectClass:
         must=(),
         may=_words(may),
         own=True,
+        description=DESCRIPTIONS[name],
     )
 
 
@@ -138,6 +207,7 @@ def _alone(number: int, name: str, must: str, may: str, parents: str = "containe
         may=_words(may),
         parents=_words(parents),
         own=True,
+        description=DESCRIPTIONS[name],
     )
 
 
@@ -150,6 +220,7 @@ CLASSES: Final = (
         must=(),
         may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName mqisObjectID"),
         own=True,
+        description=DESCRIPTIONS[NUMBERED],
     ),
     _beside(
         2, "mqisQueue", "mqisModifyTime mqisHashKey mqisScope mqisQueueManagerID mqisLabelHashKey"

@@ -32,7 +32,12 @@ SHOWN_BYTES_MAX: Final = 60  # of a wrong value in a message
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _INTEGER: Final = re.compile(rb"-?[1-9][0-9]{0,9}|0")
-_TIME: Final = re.compile(rb"([0-9]{8})([01][0-9]|2[0-3])([0-5][0-9])([0-5][0-9])(?:[.,][0-9]+)?Z")
+# [RFC4517] 3.3.13: minutes and seconds may be left out, the fraction is of the last part that is there
+_TIME: Final = re.compile(
+    rb"([0-9]{8})([01][0-9]|2[0-3])(?:([0-5][0-9])([0-5][0-9]|60)?)?(?:[.,]([0-9]+))?"
+    rb"(?:Z|([+-])([01][0-9]|2[0-3])([0-5][0-9])?)"
+)
+_FRACTION_DIGITS_MAX: Final = 18
 
 
 class Kind(StrEnum):
@@ -186,13 +191,19 @@ def _load_time(raw: bytes) -> int:
     found = _TIME.fullmatch(raw)
     if found is None:
         raise _no("GeneralizedTime", raw)
-    day, hour, minute, second = found.groups()
+    day, hour, minute, second, fraction, sign, hours, minutes = found.groups(default=b"")
     try:
-        seconds = _seconds_of_day(day) + int(hour) * 3600 + int(minute) * 60 + int(second)
+        seconds = _seconds_of_day(day) + int(hour) * 3600 + int(minute or 0) * 60 + int(second or 0)
     except ValueError:
         raise _no("GeneralizedTime", raw, "(no such day)") from None
-    if seconds < TIME_SECONDS_MIN:
-        raise _no("GeneralizedTime", raw, "(before 1601)")
+    if fraction and not second:
+        digits = fraction[:_FRACTION_DIGITS_MAX]
+        seconds += (60 if minute else 3600) * int(digits) // 10 ** len(digits)
+    if sign:
+        east = int(hours) * 3600 + int(minutes or 0) * 60
+        seconds -= east if sign == b"+" else -east
+    if not TIME_SECONDS_MIN <= seconds <= TIME_SECONDS_MAX:
+        raise _no("GeneralizedTime", raw, "(before 1601 or after 9999)")
     return seconds
 
 

@@ -7,7 +7,7 @@ software; nothing else in mqdssm does. Names are loaded when they are first used
 this package in every run.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mqdssm.testing.containers import OpenLdapContainer
@@ -39,9 +39,12 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # who misspells a name is to be told
 
-    return getattr(import_module(_MODULES[name]), name)
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first asked for."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_MODULES[name]), name)

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, MissingPackageError
 from mqdssm.testing.openldap_start import PROBE, free_ports
 from mqdssm.testing.server import LdapServer
 
@@ -29,6 +29,7 @@ START_ATTEMPTS: Final = 5
 ENGINE_WAIT_S: Final = 10
 BUILD_WAIT_S: Final = 600  # it installs Debian packages
 POLL_S: Final = 0.05
+LOOPBACK: Final = "127.0.0.1"
 USUAL_ENGINE: Final = "unix:///var/run/docker.sock"
 
 
@@ -228,12 +229,14 @@ class ServerContainer(LdapServer):
         for attempt in range(1, START_ATTEMPTS + 1):
             container = DockerContainer(image)
             # by number: OpenLDAP's own clients take "localhost" for the machine's full name
-            self.host = container.get_container_host_ip().replace("localhost", "127.0.0.1")
+            self.host = container.get_container_host_ip().replace("localhost", LOOPBACK)
             free = free_ports(len(self.PORTS))
             wanted = (*self._wanted_ports, *free)
             self._ports = tuple(want or other for want, other in zip(wanted, free, strict=False))
             for inside, outside in zip(self.PORTS, self._ports, strict=True):
                 container.with_bind_ports(inside, outside)
+                if self.host == LOOPBACK:  # else the engine is elsewhere, and has to be reached
+                    container.ports[str(inside)] = (LOOPBACK, outside)  # type: ignore[assignment]  # as docker
             for name, value in self._environment().items():
                 container.with_env(name, value)
             self._container = container
@@ -290,7 +293,7 @@ def _docker() -> Any:
         import_module("testcontainers")
         return import_module("docker")
     except ImportError as error:
-        raise ConfigError("testcontainers is not installed: pip install 'mqdssm[testing]'") from error
+        raise MissingPackageError("testcontainers") from error
 
 
 def _tar(files: Mapping[str, bytes]) -> io.BytesIO:

@@ -154,6 +154,7 @@ class ServerFolder:
         try:
             for folder in (self.path, self.path / "share", self.path / "tls", self.socket_folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                check_own(folder)
             _check_private(self.socket_folder)
             for part in (MSMQ, REPLICATION):
                 schema = self.path / "share" / f"{part.name}.schema"
@@ -162,7 +163,9 @@ class ServerFolder:
             if not tree.exists():
                 tree.write_text(base_tree_ldif(options.base_dn), encoding="utf-8")
             make_certificates(self.path / "tls")
-            if not self.password_file.exists():
+            if self.password_file.exists():
+                check_own(self.password_file)
+            else:
                 write_private(self.password_file, secrets.token_urlsafe(PASSWORD_BYTES).encode())
             return self.password_file.read_text(encoding="utf-8").strip("\n")
         except OSError as error:
@@ -197,6 +200,19 @@ class ServerFolder:
 def temporary_folder() -> ServerFolder:
     """Make a folder that is to be deleted with its server."""
     return ServerFolder(Path(tempfile.mkdtemp(prefix="mqdssm-")))
+
+
+def check_own(folder: Path) -> None:
+    """Refuse what somebody else has put there or can write to: what is in it would be believed.
+
+    Raises:
+        ConfigError: it, or a link to it, belongs to another user, or others may write to it.
+        OSError: it is not there.
+    """
+    if {folder.lstat().st_uid, folder.stat().st_uid} != {os.getuid()}:
+        raise ConfigError(f"{folder} belongs to another user: name a folder of your own")
+    if folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigError(f"others may write to {folder}: chmod go-w {folder}, if nobody has done so yet")
 
 
 def _check_private(folder: Path) -> None:

@@ -1,13 +1,15 @@
 """Pytest fixtures for programs that use mqdssm; registered by the entry point, nothing to import.
 
 * ``openldap_server``: one `mqdssm.testing.OpenLdapServer` for the whole run (each xdist worker its own).
-* ``openldap_directory``: for each test an `mqdssm` directory connected to it as its administrator.
+* ``openldap_directory``: for each test an `mqdssm` directory connected to it as its administrator. At the end
+  of the test all is undone that was added, changed or deleted on the server meanwhile.
 * ``openldap_container``: the same server in a container, where a container engine answers.
 * ``samba_server``, ``samba_directory``, ``samba_container``: the same with an Active Directory domain
   controller, `mqdssm.testing.SambaDomainController`.
 
-Tests share the server: each makes objects of its own names. pytest loads this module in every run, so
-it imports nothing that is not needed; a test that uses no fixture of these starts no server.
+All tests share the servers otherwise: each test makes objects of its own names there. pytest loads this
+module in every run, so it imports nothing that is not needed; a test that uses no fixture of these starts no
+server.
 """
 
 from typing import TYPE_CHECKING
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def openldap_server() -> "Iterator[OpenLdapServer]":
-    """A private OpenLDAP with the MSMQ schema and the base tree; not synced to disk."""
+    """A private OpenLDAP with the MSMQ schema and the base tree for the whole run; not synced to disk."""
     from mqdssm.testing.openldap import OpenLdapServer
 
     with OpenLdapServer(durable=False) as server:
@@ -35,15 +37,19 @@ def openldap_server() -> "Iterator[OpenLdapServer]":
 
 @pytest.fixture
 def openldap_directory(openldap_server: "OpenLdapServer") -> "Iterator[Directory]":
-    """An open directory on ``openldap_server``, as its administrator."""
+    """An open directory on ``openldap_server``, as its administrator; changes are undone after the test."""
     import mqdssm
+    from mqdssm.testing.openldap_snapshot import undone_changes
 
-    with mqdssm.connect(
-        openldap_server.url,
-        user=openldap_server.user,
-        password=openldap_server.password,
-        ca_file=openldap_server.ca_file,
-    ) as directory:
+    with (
+        undone_changes(openldap_server),
+        mqdssm.connect(
+            openldap_server.url,
+            user=openldap_server.user,
+            password=openldap_server.password,
+            ca_file=openldap_server.ca_file,
+        ) as directory,
+    ):
         yield directory
 
 
@@ -70,7 +76,7 @@ def samba_server() -> "Iterator[SambaDomainController]":
 
 @pytest.fixture
 def samba_directory(samba_server: "SambaDomainController") -> "Iterator[Directory]":
-    """An open directory on ``samba_server``, as its administrator."""
+    """An open directory on ``samba_server``, as its administrator; nothing is undone after the test."""
     import mqdssm
 
     with mqdssm.connect(

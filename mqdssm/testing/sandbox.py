@@ -23,6 +23,7 @@ from mqdssm.testing.openldap_config import (
     START_SCRIPT,
     OpenLdapOptions,
     ServerFolder,
+    check_own,
     require_software,
 )
 from mqdssm.testing.openldap_start import (
@@ -40,6 +41,7 @@ STOP_WAIT_S: Final = 15.0  # more than the supervisor's own patience with slapd
 START_ATTEMPTS: Final = 5
 STATE_FILE: Final = "sandbox.json"
 PID_FILE: Final = "supervisor.pid"
+LOCK_FILE: Final = "sandbox.lock"
 LOG_FILE: Final = "slapd.log"
 
 
@@ -254,7 +256,11 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
 
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (path / "sandbox.lock").open("w") as lock:
+        check_own(path)
+        file = path / LOCK_FILE
+        if file.is_symlink():
+            raise ConfigError(f"{file} is a link, which no sandbox makes: name a folder of your own")
+        with os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
     except OSError as error:

@@ -2,7 +2,8 @@
 
 :func:`encode` and :func:`decode` are the codec of the bodies of messages. A body is the Change Notification
 Message and one byte that nobody uses ([MS-MQCN] 3.3.5.3, decision C3): `encode` writes it as 0, `decode`
-takes a body with it, whatever it is, and one without; a second byte is too much.
+takes a body with it, whatever it is, and one without; a second byte is too much. The text of version 2 may
+end with U+0000, which is read and not written (decision C31).
 """
 
 from collections.abc import Callable, Mapping
@@ -51,6 +52,8 @@ MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX
 """Longest message: MSMQ carries no more than 4 MiB in one (decision C12)."""
 BODY_BYTES_MAX: Final = 4 * 1024
 """Longest message of version 2 (decision C6)."""
+TERMINATOR: Final = dump_text16("\0")
+"""What may end the text of version 2 (decision C31)."""
 UNUSED_BYTES: Final = 1
 """What follows a message in the body that carries it ([MS-MQCN] 3.3.5.3)."""
 PROPERTIES_MAX: Final = 255
@@ -251,16 +254,19 @@ def decode(data: bytes) -> ChangeNotification:
     layout = layout_of(data)
     made: ChangeNotification
     made, end = layout.read(data, 0, len(data))
-    _finish(layout, end, len(data))
+    _finish(layout, data, end)
     return made
 
 
-def _finish(layout: Layout[Any], offset: int, end: int) -> None:
-    """Refuse bytes behind a message, but the unused one.
+def _finish(layout: Layout[Any], data: bytes, offset: int) -> None:
+    """Refuse bytes behind a message, but the terminator of a text and the unused byte.
 
     Raises:
         DecodeError: naming the number of bytes left over.
     """
+    end = len(data)
+    if layout is NOTIFICATION_BODY and data.startswith(TERMINATOR, offset):
+        offset += len(TERMINATOR)
     if end - offset > UNUSED_BYTES:
         raise DecodeError(
             layout.section, "end", offset, f"{end - offset} bytes left over, at most {UNUSED_BYTES}"
@@ -302,7 +308,7 @@ def show_message(data: bytes) -> Shown:
         return show_header(NOTIFICATION_HEADER, data, error)
     try:
         _, end = layout.read(data, 0, len(data))
-        _finish(layout, end, len(data))
+        _finish(layout, data, end)
     except DecodeError as error:
         return Shown(show(layout, data).fields, error)
     return show(layout, data[:end])

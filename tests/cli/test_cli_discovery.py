@@ -49,6 +49,7 @@ def test_a_server_answers_from_the_directory_until_it_is_told_to_end(
     named = ("--site", machine.site, "--computer", machine.name, "--network", NETWORK)
     with served(cli, "--listen", f"{HERE}:0", *named) as (process, said):
         (where,) = said["listening"]
+        assert said["answering"] == ["127.0.0.0/8"]
         assert said["site"] == site
         assert said["servers"] == [{"name": machine.name, "ip": True, "ipx": False}]
 
@@ -58,6 +59,7 @@ def test_a_server_answers_from_the_directory_until_it_is_told_to_end(
             "network": where,
             "site": site,
             "is_own_site": False,
+            "own_site_server": None,
             "servers": [{"name": machine.name, "ip": True, "ipx": False}],
             "connected_networks": [NETWORK],
         }
@@ -69,6 +71,22 @@ def test_a_server_answers_from_the_directory_until_it_is_told_to_end(
         )
         process.send_signal(ending)
         assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("network", ["10.1.0.0/33", "10.1.0.1/16", "everybody", "::/0", "10.1.0.0:1801"])
+def test_a_network_to_answer_is_refused_if_it_is_none(alone, network: str) -> None:
+    named = ("--site", "Berlin", "--computer", "x", "--allow-from", network)
+    done = alone("discovery-server", *named, code=2)
+    assert f"--allow-from {network}" in done.stderr
+    assert "an IPv4 network is wanted, as 10.0.0.0/24" in done.stderr
+
+
+def test_other_networks_are_answered_where_they_are_allowed(cli, machine) -> None:
+    """Decision S19."""
+    named = ("--site", machine.site, "--computer", machine.name)
+    more = ("--allow-from", "10.2.0.0/16", "--allow-from", "192.0.2.7")
+    with served(cli, "--listen", f"{HERE}:0", *named, *more) as (_, said):
+        assert said["answering"] == ["10.2.0.0/16", "127.0.0.0/8", "192.0.2.7/32"]
 
 
 def test_a_list_for_people(cli, machine) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import discovery_process
 import pytest
-from discovering import NETWORK_1, NETWORK_2, OTHER_SITE, OWN_SITE, THIRD_SITE
+from discovering import NETWORK_1, NETWORK_2, OTHER_SITE, OWN_SITE, THIRD_SITE, request
 from namespaces import Lan, why_not
 
 from mqdssm.model.guid import NULL_GUID
@@ -97,23 +97,28 @@ def test_one_of_the_own_site_on_the_first_network_and_another_on_the_last(networ
     networks.serve("a-own", twice=True)
     networks.serve("b-other")
     said = networks.discover()
-    assert outcome(said) == (networks.lan.address("a", "a-own"), True, [])
-    assert said["connected_networks"] == [str(NETWORK_1)]
+    assert outcome(said) == (networks.lan.address("b", "b-other"), False, ["B-OTHER-1", "B-OTHER-2"])
+    assert said["own_site_server"] == networks.lan.address("a", "a-own")
+    assert said["connected_networks"] == [str(NETWORK_2)]
 
 
 @pytest.mark.spec("MS-MQSD 3.1.5.2")
 def test_the_own_site_is_waited_for_while_only_one_other_has_answered(networks: Networks) -> None:
     networks.serve("a-other")
     networks.serve("a-own", late_s=WAIT_S / 2)
-    assert outcome(networks.discover()) == (networks.lan.address("a", "a-own"), True, [])
+    said = networks.discover()
+    assert outcome(said) == (networks.lan.address("a", "a-other"), False, ["A-OTHER-1", "A-OTHER-2"])
+    assert said["own_site_server"] == networks.lan.address("a", "a-own")
 
 
 @pytest.mark.spec("MS-MQSD 3.1.5.2")
-def test_an_own_site_on_the_last_network_wins_over_another_one_on_the_first(networks: Networks) -> None:
+def test_a_list_on_the_first_network_counts_more_than_the_own_site_on_the_last(networks: Networks) -> None:
     """Decision S2."""
     networks.serve("a-other")
     networks.serve("b-own")
-    assert outcome(networks.discover()) == (networks.lan.address("b", "b-own"), True, [])
+    said = networks.discover()
+    assert outcome(said) == (networks.lan.address("a", "a-other"), False, ["A-OTHER-1", "A-OTHER-2"])
+    assert said["own_site_server"] == networks.lan.address("b", "b-own")
 
 
 @pytest.mark.spec("MS-MQSD 3.1.5.2")
@@ -249,3 +254,74 @@ def test_all_networks_of_a_computer_are_known(networks: Networks) -> None:
     lan.ip("client", "link", "set", "dev", "ras1", "up")
     told = known_to_client(networks)
     assert told == ["10.77.1.255:1801 0", "10.77.2.255:1801 0", "10.79.0.2:1801 1", "10.90.0.255:1801 1"]
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+@pytest.mark.parametrize(
+    ("options", "answered"),
+    [
+        ({}, {"10.77.1.1", "10.77.2.1"}),
+        ({"allow_from": ["10.99.0.0/24"]}, {"10.77.1.1", "10.77.2.1", "10.99.0.1"}),
+        ({"listen": "10.77.1.2"}, {"10.77.1.1"}),
+    ],
+)
+def test_a_server_answers_the_networks_that_it_is_connected_to(
+    networks: Networks, options: dict[str, Any], answered: set[str]
+) -> None:
+    """Decision S19: by default no others; of a server with two networks those that it listens on."""
+    lan = networks.lan
+    lan.ip("client", "address", "add", "10.99.0.1/32", "dev", "net-a")
+    lan.ip("a-own", "link", "add", "name", "net-b", "type", "veth", "peer", "name", "end")
+    lan.ip("a-own", "link", "set", "dev", "end", "up")
+    lan.ip("a-own", "address", "add", "10.77.2.2/24", "dev", "net-b")
+    lan.ip("a-own", "link", "set", "dev", "net-b", "up")
+    # what the server sends goes out on the network that the client is on
+    for source in ("10.77.2.1", "10.99.0.1"):
+        lan.ip("a-own", "route", "add", f"{source}/32", "dev", "net-a", "src", "10.77.1.2")
+    networks.serve("a-own", **options)
+    assert {source for source in ASKERS if _is_answered(lan, source)} == answered
+
+
+ASKERS = ("10.77.1.1", "10.77.2.1", "10.99.0.1")
+
+
+def _is_answered(lan: Lan, source: str) -> bool:
+    code = (
+        "import socket, sys\n"
+        "asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "asking.bind((sys.argv[1], 0))\n"
+        "asking.settimeout(1)\n"
+        "asking.sendto(bytes.fromhex(sys.argv[3]), (sys.argv[2], 1801))\n"
+        "try: print(len(asking.recv(2048)))\n"
+        "except TimeoutError: pass"
+    )
+    asked = [sys.executable, "-c", code, source, lan.address("a", "a-own"), request().hex()]
+    done = lan.run("client", asked)
+    assert done.returncode == 0, done.stderr
+    return bool(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("10.80.0.1/24", "10.80.0.0/24"),
+        ("10.80.0.1/31", "10.80.0.0/31"),
+        ("10.80.0.1/32", "10.80.0.1/32"),
+        ("10.80.0.1/17 broadcast 10.80.0.0", "10.80.0.0/17"),
+        ("10.80.0.1 peer 10.81.0.2/32", "10.80.0.1/32"),
+    ],
+)
+def test_on_link_networks_with_odd_masks(networks: Networks, address: str, told: str) -> None:
+    """Decision S19; an interface that is down is on no network."""
+    lan = networks.lan
+    lan.ip("client", "address", "flush", "dev", "net-a")
+    lan.ip("client", "address", "add", *address.split(), "dev", "net-a")
+    lan.ip("client", "address", "add", "10.82.0.1/24", "dev", "net-a", "label", "net-a:2")
+    lan.ip("client", "link", "add", "name", "down0", "type", "veth")
+    lan.ip("client", "address", "add", "10.83.0.1/24", "dev", "down0")
+    code = (
+        "from mqdssm.drivers.interfaces import on_link_networks\n"
+        "for network in on_link_networks(): print(network)"
+    )
+    shown = lan.run("client", [sys.executable, "-c", code], env=_environment()).stdout
+    assert sorted(shown.split()) == sorted([told, "10.82.0.0/24", "10.77.2.0/24"])

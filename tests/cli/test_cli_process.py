@@ -2,17 +2,14 @@
 
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from terminal import PROGRAM, in_terminal
 
-PROGRAM = [sys.executable, "-m", "mqdssm.cli.main"]
 HEAVY = (
     "ldap3",
     "pyspark",
@@ -52,6 +49,24 @@ def test_the_installed_program_is_the_same():
     program = Path(sys.executable).parent / "mqdssm"
     done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "mqdssm 0.1.0\n", "")
+
+
+@pytest.mark.server
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk to offer")
+@pytest.mark.parametrize("debug", [(), ("--debug",)])
+def test_a_log_file_on_a_full_disk_is_told_once_and_is_no_failure(openldap_server, debug):
+    environment = {
+        **os.environ,
+        "MQDSSM_URL": openldap_server.ldapi_url,
+        "MQDSSM_LOG_FILE": "/dev/full",
+    }
+    done = run("read", "enterprise", "-o", "json", *debug, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    warning = "the log file /dev/full cannot be written: No space left on device; this run goes on without it"
+    assert done.stderr.count(f"warning: {warning}\n") == 1
+    assert "Traceback" not in done.stderr
+    assert debug or done.stderr.count("\n") == 1
 
 
 def test_exit_codes_leave_the_process():
@@ -119,31 +134,6 @@ def test_json_is_utf8_whatever_the_locale(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.decode("utf-8"))["format"] == "root-dse"
-
-
-def in_terminal(args: list[str], typed: dict[str, str], environment: dict[str, str]) -> tuple[int, str]:
-    """Run it on a terminal; type answers when their questions are seen. Gives exit code and screen."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execvpe(PROGRAM[0], [*PROGRAM, *args], {**os.environ, **environment, "TERM": "xterm"})
-    screen, waiting, deadline = "", dict(typed), time.monotonic() + 60
-    try:
-        while time.monotonic() < deadline:
-            if not select.select([terminal], [], [], 1)[0]:
-                continue
-            try:
-                data = os.read(terminal, 65536)
-            except OSError:  # Linux: the other side has gone
-                break
-            if not data:
-                break
-            screen += data.decode(errors="replace")
-            for question in [one for one in waiting if one in screen]:
-                os.write(terminal, waiting.pop(question).encode() + b"\n")
-    finally:
-        _, status = os.waitpid(pid, 0)
-        os.close(terminal)
-    return os.waitstatus_to_exitcode(status), screen
 
 
 def test_the_password_is_asked_for_at_a_terminal(openldap_server):

@@ -1,5 +1,6 @@
 """sandbox: a private directory that outlives the command."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,44 @@ def test_no_sandbox_there(alone, tmp_path):
         said = alone.error("sandbox", command, str(tmp_path), code=6)
         assert said == f"{tmp_path} holds no sandbox; `mqdssm sandbox start {tmp_path}` makes one"
     assert list(tmp_path.iterdir()) == [tmp_path / "home"]
+
+
+def planted(place: Path, owner: int) -> None:
+    """What somebody else puts where a sandbox is to be: a known password, a link instead of the lock."""
+    place.mkdir(mode=0o755)
+    (place / "password").write_text("known")
+    (place.parent / "victim").write_text("precious")
+    (place / "sandbox.lock").symlink_to(place.parent / "victim")
+    os.chown(place, owner, owner)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root may give a folder away")
+def test_a_folder_of_somebody_else_is_refused(alone, tmp_path):
+    place = tmp_path / "box"
+    planted(place, 65534)
+    said = alone.error("sandbox", "start", str(place), code=6)
+    assert said == f"{place} belongs to another user: name a folder of your own"
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "own")
+    (tmp_path / "own").mkdir()
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    assert "belongs to another user" in alone.error("sandbox", "start", str(link), code=6)
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not list((tmp_path / "own").iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_a_folder_that_others_may_write_to_is_refused(alone, tmp_path):
+    place = tmp_path / "box"
+    planted(place, os.getuid())
+    place.chmod(0o777)
+    said = alone.error("sandbox", "start", str(place), code=6)
+    assert said.startswith(f"others may write to {place}: chmod go-w {place}")
+    # nor is a link followed that was put in while they could
+    place.chmod(0o755)
+    said = alone.error("sandbox", "start", str(place), code=6)
+    assert said == f"{place}/sandbox.lock is a link, which no sandbox makes: name a folder of your own"
+    assert (tmp_path / "victim").read_text() == "precious"
 
 
 @pytest.mark.server

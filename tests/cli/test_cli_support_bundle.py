@@ -73,6 +73,15 @@ def test_a_planted_password_is_not_in_it(cli, tmp_path, place, monkeypatch, capl
     assert all(form.encode() not in raw for form in FORMS)
 
 
+def test_secrets_of_spark_are_not_in_it(cli, tmp_path):
+    file = tmp_path / "b.zip"
+    conf = "spark.hadoop.fs.s3a.secret.key=AKIASECRETVALUE1234\nspark.executor.memory=4g"
+    cli("support-bundle", "--to", str(file), MQDSSM_SPARK_CONF=conf)
+    found = contents(file)
+    assert "AKIASECRETVALUE1234" not in "".join(found.values())
+    assert "spark.executor.memory=4g" in found["settings.json"]
+
+
 def test_settings_that_cannot_be_are_part_of_the_story(alone, tmp_path):
     file = tmp_path / "b.zip"
     config = tmp_path / "c.toml"
@@ -105,6 +114,8 @@ def test_json_says_where(alone, tmp_path):
         ("token='x y' rest", "token=*** rest"),
         ("ldap://user:secret@host/", "ldap://***@host/"),
         ("MQDSSM_PASSWORD_FILE=/home/x", "MQDSSM_PASSWORD_FILE=/home/x"),
+        ("Server=db;PWD=hunter2", "Server=db;PWD=***"),
+        ("Authorization: Bearer abcdefghijklmnop", "Authorization: ***"),
         ("the password was not sent", "the password was not sent"),
     ],
 )

@@ -65,6 +65,10 @@ WRONG = [
     ("sandbox start", "Missing argument 'DIR'"),
     ("export --type queue", "Missing option '--to'"),
     ("export --type queues --to x", "Invalid value for '--type': 'queues' is not one of 'all', 'queue'"),
+    (
+        "inventory /tmp --spark-conf spark.hadoop.fs.s3a.secret.key=x",
+        "--spark-conf spark.hadoop.fs.s3a.secret.key would show its value to everybody on this machine: ",
+    ),
     ("export --dialect ad --to x", "--dialect is for --format ldif alone, not for parquet: leave it out"),
     (
         "export --format csv --compression zstd --to x",
@@ -149,7 +153,7 @@ def test_without_java_everything_but_spark_works(alone, monkeypatch, tmp_path):
 
 
 def test_without_pyspark_export_says_what_to_install(alone, monkeypatch, tmp_path):
-    monkeypatch.setattr("mqdssm.spark.session.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = alone.error("export", "--type", "queue", "--to", str(tmp_path / "x"), code=6)
     assert said == "this needs the Python package pyspark: pip install 'mqdssm[spark]'"
 
@@ -189,3 +193,12 @@ def test_completion(alone, line, wanted):
     cursor = str(len(line.split(" ")) - 1)
     result = alone(_MQDSSM_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=cursor)
     assert result.stdout.split() == wanted
+
+
+@pytest.mark.parametrize("command", [(), ("list",), ("watch",), ("export",)])
+def test_help_says_where_the_profile_file_is(alone, command):
+    from mqdssm.cli.profile_file import shown_default_file
+
+    shown = alone(*command, "--help", COLUMNS="200").stdout
+    assert "config.toml" in shown
+    assert shown_default_file().removeprefix("~").rpartition("/.config/")[2] in shown

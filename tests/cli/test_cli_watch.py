@@ -45,7 +45,7 @@ def test_json_lines_as_changes_are_made(how, environment, plain, queue, tmp_path
     with running(tmp_path, environment, "queue", "-o", "json", state=state) as program:
         dn = queue("Schöne Grüße")
         created = json.loads(program.lines(1)[0])
-        assert list(created) == ["event", "type", "dn", "guid", "changes"]
+        assert list(created) == ["id", "time", "event", "type", "dn", "guid", "changes"]
         assert (created["event"], created["type"]) == ("created", "queue")
         assert created["dn"].lower() == dn.lower()
         assert created["changes"]["Label"] == {"old": None, "new": "Schöne Grüße"}
@@ -55,6 +55,11 @@ def test_json_lines_as_changes_are_made(how, environment, plain, queue, tmp_path
         assert changed["changes"]["Label"] == {"old": "Schöne Grüße", "new": "new"}
         assert program.end(how) == 0
         assert program.err.read_text() == ""
+        assert [json.loads(line)["event"] for line in program.out.read_text().splitlines()] == [
+            "ready",
+            "created",
+            "changed",
+        ]
     plain.delete(dn)
     with running(tmp_path, environment, "queue", "-o", "json", state=state) as program:
         deleted = json.loads(program.lines(1)[0])
@@ -62,6 +67,7 @@ def test_json_lines_as_changes_are_made(how, environment, plain, queue, tmp_path
         assert deleted["changes"]["Label"] == {"old": "new", "new": None}
         assert program.end() == 0
         assert len(program.lines(1)) == 1
+        assert len(program.out.read_text().splitlines()) == 2
 
 
 def test_lines_for_people(environment, plain, queue, tmp_path):
@@ -77,24 +83,26 @@ def test_lines_for_people(environment, plain, queue, tmp_path):
 
 
 def test_after_a_kill_nothing_is_lost_and_nothing_invented(environment, plain, queue, tmp_path):
-    state, told = tmp_path / "state", []
+    """What was not committed is told again, with its id; what was undone meanwhile is told as well."""
+    state, lives = tmp_path / "state", []
     dn = queue("0")
     for number in range(1, 5):
         with running(tmp_path, environment, "queue", "-o", "json", state=state) as program:
-            if number > 1:  # what may not have been told is told again; then that it was undone
-                again, undone = (json.loads(line)["changes"]["Label"] for line in program.lines(2))
-                assert again == told[-1]
-                assert undone == {"old": str(number - 1), "new": str(number - 2)}
+            if number > 1:
+                undone = f'"new": "{number - 2}"'
+                program.wait(lambda p=program, u=undone: u in p.out.read_text())
             label(plain, dn, str(number))
             program.wait(lambda n=number, p=program: f'"new": "{n}"' in p.out.read_text())
             program.end(signal.SIGKILL)
-        told += [json.loads(line)["changes"]["Label"] for line in program.lines(1)]
+            lives += [json.loads(line) for line in program.lines(1)]
         label(plain, dn, str(number - 1))  # undone while nobody watches
-    news = [int(one["new"]) for one in told]
-    assert set(news) == {0, 1, 2, 3, 4}
     with running(tmp_path, environment, "queue", "-o", "json", state=state) as program:
-        last = json.loads(program.lines(2)[1])["changes"]["Label"]
-        assert last == {"old": "4", "new": "3"}
+        program.wait(lambda: '"new": "3"' in program.out.read_text())
+        lives += [json.loads(line) for line in program.lines(1)]
+    told = list({one["id"]: one["changes"]["Label"] for one in lives}.values())
+    assert [(one["old"], one["new"]) for one in told] == [
+        ("0", "1"), ("1", "0"), ("0", "2"), ("2", "1"), ("1", "3"), ("3", "2"), ("2", "4"), ("4", "3"),
+    ]  # fmt: skip
 
 
 def test_a_closed_pipe_ends_it_quietly(environment, plain, queue, tmp_path):
@@ -109,6 +117,7 @@ def test_a_closed_pipe_ends_it_quietly(environment, plain, queue, tmp_path):
         while not state.exists() and time.monotonic() < end:
             time.sleep(0.02)
         label(plain, dn, "read")
+        assert '"ready"' in process.stdout.readline()
         assert '"read"' in process.stdout.readline()
         process.stdout.close()
         label(plain, dn, "never read")

@@ -2,15 +2,18 @@
 
 import json
 import random
+from collections import deque
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from watched_world import TYPES, LateListener, Listener, State, World, WorldReader
+from watched_world import TYPES, LateListener, Listener, NamesListener, State, Thing, World, WorldReader
 
 from mqdssm.events.watching.follower import Follower
+from mqdssm.events.watching.journal import Note
 from mqdssm.events.watching.mirror import Known, Mirror
+from mqdssm.model.watching import ObjectChange
 
 WAYS = ("deltas", "deltas", "deltas", "present", "present", "full")
 
@@ -23,44 +26,68 @@ class Watcher:
     listener: Listener
     mirror: Mirror = field(default_factory=Mirror)
     place: str | None = None
-    saved: tuple[Mirror, str | None] | None = None
-    notes: list[tuple[str, Known | None]] = field(default_factory=list)
-    last: tuple[str, Known | None] | None = None
-    in_doubt: bool = False
+    saved: tuple[Mirror, str | None] = field(default_factory=lambda: (Mirror(), None))
+    notes: list[Note] = field(default_factory=list)
+    acknowledged: int = 0
+    places: list[tuple[int, str | None]] = field(default_factory=list)
+    doubts: deque[Note] = field(default_factory=deque)
+    ids: int = 0
+    batch: int = 1
     pending: list[tuple[str, int]] = field(default_factory=list)
     all_writes: bool = False
+    copy: dict[str, Thing] | None = None
+    is_cut_off: bool = False
 
     def follow(self, way: str, *, stop_after: int | None = None, alarms: tuple[str, ...] = ()) -> None:
-        hints = self.world.hints(self.place, by=way, false_alarms=alarms)
+        if self.is_cut_off and way == "deltas":
+            way = "present"  # as after each new connection
         was_complete = self.mirror.is_complete
         reader = WorldReader(self.world, self._meanwhile)
         follower = Follower(self.mirror, reader, TYPES, all_writes=self.all_writes, note=self._note)
+        for note, change in follower.tell_again(self.doubts):
+            self.listener.hear(replace(change, id=note.id))
+            self.acknowledged = note.number
+        hints = self.world.hints(self.place, by=way, false_alarms=alarms)
         for number, change in enumerate(follower.follow(hints)):
             assert was_complete, "the first look tells nothing"
             if number == stop_after:
-                self.save()
                 self.crash()  # this one was not handled, and nobody knows
                 return
-            self.listener.hear(change, again=self.in_doubt)
-            self.in_doubt = False
-        self.last = None
+            self.listener.hear(change)
+            if number % self.batch == 0:
+                self.acknowledged = len(self.notes)
+        self.acknowledged = len(self.notes)
+        self.is_cut_off = self.is_cut_off and hints.listing is None
         self.place = hints.place
+        self.places.append((len(self.notes), self.place))
+        if not was_complete:
+            self.save()
         if follower.take_unseen() or hints.has_gap:
             self.listener.look_at_all()
 
-    def _note(self, key: str, known: Known | None) -> None:
-        self.last = key, known
-        self.notes.append(self.last)
+    def _note(self, key: str, known: Known | None, change: ObjectChange | None) -> ObjectChange | None:
+        self.ids += change is not None
+        name = "" if change is None else str(self.ids)
+        self.notes.append(Note(key=key, known=known, number=len(self.notes) + 1, id=name))
+        return None if change is None else replace(change, id=name)
 
     def save(self) -> None:
-        self.saved = deepcopy(self.mirror), self.place
-        self.notes = [] if self.last is None else [self.last]
+        """Begin a new journal; it is not done while a change is open."""
+        if self.acknowledged == len(self.notes):
+            self.saved = deepcopy(self.mirror), self.place
+            self.notes, self.places, self.acknowledged = [], [], 0
 
     def crash(self) -> None:
-        if self.saved is not None:
-            self.mirror, self.place = deepcopy(self.saved[0]), self.saved[1]
-            self.mirror.replay(self.notes)
-            self.in_doubt = self.mirror.doubt is not None
+        self.is_cut_off = True
+        self.mirror, self.place = deepcopy(self.saved[0]), self.saved[1]
+        self.doubts.clear()
+        for note in self.notes:
+            if self.doubts or (note.is_change and note.number > self.acknowledged):
+                self.doubts.append(note)
+            else:
+                self.mirror.put(note.key, note.known)
+        counting = [place for number, place in self.places if number <= self.acknowledged]
+        self.place = counting[-1] if counting else self.place
 
     def _meanwhile(self) -> None:
         if self.pending:
@@ -90,6 +117,10 @@ def change(world: World, what: str, number: int) -> None:
             world.rename(queues[number % len(queues)])
         case "remove" if queues:
             world.remove(queues[number % len(queues)])
+        case "recreate" if queues:
+            world.recreate(queues[number % len(queues)])
+        case "take" if len(queues) > 1:
+            world.take_name(queues[number % len(queues)], queues[(number + 1) % len(queues)])
 
 
 @given(st.integers(0, 2**32))
@@ -128,13 +159,69 @@ def step(chance: random.Random, watcher: Watcher) -> None:
             watcher.follow(chance.choice(WAYS))
             watcher.pending.clear()
         case "cut":
-            watcher.follow(chance.choice(WAYS), stop_after=chance.randrange(4))
+            watcher.batch = chance.choice([1, 1, 3, 10])
+            watcher.follow(chance.choice(WAYS), stop_after=chance.randrange(8))
         case "alarm":  # slapd tells of deletions by transactions that failed
             watcher.follow("deltas", alarms=tuple(watcher.world.of_type(*TYPES)[:1]))
         case "save":
             watcher.save()
         case "crash":
             watcher.crash()
+
+
+def lose_or_see(chance: random.Random, watcher: Watcher) -> None:
+    """A copy of the directory is restored, or rights change: the next connection must notice."""
+    world, queues = watcher.world, watcher.world.of_type("queue")
+    match chance.choice(["copy", "restore", "hide", "show"]):
+        case "copy":
+            watcher.copy = deepcopy(world.things)
+        case "restore" if watcher.copy is not None:
+            world.restore(watcher.copy)
+            watcher.is_cut_off = True
+        case "hide" if queues:
+            world.hide(chance.choice(queues))
+            watcher.is_cut_off = True
+        case "show" if world.hidden:
+            world.hide(chance.choice(sorted(world.hidden)))
+            watcher.is_cut_off = True
+
+
+@given(st.integers(0, 2**32))
+def test_restored_and_hidden_objects_are_told_at_the_next_connection(seed):
+    chance = random.Random(seed)
+    world = World()
+    for _ in range(12):
+        change(world, *some_change(chance))
+    listener = Listener(world)
+    watcher = Watcher(world, listener)
+    watcher.follow("full")
+    listener.begin()
+    for _ in range(50):
+        step(chance, watcher)
+        if chance.random() < 0.2:
+            lose_or_see(chance, watcher)
+    watcher.follow(chance.choice(("deltas", "present")))
+    assert listener.believed == world.states()
+
+
+@given(st.integers(0, 2**32))
+def test_a_name_is_told_as_gone_before_it_is_told_as_taken(seed):
+    chance = random.Random(seed)
+    world = World()
+    for _ in range(12):
+        change(world, *some_change(chance))
+    listener = NamesListener(world)
+    watcher = Watcher(world, listener)
+    watcher.follow("full")
+    listener.begin()
+    for _ in range(30):
+        for _ in range(chance.choice([0, 1, 1, 5])):
+            what = chance.choice(["add", "set", "move", "remove", "recreate", "recreate", "take", "rename"])
+            change(world, what, chance.randrange(100))
+        if chance.random() < 0.5:
+            step(chance, watcher)
+    watcher.follow(chance.choice(WAYS))
+    assert listener.names == {state.dn: key for key, state in world.states().items()}
 
 
 def _value(body: str) -> str:

@@ -48,7 +48,7 @@ def test_the_byte_behind_a_message_says_nothing(message, byte):
 def test_cut_or_longer_is_refused(message, data):
     image = encode(message)[:-1]
     size = data.draw(st.integers(0, len(image) - 1))
-    for wrong in (image[:size], image + b"\0\0"):
+    for wrong in (image[:size], image + b"\1\0"):
         kind, words = outcome(decode, wrong)
         shown = show_message(wrong)
         assert (kind, words) == ("refused", str(shown.error))

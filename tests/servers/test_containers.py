@@ -85,6 +85,12 @@ class TestOpenLdapContainer:
             )
             assert ran.stdout == f"dn:{server.user}\n", ran.stderr
 
+    def test_its_ports_are_on_loopback(self, server):
+        published = server._engine_container().attrs["NetworkSettings"]["Ports"]
+        bound = {one["HostIp"] for bindings in published.values() for one in bindings or ()}
+        if server.host == "127.0.0.1":  # else the engine is elsewhere
+            assert bound == {"127.0.0.1"}
+
     def test_another_authority_is_not_trusted(self, server, tmp_path):
         containers_ca = Path(server.ca_file).read_bytes()
         from mqdssm.testing.certificates import make_certificates
@@ -216,7 +222,9 @@ class TestWithoutAnEngine:
             raise ImportError(name)
 
         monkeypatch.setattr(engine_part, "import_module", gone)
-        assert containers.why_no_engine() == "testcontainers is not installed: pip install 'mqdssm[testing]'"
+        assert containers.why_no_engine() == (
+            "this needs the Python package testcontainers: pip install 'mqdssm[testing]'"
+        )
 
 
 class TestContext:

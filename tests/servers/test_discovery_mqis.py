@@ -1,10 +1,12 @@
 """What MQIS adds for discovery: protocols of directory servers, connected networks ([MS-MQSD] 3.2.1.1)."""
 
+import re
 from collections.abc import Iterator
 from itertools import count
 
 import pytest
 from discovering import guid_of
+from proxy import Proxy
 
 import mqdssm
 from mqdssm.directory.options import ConnectionOptions
@@ -92,3 +94,19 @@ def test_protocols_and_networks_come_from_mqis(server: OpenLdapServer) -> None:
     # its own; where there are none, those of the enterprise (decision S6)
     assert known["psc1"].networks == (NETS[2], NETS[0])
     assert known["BSC2"].networks == known["elsewhere"].networks == tuple(NETS)
+
+
+@pytest.mark.spec("MS-MQSD 3.2.1.1")
+def test_a_name_that_is_damaged_on_the_way_leaves_the_others(server: OpenLdapServer) -> None:
+    """Of a computer with a damaged name what MQIS has is not found; no error ends the discovery server."""
+    options = {"user": server.user, "password": server.password, "tls": "none"}
+    with Proxy("127.0.0.1", server.port) as proxy, mqdssm.connect(proxy.url, **options) as directory:
+        site = directory.create(mqdssm.Site(name="Odense"))
+        for name in ("DAMAGED", "ODDC1"):
+            server.add_computer(name)
+            directory.create(
+                mqdssm.QueueManager(computer_name=name, site_identifier_list=[site], directory_server=True)
+            )
+        proxy.damage = lambda data: re.sub(rb",CN=(DAMAGED)", rb",CN;\1", data, flags=re.IGNORECASE)
+        known = DirectoryReader(directory, site="Odense", computer="ODDC1").read()
+    assert "ODDC1" in [one.name for one in known.servers]

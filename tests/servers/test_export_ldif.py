@@ -1,7 +1,9 @@
 """LDIF of a whole directory: what slapadd and ldapadd make of it is the same directory again."""
 
+import os
 import re
 import shutil
+import stat
 import subprocess
 import uuid
 from pathlib import Path
@@ -115,6 +117,28 @@ def test_the_export_is_what_ldapsearch_shows(source, tmp_path) -> None:
     assert manifest.consistent
     modes = {oct(path.stat().st_mode) for path in (tmp_path / "out" / "ldap").iterdir()}
     assert modes == {"0o100600"}  # they hold hashes of passwords
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "ldif"])
+@pytest.mark.parametrize("readable", [False, True])
+def test_files_are_for_their_owner_alone_unless_told_otherwise(source, tmp_path, form, readable) -> None:
+    before = os.umask(0o027)
+    try:
+        export(
+            source.url,
+            ["queue", "site"],
+            tmp_path / "out",
+            format=form,
+            readable=readable,
+            **access_to(source),
+        )
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").rglob("*.*")}
+    wanted = 0o640 if readable else 0o600
+    assert modes.pop("manifest.json") == wanted
+    assert set(modes.values()) == {0o600 if form == "ldif" else wanted}
 
 
 def slapadd(server: OpenLdapServer, folder: Path, manifest: Manifest) -> None:

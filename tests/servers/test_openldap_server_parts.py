@@ -10,6 +10,7 @@ import textwrap
 import time
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from cryptography import x509
@@ -119,6 +120,42 @@ class TestStartScript:
             "MSMQ_LDAPS_PORT": str(ldaps_port),
             **more,
         }
+
+    @pytest.mark.parametrize(("address", "in_clear"), [("127.0.0.1", 0), ("0.0.0.0", 13)])
+    def test_passwords_are_taken_over_tls_alone_but_on_loopback(self, tmp_path, address, in_clear):
+        folder = tmp_path / "state"
+        environment = self.environment(folder, MSMQ_LDAP_ADDRESS=address)
+        plain = f"ldap://127.0.0.1:{environment['MSMQ_LDAP_PORT']}"
+        secured = f"ldaps://127.0.0.1:{environment['MSMQ_LDAPS_PORT']}"
+        local = f"ldapi://{quote(str(folder / 'run' / 'ldapi'), safe='')}"
+        login = ["-D", "cn=admin,dc=example,dc=com", "-y", str(folder / "password")]
+        with subprocess.Popen(["sh", START_SCRIPT], env=environment, stderr=subprocess.PIPE) as process:
+            try:
+                deadline = time.monotonic() + WAIT_S
+                while not answers(folder / "run" / "ldapi"):
+                    assert process.poll() is None
+                    assert time.monotonic() < deadline
+                    time.sleep(0.02)
+                codes = [
+                    subprocess.run(
+                        ["ldapwhoami", "-x", *more],
+                        env={**environment, "LDAPTLS_CACERT": str(folder / "tls" / "ca.pem")},
+                        capture_output=True,
+                        check=False,
+                        timeout=30,
+                    ).returncode
+                    for more in (
+                        ["-H", plain, *login],
+                        ["-H", plain, "-ZZ", *login],
+                        ["-H", secured, *login],
+                        ["-H", local, *login],
+                        ["-H", plain],  # nobody: as the health check asks
+                    )
+                ]
+            finally:
+                process.terminate()
+                process.wait(WAIT_S)
+        assert codes == [in_clear, 0, 0, 0, 0]
 
     def test_it_makes_all_that_is_missing(self, tmp_path):
         folder = tmp_path / "state"

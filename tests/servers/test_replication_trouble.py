@@ -118,7 +118,10 @@ class TestObjectsMadeByHand:
 
     @pytest.fixture
     def by_hand(self, server: OpenLdapServer) -> Iterator[tuple[World, mqdssm.Directory]]:
-        with LdapStore.open(private(server)) as store, mqdssm.connect(server.ldapi_url) as directory:
+        with (
+            LdapStore.open(private(server)) as store,
+            mqdssm.connect(server.ldapi_url, allow_replicated=True) as directory,
+        ):
             world = World(Open(store))
             server.add_computer(world.name("web"))
             site = directory.create(mqdssm.Site(name=world.name("site")))

@@ -170,6 +170,7 @@ class TestGet:
             assert entry.first("objectGUID") == guid.bytes_le
             assert entry.all("displayName") == []  # no value is an empty entry, no error
             assert set(entry.attributes) == {"description", "objectguid"}
+            assert session.get(target, ["displayName"]).attributes == {}
 
     @pytest.mark.spec("MS-MQDSSM 3.1.6.14")
     def test_no_such_object(self, session: Session, place: str) -> None:

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import answers
@@ -97,8 +98,18 @@ class TestCertificates:
             attempt(other_name, other_name.ca_file, kind)
 
     def test_expired(self, expired: ServerTls, kind: str) -> None:
-        with pytest.raises(DirectoryNotConnected, match="expired"):
+        with pytest.raises(DirectoryNotConnected, match="expired") as caught:
             attempt(expired, expired.ca_file, kind)
+        assert "renew it on the server" in caught.value.hint
+        assert "ca_file" not in caught.value.hint
+        assert "password was not sent" in caught.value.hint
+
+    @pytest.mark.parametrize("what", ["key", "authority"])
+    def test_too_weak(self, tmp_path: Path, kind: str, what: str) -> None:
+        weak = server_tls(tmp_path / "weak", **{f"{what}_bits": 1024})
+        with pytest.raises(DirectoryNotConnected, match="is not trusted") as caught:
+            attempt(weak, weak.ca_file, kind)
+        assert "RSA of 2,048 bits" in caught.value.hint
 
 
 class TestSlapd:

@@ -268,6 +268,44 @@ class TestWritesAndSearches:
         assert world.apply(*changes) == ops.Applied(count=200, status=OK)
         assert cutter.writes == again, "what is known is not written again"
 
+    def test_an_authority_reads_once_what_a_change_concerns(self, world: World, cutter: Cutter) -> None:
+        queue = guid()
+        assert world.create(world.machine(guid())).status == OK
+        assert world.create(world.queue(guid(), r"web\first")).status == OK  # the ceiling is there
+        counts = []
+        for change in (
+            lambda: world.create(world.queue(queue)),
+            lambda: world.update(queue, ((Propid.Q_LABEL, "x"),)),
+            lambda: world.delete(queue),
+        ):
+            searches, writes = cutter.searches, cutter.writes
+            assert change().status == OK
+            counts.append((cutter.searches - searches, cutter.writes - writes))
+        # a deletion is a tombstone and a removal, and looks for those who wait for its name
+        assert counts == [(5, 1), (3, 1), (4, 2)]
+
+    def test_another_writer_is_noticed_by_an_authority(
+        self, world: World, harness: LdapHarness, monkeypatch: Any
+    ) -> None:
+        """What was read to see whether a change may be made is read again where it has changed since."""
+        queue = guid()
+        assert world.create(world.machine(guid())).status == OK
+        assert world.create(world.queue(queue)).status == OK
+        view, others = Applier.view, [world.sync(queue, 9, world.queue(queue, LABEL="theirs"))]
+        second = LdapStore(harness.session)
+
+        def overtaken(self: Applier, changes: Any) -> Any:
+            found = view(self, changes)
+            if others:
+                second.perform(ops.ApplyChanges(partition_id=world.site, changes=[others.pop()]))
+            return found
+
+        monkeypatch.setattr(Applier, "view", overtaken)
+        assert world.update(queue, ((Propid.Q_LABEL, "ours"),), at=10).status == OK
+        assert not others
+        assert world.values(queue)[Propid.Q_LABEL] == "ours"
+        assert world.changes()[-1].seq_number == 10
+
     def test_another_writer_is_noticed(self, world: World, harness: LdapHarness, monkeypatch: Any) -> None:
         """Two stores of one directory: what was planned on an old number is planned again."""
         machine = guid()

@@ -18,7 +18,7 @@ from watchers import IMPATIENT, QUICK, WAIT_S, Told
 
 from mqdssm.directory.watching.hints import Rhythm
 from mqdssm.directory.watching.link import Link
-from mqdssm.errors import DirectoryNotConnected
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError
 from mqdssm.events.watching import watch
 from mqdssm.events.watching.state_file import StateFile
 from mqdssm.events.watching.watch import Watch
@@ -69,6 +69,18 @@ def test_connections_that_are_cut_anywhere(after, openldap_server, proxy, queue)
         found = labels(told, queue)
         assert [old for old, _ in found] == ["0", *(new for _, new in found[:-1])]
         assert [int(new) for _, new in found] == sorted(int(new) for _, new in found)
+
+
+def test_names_that_are_damaged_on_the_way_are_an_error_of_the_directory(openldap_server, proxy, queue):
+    options = clear_text(openldap_server, proxy)
+    told = Told(Watch(options, ["queue"], rhythm=QUICK, pauses=IMPATIENT, computers=["other"]))
+    threading.Thread(target=told.run, name="watch", daemon=True).start()
+    told.wait(lambda one: one.watch.is_settled)
+    with told.watch:
+        proxy.damage = lambda data: data.replace(b",cn=Computers", b",cn;Computers")
+        label(openldap_server, queue, "damaged")
+        with pytest.raises(GenericDirectoryError, match="is no distinguished name"):
+            told.wait(lambda _: False)
 
 
 def test_a_connection_that_a_firewall_forgot(openldap_server, proxy, queue):
@@ -185,14 +197,14 @@ def test_the_first_change_of_a_start_is_noted_before_it_is_told(openldap_server,
     with Watch(options, ["queue"], state=state, rhythm=QUICK) as second:
         change = next(second)
         assert change.changes["Label"] == ("0", "1")
-        for suffix in ("", ".told"):
+        for suffix in ("", ".journal"):
             shutil.copy(f"{state}{suffix}", f"{killed}{suffix}")
     file = StateFile(killed)
-    doubt = file.load().mirror.doubt
+    (doubt,) = file.load().doubts
     file.close()
-    assert doubt is not None
-    assert doubt[1] is not None
-    assert '"Label":"1"' in doubt[1].body
+    assert (doubt.id, doubt.event) == (change.id, change.event)
+    assert doubt.known is not None
+    assert '"Label":"1"' in doubt.known.body
 
 
 def test_what_was_not_told_before_a_stop_is_told_at_the_next_start(openldap_server, queue, tmp_path: Path):
@@ -205,6 +217,7 @@ def test_what_was_not_told_before_a_stop_is_told_at_the_next_start(openldap_serv
     label(openldap_server, other, "1")
     with Watch(options, ["queue"], state=state, rhythm=QUICK) as second:
         told = [next(second)]
+        second.commit()
         second.stop()
         assert next(second, None) is None
     with Watch(options, ["queue"], state=state, rhythm=QUICK) as third:

@@ -1,16 +1,12 @@
 """A watch whose cookie slapd refuses: e-syncRefreshRequired ([RFC4533] 2.6, 3.3.1)."""
 
 import re
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from edited_slapd import edited_slapd
 from plain_ldap import PlainLdap
-from queue_managers import wait_until
 from servers import KINDS
 from watchers import watching
 
@@ -21,22 +17,9 @@ from mqdssm.testing import OpenLdapServer
 KIND = KINDS["openldap"]
 
 
-@contextmanager
-def refusing(server: OpenLdapServer, folder: Path) -> Iterator[str]:
-    """The server's database behind another slapd, which answers a stale cookie by a result; its URL."""
-    text = (folder / "conf" / "slapd.conf").read_text()
-    hint = "syncprov-checkpoint 100 10\nsyncprov-reloadhint TRUE\n"
-    changed = folder / "refusing.conf"
-    changed.write_text(text.replace("syncprov-checkpoint 100 10\n", hint))
-    assert hint in changed.read_text()
-    path = folder / "refusing"
-    url = f"ldapi://{quote(str(path), safe='')}"
-    with subprocess.Popen(["/usr/sbin/slapd", "-f", str(changed), "-h", url, "-d", "none"]) as slapd:
-        try:
-            wait_until(path.exists, 10)
-            yield url
-        finally:
-            slapd.terminate()
+REFUSING = "syncprov-reloadhint TRUE\n"
+"""A stale cookie is answered by a result."""
+CHECKPOINT = "syncprov-checkpoint 100 10\n"
 
 
 @pytest.mark.spec("MS-MQCN 3.2.3")
@@ -51,7 +34,7 @@ def test_a_cookie_that_is_refused_leads_to_a_comparison(caplog: pytest.LogCaptur
             plain.add(f"CN=q{one},{machine}", {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le})
             for one in range(2)
         )
-    with refusing(server, folder) as url, mqdssm.connect(url) as directory:
+    with edited_slapd(folder, CHECKPOINT, add=REFUSING) as url, mqdssm.connect(url) as directory:
         with watching(directory, mqdssm.Queue, state=state):
             pass
         directory.session.modify(changed, {"mSMQLabelEx": [b"after"]})
@@ -63,7 +46,7 @@ def test_a_cookie_that_is_refused_leads_to_a_comparison(caplog: pytest.LogCaptur
     file.save(known)
     file.close()
     with (
-        refusing(server, folder) as url,
+        edited_slapd(folder, CHECKPOINT, add=REFUSING) as url,
         mqdssm.connect(url) as directory,
         watching(directory, mqdssm.Queue, state=state) as told,
     ):

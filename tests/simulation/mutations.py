@@ -7,7 +7,7 @@ looks for seeds anew, when the runs that belong to seeds have changed.
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -16,23 +16,26 @@ from unittest.mock import patch
 from mqdssm.testing.simulation.run import Report, Simulation  # isort: skip  first: the engine's modules import each other
 
 from mqdssm.engines.replication import (
+    authority,
     changes,
     propagation,
     purging,
     requests,
     serving,
+    state,
     succession,
     sync,
     topology,
 )
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.state import perform
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store import memory
-from mqdssm.testing.simulation.options import RECORDED_MAX, options_of
+from mqdssm.testing.simulation.options import FAILING_MIN, RECORDED_MAX, options_of
 from mqdssm.testing.simulation.stores import CrashingStore
 
 SEARCH_MAX = 400  # seeds that are tried for one mutation
@@ -246,8 +249,8 @@ def _all_acked(server, partition):
 _SAVE_STATUS = requests._send_reply
 
 
-def _always_ok(server, message, status):
-    _SAVE_STATUS(server, message, Hresult.MQ_OK)
+def _always_ok(server, message, _status, sender):
+    _SAVE_STATUS(server, message, Hresult.MQ_OK, sender)
 
 
 def _keeps_owning(server, partition, successor):
@@ -330,6 +333,11 @@ def _sure(server, key, status):
     _END(server, key, Hresult.MQ_ERROR if status == Hresult.MQDS_NO_RSP_FROM_OWNER else status)
 
 
+def _given_if_told(_server, partition, wanted, number):
+    """A change that fails has no number, whatever was written (decision R103)."""
+    return (yield from perform(authority._operation(partition, wanted, number), ops.Outcome))
+
+
 MUTATIONS = (
     Mutation("descending order (R6)", 1, patches=((serving, "chained", _descending),)),
     Mutation("no Previous in answers", 1, patches=((serving, "chained", _no_previous),)),
@@ -375,12 +383,23 @@ MUTATIONS = (
         patches=((succession, "doubt", _no_doubt), (succession, "step_down", _steps_down_by_number)),
     ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
+    Mutation("a change that fails has no number", 220_006, patches=((authority, "_give", _given_if_told),)),
+    Mutation(
+        "what was given up takes other changes",
+        220_017,
+        patches=((state.Partition, "numbering", lambda _partition: nullcontext()),),
+    ),
+    Mutation(
+        "a request that was given up is forgotten",
+        220_012,
+        patches=((requests, "give_up", lambda *_: None),),
+    ),
 )
 
 
 def search(mutation: Mutation) -> int | None:
     """The first seed that shows a defect, shows nothing without it, and does not take long."""
-    first = 1 if mutation.seed < RECORDED_MAX else RECORDED_MAX
+    first = max(one for one in (1, RECORDED_MAX, FAILING_MIN) if one <= mutation.seed)
     for seed in range(first, first + SEARCH_MAX):
         begun = time.process_time()
         if not mutation.run(seed).violation or time.process_time() - begun > SECONDS_MAX:

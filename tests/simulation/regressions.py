@@ -21,5 +21,8 @@ REGRESSIONS = {
     578: "an answer of a full synchronization, which lacks deletions, reached a restored older copy",
     9685: "no defect of a server: an heir was listed between its crash in a deletion and the recovery",
     605: "a PEC that was renamed and crashed before it had claimed its name gave the enterprise away",
+    13_999: "no defect of a server: one that synchronized in full, from below the authority's purged number",
+    210_947: "a PSC that had lost its disk asked the PEC alone: the removal of a BSC was lost",
+    200_472: "no defect of a server: a backup that was taken in the middle of a deletion",
     6282: "no defect of a server: services kept machines of a site that was removed from being deleted",
 }

@@ -9,16 +9,17 @@ import pytest
 from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
-from mqdssm.testing.simulation.options import RECORDED_MAX, REINSTALLED_MIN, options_of
+from mqdssm.testing.simulation.options import FAILING_MIN, RECORDED_MAX, REINSTALLED_MIN, options_of
 from mqdssm.testing.simulation.run import Report, Simulation, simulate
 
 SHORT = range(1, 6)
 SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
+SHORT_FAILING = range(FAILING_MIN + 6, FAILING_MIN + 11)
 REINSTALLED = (12025, 12042, 12043)
 """Seeds in which a primary controller loses its directory."""
 UNHEARD_OF = (2037, 2431)
 """Seeds in which one loses it before anybody has heard of its own machine."""
-SOAK = ((RECORDED_MAX, 500), (REINSTALLED_MIN, 100))
+SOAK = ((RECORDED_MAX, 500), (REINSTALLED_MIN, 100), (FAILING_MIN, 100))
 """First seed and number of seeds of each part: with all that seeds below the first one do not have."""
 REACHED = (
     "answer MQ_OK",
@@ -30,6 +31,8 @@ REACHED = (
     "late",
     "lost",
     "nacked",
+    "note a change is not finished",
+    "note given up: the directory is damaged",
     "note synchronizes in full",
     "note handed over",
     "note became the authority",
@@ -48,6 +51,8 @@ REACHED = (
     "admin makes another server take over",
     "admin restores a PSC",
     "admin reinstalls a PSC",
+    "admin has a BSC take over from a PSC that lost its directory",
+    "note asks a BSC for what it owned",
     "admin does two things together",
     "note somebody knows more of our partition than we do",
     "note asks others for what it owned",
@@ -83,6 +88,12 @@ def test_every_replica_becomes_its_authoritys_copy(seed: int) -> None:
 @pytest.mark.spec("MC-MQDSRP 3.1.7.1.2")
 @pytest.mark.parametrize("seed", SHORT_LATER)
 def test_later_options(seed: int) -> None:
+    clean(simulate(seed))
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+@pytest.mark.parametrize("seed", SHORT_FAILING)
+def test_operations_that_fail_behind_their_writes(seed: int) -> None:
     clean(simulate(seed))
 
 

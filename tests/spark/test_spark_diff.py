@@ -10,11 +10,12 @@ from uuid import UUID, uuid5
 
 import pyarrow.parquet as pq
 import pytest
+from plain_ldap import PlainLdap
 from typer.testing import CliRunner
 
 import mqdssm
 from mqdssm.cli.main import app
-from mqdssm.model.dn import DN
+from mqdssm.model.dn import DN, escape_value
 from mqdssm.samples.forms import Loader, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
@@ -298,3 +299,33 @@ def test_what_settled_meanwhile_is_no_difference(spark, samples, sample_server, 
     with comparison(Given(folder=tmp_path / "out"), b, Asked()) as found:
         assert [(one.what, one.name) for one in found.differences] == [(What.DIFFERENT, queues[2].pathname)]
         assert found.settled == 2
+
+
+def test_a_name_with_line_breaks_is_no_record_of_ldif(spark, tmp_path):
+    """What an object is called stays in the comment that says why it is left."""
+    name = "a\n\ndn: cn=payroll,cn=msmq,cn=web01,cn=computers,dc=example,dc=com\nchangetype: delete\n\n#"
+    with OpenLdapServer(durable=False) as first, OpenLdapServer(durable=False) as second:
+        for server in (first, second):
+            server.add_computer("web01")
+            with mqdssm.connect(server.url, **login_to(server)) as directory:
+                site = directory.create(mqdssm.Site(name="Berlin"))
+                directory.create(mqdssm.QueueManager(computer_name="web01", site_identifier_list=[site]))
+                guid = uuid5(UUID(int=0), "payroll")  # the same on both
+                directory.create(mqdssm.Queue(pathname=r"web01\payroll", label="important", identifier=guid))
+        attributes = {
+            "objectClass": "mSMQQueue",
+            "cn": name,
+            "objectGUID": bytes(16),
+            "mSMQLabelEx": "x" * 200,
+        }
+        parent = "cn=msmq,cn=web01,cn=Computers,dc=example,dc=com"
+        PlainLdap(first).add(f"cn={escape_value(name)},{parent}", attributes)
+        export(first.url, ["queue"], tmp_path / "first", **login_to(first))
+        made = invoke(tmp_path / "first", second.url, "-o", "ldif", code=1, **environment_of(second))
+        assert r"\ndn: cn=payroll" in "".join(
+            line for line in made.stdout.splitlines() if line.startswith("# queue ")
+        )
+        assert "changetype: delete" not in made.stdout.splitlines()
+        apply(second, made.stdout)
+        with mqdssm.connect(second.url, **login_to(second)) as directory:
+            assert [queue.label for queue in directory.search(mqdssm.Queue)] == ["important"]

@@ -203,25 +203,21 @@ def test_a_failure_of_sparks_own_leaves_no_export(spark, enterprise, tmp_path, m
     assert not (tmp_path / "out" / MANIFEST_NAME).exists()
 
 
-def test_the_password_is_in_a_private_file_for_as_long_as_it_is_needed(
-    spark, enterprise, tmp_path, monkeypatch
-) -> None:
+def test_the_password_is_in_no_file(spark, enterprise, tmp_path, monkeypatch) -> None:
     private = tmp_path / "private"
     private.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(private))
     seen = []
 
     def look(task) -> None:
-        (file,) = private.iterdir()
-        named = task.access.password_file == str(file)
-        seen.append((named, oct(file.stat().st_mode), file.read_text()))
+        seen.append((list(private.iterdir()), task.access.password()))
         assert enterprise.server.password.encode() not in pickle.dumps(task)
         plan = tmp_path / "out" / ".export" / "plan.json"
         assert enterprise.server.password not in plan.read_text()
 
     before_spark(monkeypatch, look)
     run(enterprise, tmp_path / "out", "site")
-    assert seen == [(True, "0o100600", f"{enterprise.server.password}\n")]
+    assert seen == [([], enterprise.server.password)]
     assert list(private.iterdir()) == []
 
 

@@ -28,6 +28,7 @@ from mqdssm.spark.rules import (
     Unequal,
     Wrong,
 )
+from mqdssm.spark.rules.functions import checked_sql
 from mqdssm.spark.rules.own import load
 from mqdssm.spark.sarif import sarif
 from mqdssm.spark.translate import translate
@@ -274,6 +275,23 @@ def test_own_rules_are_any_spark_sql(spark, tmp_path) -> None:
         first = told(found)[0]
     assert (first.rule, first.guid) == ("own", guid(61))
     assert first.message.startswith("it's Größe 61: 2026-01-01T00:00:00Z, WEB01\\A-NAME-THAT")
+
+
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.soak)])
+def test_spark_reads_what_is_written_again_as_what_was_given(spark, step: int) -> None:
+    """Equal results for every expression, though Spark gets another text (security of own rules)."""
+    given = (ROOT / "tests" / "vectors" / "rule_expressions.txt").read_text(encoding="utf-8").splitlines()
+    rows = r"""("a'b", 'x\\y', 5L), ('{', '%a_b', 3L), ("it's", 'q\n', null)"""
+    frame = spark.sql(
+        f"select * from values {rows} as queues(Label, P, Quota)"
+    )  # no job: folded by the planner
+
+    def results(expressions: list[str]) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in frame.selectExpr(*(f"({text}) as v" for text in expressions)).collect()]
+
+    assert len(given) > 150
+    chosen = given[::step]
+    assert results([checked_sql(text) for text in chosen]) == results(chosen)
 
 
 def test_the_documented_own_rule(spark, tmp_path) -> None:

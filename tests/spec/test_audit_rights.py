@@ -7,7 +7,11 @@ from certificates_for_tests import registered
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager, Site
+from mqdssm.events.making import Maker, Target
+from mqdssm.events.references import References
+from mqdssm.model.dn import DN
 from mqdssm.model.queuenames import rdn_candidates
+from mqdssm.tables.equality import differing
 from mqdssm.wire.acl import allow
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import (
@@ -58,6 +62,41 @@ def test_a_supplied_owner_counts_before_the_bound_user(world, as_user) -> None:
     assert found.owner == OWNER
     assert granted(found)[OWNER] == MQSEC_MACHINE_GENERIC_ALL
     assert sid not in granted(found)
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.8")
+def test_a_supplied_list_of_a_queue_manager_is_kept(world) -> None:
+    """Decision M90: what was given is what is stored, by create as by the migration."""
+    supplied = bytes(SecurityDescriptor.build(owner=OWNER, dacl=[allow(OWNER, MQSEC_MACHINE_GENERIC_ALL)]))
+    manager = QueueManager(computer_name=world.computer(), site_identifier_list=[], security=supplied)
+    made = maker_of(world).queue_manager(manager, DN.parse(world.computer_dn(manager.computer_name)))
+    guid = world.directory.create(manager)
+    found = world.directory.read(QueueManager, Filter("Identifier", "==", guid), attributes=["Security"])
+    assert granted(SecurityDescriptor.from_bytes(found.security)) == {OWNER: MQSEC_MACHINE_GENERIC_ALL}
+    stored = world.directory.session.get(made.dn, ["nTSecurityDescriptor"]).attributes
+    assert not differing({"nTSecurityDescriptor": made.values["nTSecurityDescriptor"]}, stored)
+    assert manager.assigned == frozenset()
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.8")
+def test_what_else_a_descriptor_of_a_queue_manager_holds_is_kept(world) -> None:
+    """Without a DACL it gets the computed one; Maker makes the same entry."""
+    supplied = bytes(SecurityDescriptor.build(owner=OWNER, group=GROUP))
+    manager = QueueManager(computer_name=world.computer(), site_identifier_list=[], security=supplied)
+    computer = DN.parse(world.computer_dn(manager.computer_name))
+    sid = mqdssm.Sid.from_bytes(world.ldap.entry(str(computer))["objectSid"][0])
+    made = maker_of(world).queue_manager(manager, computer, sid)
+    world.directory.create(manager)
+    found = descriptor(world, f"CN=msmq,{computer}")
+    assert (found.owner, found.group) == (OWNER, GROUP)
+    assert granted(found)[OWNER] == MQSEC_MACHINE_GENERIC_ALL
+    stored = world.directory.session.get(made.dn, ["nTSecurityDescriptor"]).attributes
+    assert not differing({"nTSecurityDescriptor": made.values["nTSecurityDescriptor"]}, stored)
+
+
+def maker_of(world) -> Maker:
+    session = world.directory.session
+    return Maker(Target.of(session), References(session).dns_of)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.8")

@@ -201,10 +201,17 @@ def test_an_object_that_was_renamed_is_found_by_its_guid(world) -> None:
     world.directory.session.rename(queue.full_path, "CN=after")
     other = world.queue(computer, "before", label="other")
     queue.label = "mine"
+    with pytest.raises(mqdssm.GenericDirectoryError, match="FullPath"):  # decision M89
+        world.directory.write(queue)
+    with pytest.raises(mqdssm.GenericDirectoryError, match="FullPath"):
+        world.directory.delete(queue)
+    assert "mSMQLabelEx" not in stored(world, guid)
+    queue = by_guid(world, Queue, guid)
+    queue.label = "mine"
     world.directory.write(queue)
     assert stored(world, other)["mSMQLabelEx"] == [b"other"]
     assert stored(world, guid)["mSMQLabelEx"] == [b"mine"]
-    world.directory.delete(queue)
+    world.directory.delete(Queue(identifier=guid))
     assert stored(world, other)["mSMQLabelEx"] == [b"other"]
 
 
@@ -358,12 +365,12 @@ def test_a_queue_that_is_added_during_the_deletion_goes_as_well(world, monkeypat
     session = world.directory.session
     plain, late = session.delete, iter(["late1", "late2"])
 
-    def delete(dn: object) -> None:
-        plain(dn)
+    def delete(target: object) -> None:
         if name := next(late, None):
             world.ldap.add(
                 world.queue_dn(computer, name), {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le}
             )
+        plain(target)
 
     monkeypatch.setattr(session, "delete", delete)
     world.directory.delete(QueueManager(identifier=guid), recursive=True)
@@ -377,7 +384,7 @@ def test_one_settings_object_that_resists_does_not_save_the_others(world) -> Non
     guid = world.queue_manager(site_identifier_list=sites, routing_server=True)
     stuck = next(iter(settings(world)))
     world.ldap.add(f"CN=x,{stuck}", {"objectClass": "group"})
-    with pytest.raises(mqdssm.GenericDirectoryError, match="queue manager is deleted") as failed:
+    with pytest.raises(mqdssm.GenericDirectoryError, match="queue manager was deleted, then") as failed:
         world.directory.delete(QueueManager(identifier=guid))
     assert failed.value.dn is not None
     assert failed.value.dn.lower() == stuck.lower()

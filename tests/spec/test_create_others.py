@@ -155,6 +155,35 @@ def test_without_roles_no_service_type_is_written(world) -> None:
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.2")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.3.2")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.4.2")
+def test_only_listed_attributes_are_stored(world) -> None:
+    """Steps 1 and 2, also where the object has more."""
+    one, two, name = world.site(), world.site(), world.name("listed")
+    manager = mqdssm.QueueManager(
+        computer_name=world.computer(), site_identifier_list=[one], journal_quota=5, queue_manager_quota=6
+    )
+    site = mqdssm.Site(name=name, foreign_site=True, intra_site_replication_interval=6)
+    link = mqdssm.RoutingLink(site1_identifier=one, site2_identifier=two, actual_cost=6, description="text")
+    cases = (
+        (
+            manager,
+            ["ComputerName", "SiteIdentifierList", "QueueManagerQuota"],
+            "mSMQQuota",
+            "mSMQJournalQuota",
+        ),
+        (site, ["Name", "IntraSiteReplicationInterval"], "mSMQInterval1", "mSMQSiteForeign"),
+        (link, ["Site1Identifier", "Site2Identifier", "ActualCost"], "mSMQCost", "description"),
+    )
+    for obj, names, stored, other in cases:
+        guid = world.directory.create(obj, attributes=names)
+        by_guid = mqdssm.Filter("Identifier", "==", guid)
+        entry = world.ldap.entry(world.directory.read(type(obj), by_guid).full_path)
+        assert entry[stored] == [b"6"]
+        assert other not in entry
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.2")
 def test_an_existing_queue_manager_gives_its_own_guid(world) -> None:
     """Step 4 with decision M4: processing goes on, and settings say what the entry says."""
     site = world.site()
@@ -226,7 +255,7 @@ def test_signing_keys_go_to_the_computer_with_their_digests(world) -> None:
     ],
 )
 def test_computed_descriptor_of_a_queue_manager(world, values, world_access) -> None:
-    supplied = bytes(SecurityDescriptor.build(owner=OWNER, dacl=[]))
+    supplied = bytes(SecurityDescriptor.build(owner=OWNER))
     guid = world.queue_manager(security=supplied, **values)
     machine = world.ldap.entry(world.computer_dn(world.computer_of(guid)))["objectSid"][0]
     raw = configuration(world, guid)["nTSecurityDescriptor"][0]
@@ -349,25 +378,25 @@ def test_a_supplied_dacl_of_a_site_is_kept(world) -> None:
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.4.6")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.20.5")
 def test_every_attribute_of_a_routing_link(world) -> None:
-    one, two, gate = world.site(), world.site(), world.queue_manager()
+    one, two, gates = world.site(), world.site(), [world.queue_manager(), world.queue_manager()]
     guid = world.directory.create(
         mqdssm.RoutingLink(
             description="over the sea",
             actual_cost=999_999,
             site1_identifier=one,
             site2_identifier=two,
-            site_gate_identifier_list=[gate, uuid4()],
+            site_gate_identifier_list=[gates[0], uuid4(), gates[1]],
         )
     )
     entry = world.ldap.entry(f"CN={one.hex}{two.hex},{world.services_dn}")
     ends = {
-        name: [world.ldap.entry(value.decode())["objectGUID"][0] for value in entry.pop(name)]
+        name: {world.ldap.entry(value.decode())["objectGUID"][0] for value in entry.pop(name)}
         for name in ("mSMQSite1", "mSMQSite2", "mSMQSiteGates")
     }
     assert ends == {
-        "mSMQSite1": [one.bytes_le],
-        "mSMQSite2": [two.bytes_le],
-        "mSMQSiteGates": [gate.bytes_le],  # the GUID of nothing was skipped
+        "mSMQSite1": {one.bytes_le},
+        "mSMQSite2": {two.bytes_le},
+        "mSMQSiteGates": {gate.bytes_le for gate in gates},  # the GUID of nothing was skipped
     }
     assert entry == {
         "objectClass": [b"mSMQSiteLink"],

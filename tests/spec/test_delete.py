@@ -51,9 +51,14 @@ def test_a_queue_is_found_by_each_of_its_keys(world, key, name) -> None:
 def test_the_guid_counts_before_the_path(world) -> None:
     computer = world.computer_of(world.queue_manager())
     named, meant = world.queue(computer, "named"), world.queue(computer, "meant")
-    world.directory.delete(mqdssm.Queue(pathname=f"{computer}\\named", identifier=meant))
-    (left,) = world.ldap.search(world.root, "(objectClass=mSMQQueue)").values()
-    assert left["objectGUID"] == [named.bytes_le]
+    dn = world.directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", meant)).full_path
+    with pytest.raises(mqdssm.GenericDirectoryError) as failed:  # decision M89: neither is deleted
+        world.directory.delete(mqdssm.Queue(pathname=f"{computer}\\named", identifier=meant))
+    assert failed.value.dn == dn
+    with pytest.raises(mqdssm.ObjectNotFound):
+        world.directory.delete(mqdssm.Queue(pathname=f"{computer}\\named", identifier=uuid4()))
+    left = world.ldap.search(world.root, "(objectClass=mSMQQueue)").values()
+    assert {tuple(one["objectGUID"]) for one in left} == {(named.bytes_le,), (meant.bytes_le,)}
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.2.2.2")

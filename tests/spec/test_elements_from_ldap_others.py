@@ -259,6 +259,19 @@ def test_a_bare_link_has_the_defaults(world, made) -> None:
     assert {"Description", "SiteGateIdentifierList"} <= found.populated
 
 
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.5")
+def test_a_link_without_guid_is_an_error_of_a_read_and_a_gap_in_a_list(world, made, caplog) -> None:
+    site = made.site(world.name("s"))
+    dn = made.link(site.dn, site.dn, {"objectGUID": None}).dn
+    with pytest.raises(mqdssm.GenericDirectoryError, match="Identifier"):
+        world.directory.read(RoutingLink, mqdssm.Filter("FullPath", "==", dn))
+    with caplog.at_level(logging.WARNING, logger="mqdssm"):
+        (found,) = world.directory.search(RoutingLink)
+    assert "Identifier" not in found.populated
+    assert found.site1_identifier == site.guid
+    assert dn.lower() in caplog.text.lower()
+
+
 def check_missing_site(world, linked, which: int, caplog) -> None:
     sites, _, link = linked
     attribute = f"Site{which + 1}Identifier"

@@ -45,6 +45,8 @@ def check_begin(world, kind, count: int, ask: str, nothing: Filter) -> None:
     assert [each.populated for each in begun(world, kind, attributes=[ask])] == [{ask}] * count
     assert [each.populated for each in begun(world, kind, attributes=[])] == [set()] * count
     assert begun(world, kind, filters=nothing) == []
+    contradiction = [Filter("Identifier", sign, found[0].identifier) for sign in ("==", "!=")]
+    assert begun(world, kind, filters=contradiction) == [], "all filters must hold"
     assert world.ldap.search(world.root, "(objectClass=*)", "*", "+") == before
 
 
@@ -160,6 +162,25 @@ def test_enterprise(world) -> None:
     sortable = [row.adm for row in table_of(Enterprise).rows if row.access & Access.SORT]
     assert "Name" not in sortable
     check_sort(world, Enterprise, [*sortable, "Name"])
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.4.3.3")
+def test_enterprises_sorted(world, made) -> None:
+    """A directory holds one; another program may have made a second entry of the class."""
+    services = f"CN=Services,CN=Configuration,{world.root}"
+    values = {
+        "mSMQLongLived": "5",
+        "mSMQVersion": "3",
+        "mSMQCSPName": "N",
+        "nTSecurityDescriptor": DESCRIPTOR,
+    }
+    made.add(f"CN={world.name('second')},{services}", "mSMQEnterpriseSettings", values)
+    check_sort(world, Enterprise, [row.adm for row in table_of(Enterprise).rows if row.access & Access.SORT])
+    for ascending in (True, False):
+        key = SortKey("DefaultTimeToLive", ascending=ascending)
+        times = [one.default_time_to_live for one in begun(world, Enterprise, sort=key)]
+        assert times == sorted(times, reverse=not ascending)
+        assert len(set(times)) == 2
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.4.4.2")

@@ -304,6 +304,30 @@ def test_path_names_and_their_sisters_are_looked_up_not_ignored(world, made, com
     assert [each.identifier for each in world.directory.search(Queue, by_extension)] == [long.guid]
 
 
+@pytest.mark.spec("MS-MQDSSM 3.1.6.4.2.2")
+@pytest.mark.spec("MS-MQDSSM 3.1.6.4.1.2")
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Queue, "Pathname"),
+        (Queue, "FullPath"),
+        (Queue, "DirectoryPath"),
+        (QueueManager, "ComputerName"),
+        (QueueManager, "FullPath"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_what_is_looked_up_by_name_is_at_or_below_the_place_too(world, kind, name) -> None:
+    world.queue(here := world.computer_of(world.queue_manager()))
+    elsewhere = world.computer_of(world.queue_manager())
+    (found,) = world.directory.search(kind, below=world.computer_dn(here))
+    wanted = Filter(name, "==", getattr(found, kind.field_name(name)))
+    for place in (world.root, f"CN=Computers,{world.root}", world.computer_dn(here), found.full_path.upper()):
+        assert list(world.directory.search(kind, wanted, below=place)) == [found]
+    for place in (world.computer_dn(elsewhere), f"CN=none,{world.root}", f"CN=x,{found.full_path}"):
+        assert not list(world.directory.search(kind, wanted, below=place))
+
+
 @pytest.mark.spec("MS-MQDSSM 3.1.6.4.1.2")
 def test_computer_names_are_looked_up(world, made, computer) -> None:
     other = world.name("other")

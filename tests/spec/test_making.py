@@ -25,11 +25,11 @@ def test_created_and_made_are_equal(world):
         routing_server=True,
         journal_quota=77,
     )
-    world.directory.create(manager)
+    world.directory.create(manager.model_copy())
     queue = mqdssm.Queue(identifier=uuid4(), pathname=f"{name}\\{'a=' * 40}", label="Ä", quota=0xFFFF_FFFE)
-    world.directory.create(queue)
+    world.directory.create(queue.model_copy())
     link = mqdssm.RoutingLink(site1_identifier=site, site2_identifier=other, actual_cost=3)
-    world.directory.create(link)
+    world.directory.create(link.model_copy())
     computer = DN.parse(world.computer_dn(name))
     sid = Sid.from_bytes(session.get(computer, ["objectSid"]).all("objectSid")[0])
     made = maker.queue_manager(manager, computer, sid)

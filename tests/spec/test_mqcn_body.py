@@ -125,7 +125,7 @@ HOSTILE = {
     "twice": text() + text(),
     "another element": text().replace("</Notification>", "<X>1</X></Notification>"),
     "no end": text().removesuffix("</Notification>"),
-    "NUL behind": text() + "\0",
+    "NUL behind, and more": text() + "\0" + " ",
     "nothing": "",
     "no body": "<Notification></Notification>",
 }

@@ -165,7 +165,7 @@ class TestProcessing:
             Message(body=b"\0"),
             Message(body=b"\3\1"),  # no version
             Message(body=DELETION[:-3]),
-            Message(body=DELETION + b"\0"),
+            Message(body=DELETION + b"\1"),
             Message(body=b"\2\2" + DELETION[2:]),
             Message(body=encode(NotificationUpdates(updates=(deletion(ONE),)))[:-20]),
         ],

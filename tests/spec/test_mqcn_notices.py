@@ -139,7 +139,7 @@ class TestNotices:
             change = ObjectChange(event=event, type=kind, dn=dn, guid=one, changes=changes)
             return world.directory.notice_of(change)
 
-        for event, operation in zip(ChangeEvent, NotifiedOperation, strict=False):
+        for event, operation in zip(list(ChangeEvent)[1:], NotifiedOperation, strict=False):
             made = of(event, "queue", guid)
             assert made is not None
             assert (made.operation, made.owner, made.machine) == (operation, owner, computer)

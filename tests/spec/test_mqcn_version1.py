@@ -160,7 +160,8 @@ class TestObjectTypes:
         "properties",
         [
             ((Propid.D_SCOPE, 1),),
-            ((Propid.D_OBJTYPE, 1), (Propid.D_SCOPE, 1)),  # the second property's value counts
+            ((Propid.D_OBJTYPE, 1), (Propid.D_SCOPE, 2)),  # the second property's value counts
+            ((Propid.D_SCOPE, 1), (Propid.D_IDENTIFIER, Guid.of(OURS))),
             ((Propid.D_SCOPE, 1), (Propid.D_OBJTYPE, 2)),
             ((Propid.D_SCOPE, 1), (Propid.D_OBJTYPE, 3)),
             ((Propid.D_SCOPE, 1), (Propid.D_OBJTYPE, 200)),
@@ -171,6 +172,20 @@ class TestObjectTypes:
         bench.process(updates(update(DELETE, properties, UUID(int=1)), creation()))
         assert bench.queues == {UUID(int=1): queue(1)}
         assert bench.notes["disregarded"] == 1
+
+    @pytest.mark.parametrize(
+        "properties",
+        [
+            ((Propid.D_OBJTYPE, 3), (Propid.D_SCOPE, 1)),
+            ((Propid.D_SCOPE, 1), (Propid.Q_QUOTA, 1)),
+            ((Propid.Q_QUOTA, 1), (Propid.Q_JOURNAL, 1), (Propid.D_OBJTYPE, 2)),
+        ],
+    )
+    def test_the_second_value_tells_what_is_deleted_whatever_its_property(self, properties):
+        bench = at_once(queue(1), queue(2))
+        bench.process(updates(update(DELETE, properties, UUID(int=1))))
+        assert bench.queues == {UUID(int=2): queue(2)}
+        assert "disregarded" not in bench.notes
 
     def test_a_created_queue_manager_has_no_rule(self):
         bench = at_once()

@@ -17,7 +17,7 @@ from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.watching.watch import Pauses, Watch
 from mqdssm.model.notice import Notice
 from mqdssm.model.owned import QueueCreated, QueueDeleted
-from mqdssm.model.watching import ObjectChange
+from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=pytest.mark.soak)])
@@ -93,6 +93,32 @@ def test_a_queue_that_moves_is_gone_for_its_old_owner(world):
         assert [type(event) for event in old.events] == [QueueCreated, QueueDeleted]
         assert [type(event) for event in new.events] == [QueueCreated]
         assert (set(old.believed()), set(new.believed())) == (set(), {queue})
+
+
+@pytest.mark.spec("MS-MQCN 3.3.4.1")
+@pytest.mark.parametrize("part", ["dn", "old"])
+def test_a_name_that_is_damaged_does_not_end_the_feed(world, part):
+    """Nobody is notified of that queue; the owner of the next one is."""
+    damaged, moved = "CN=q,CN=msmq,CN;x", ("CN=q,CN=msmq,CN=a,DC=b", "CN=q,CN=msmq,CN=x")
+    dn, old = (damaged, moved[0]) if part == "dn" else (moved[1], damaged)
+    change = ObjectChange(
+        event=ChangeEvent.CHANGED,
+        type="queue",
+        dn=dn,
+        guid=None,
+        changes={"FullPath": AttributeChange(old, dn)},
+    )
+    with enterprise(world) as there:
+        here = there.machine()
+        feed = WatchFeed(world.directory, notifier=there.notifier)
+        queue = world.queue(here.name, "next")
+        made = ObjectChange(
+            event=ChangeEvent.CREATED, type="queue", dn=world.queue_dn(here.name, "next"), guid=queue
+        )
+        feed.run([change, made])
+        here.wait(1)
+        assert set(here.believed()) == {queue}
+        assert feed.counts.seen()["changes"] == 2
 
 
 @contextmanager

@@ -108,7 +108,24 @@ def test_one_unused_byte_follows_a_message(name):
         assert decode(image + bytes([byte])) == message
     assert show_message(image + b"\xff") == show_message(image)
     with pytest.raises(DecodeError, match=r"end at offset .*: 2 bytes left over, at most 1"):
-        decode(image + b"\0\0")
+        decode(image + b"\xff\0")
+
+
+@pytest.mark.spec("MS-MQCN 2.2.5")
+@pytest.mark.parametrize("name", list(NAMED))
+def test_the_text_of_version_2_may_end_with_a_terminator(name):
+    """Decision C31: it is read, before the unused byte, and not written."""
+    image, message = IMAGES[name], MESSAGES[name]
+    if message.version is NotificationVersion.UPDATES:
+        with pytest.raises(DecodeError, match="2 bytes left over"):
+            decode(image + b"\0\0")
+        return
+    for behind in (b"\0\0", b"\0\0\0", b"\0\0\xff"):
+        assert decode(image + behind) == message
+        assert show_message(image + behind) == show_message(image)
+    for behind in (b"\0\0\0\0", b"\0\xff", b"\0\0\xff\0"):
+        with pytest.raises(DecodeError, match="bytes left over"):
+            decode(image + behind)
 
 
 @pytest.mark.parametrize("name", list(NAMED))

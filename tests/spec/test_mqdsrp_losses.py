@@ -124,6 +124,68 @@ def test_a_server_that_knows_of_its_old_copy_gives_no_number_before_it_has_asked
     assert all_equal(net)
 
 
+def known_to_bscs(net: Net) -> None:
+    """Of the last queues the BSCs have heard, and nobody else."""
+    with_bsc(net, "Site1", "BSC2", "PSC1")
+    queues(net, "old")
+    net.run(200)
+    net.drop = lambda source, send: (
+        (source == "PSC1" and send.destination.upper() in {"PEC", "PSC2"})
+        or (send.destination == "BSC2" and net.now > half)
+    )
+    half = net.now + 15
+    queues(net, "q1", "q2")
+    net.run(15)
+    queues(net, "q3")
+    net.run(15)
+    assert has(net, "BSC2", "q2")
+    assert not has(net, "BSC2", "q3")
+    assert not has(net, "PEC", "q1")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.parametrize("how", ["nothing", "old copy", "old copy, unnoticed"])
+def test_what_a_bsc_has_of_its_lost_psc_is_not_lost(how) -> None:
+    """Decision R104: the PSC of an empty disk or an old copy asks its BSCs before it goes on."""
+    net = world()
+    known_to_bscs(net)
+    host = net.stop("PSC1")
+    net.run(30)
+    net.drop = nothing_lost
+    if how == "nothing":
+        net.server("PSC1", Role.PSC, "Site1")
+    else:
+        kept = host.store._kept
+        for name in ("q1", "q2", "q3"):
+            kept.remove(next(one for one in kept.everywhere(guid_of(f"queue C14\\{name}"))))
+        host.settings = replace(host.settings, restored=how == "old copy")
+        net.hosts["PSC1"] = host
+        net.restart("PSC1")
+    net.run(LONG_S)
+    assert owners(net) == ["PSC1"]
+    assert all(has(net, name, queue) for name in net.hosts for queue in ("old", "q1", "q2", "q3"))
+    queues(net, "next")
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+def test_a_bsc_that_does_not_answer_is_not_waited_for_without_end() -> None:
+    net = world()
+    known_to_bscs(net)
+    net.stop("PSC1")
+    net.run(30)
+    net.drop = lambda source, send: "BSC1" in {source, send.destination}
+    net.server("PSC1", Role.PSC, "Site1")
+    net.run(600)
+    assert owners(net) == ["PSC1"]
+    assert has(net, "PSC1", "q2")
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert not has(net, "BSC1", "q3"), "this is what is lost"
+    assert all_equal(net)
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.3.1")
 def test_a_server_alone_goes_on_with_its_old_copy() -> None:
     """Decision R70: there is nobody to ask."""

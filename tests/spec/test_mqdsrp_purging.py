@@ -18,6 +18,8 @@ from lone_authority import (
 from lone_server import AWAY, HOME, Lone, notes, numbered
 from replication_net import guid_of
 
+from mqdssm.engines.actions import Note
+from mqdssm.engines.replication.actions import Action
 from mqdssm.engines.replication.operations import PurgeDeletedObjects, SavePartition
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.messages import (
@@ -243,3 +245,59 @@ def test_a_replica_keeps_tombstones_that_its_authority_keeps() -> None:
     server.told(numbered(5, purged_seq_number=SequenceNumber(2)))
     assert guid_of("cn1") not in numbers(server, PEC_PARTITION_ID)
     assert server.partition().purged == 2
+
+
+SILENCE = "deleted objects are kept for a PSC that does not acknowledge"
+
+
+def warnings(actions: list[Action]) -> list[str]:
+    """Return what the operator was warned of."""
+    return [one.detail for one in actions if isinstance(one, Note) and one.is_warning and one.what == SILENCE]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.9")
+def test_the_operator_is_told_of_a_psc_for_which_deleted_objects_are_kept() -> None:
+    server = eager(purge_buffer=2, ack_interval=3)
+    server.got(acked("Other", 3), "Other")
+    for n in range(3):  # 6, 7, 8: up to five numbers behind is usual
+        assert not warnings(make_queue(server, f"q{n}"))
+    told = warnings(make_queue(server, "q3"))
+    assert len(told) == 1
+    assert told[0].startswith(f"Other has acknowledged 3 of 9 in partition {HOME}")
+    server.got(acked("Other", 9), "Other")
+    assert not warnings(make_queue(server, "q4"))
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.9")
+def test_a_replica_does_not_wait_for_pscs() -> None:
+    server = Lone(Role.BSC, purge_interval=0, purge_buffer=0, ack_interval=1)
+    server.answered(sender="Boss")
+    told = [server.told(numbered(n), sender="Boss") for n in range(1, 20)]
+    assert server.partition().last == 19
+    assert not any(warnings(actions) for actions in told)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.1.2.3")
+@pytest.mark.spec("MC-MQDSRP 3.1.1.2.4")
+def test_status_of_partitions_and_neighbours() -> None:
+    server = eager(purge_buffer=2, ack_interval=3)
+    server.got(acked("Other", 3), "Other")
+    for n in range(4):
+        make_queue(server, f"q{n}")
+    alive = BSCAckMessage(site_id=HOME, bsc_machine_id=guid_of("machine Back"), bsc_name="Back")
+    server.got(alive, "Back", after_s=50)
+    before = server.state()
+    status = server.engine.status(server.now + 7)
+    assert server.state() == before
+    home = next(one for one in status.partitions if one.partition_id == HOME)
+    assert (home.is_owned, home.last, home.purged, home.not_purged, home.missing) == (True, 9, 3, 6, 0)
+    rows = {one.machine_name: one for one in status.neighbors}
+    assert rows["Back"].silent_s == pytest.approx(7)
+    assert rows["Back"].acknowledgements == ()
+    assert rows["Other"].silent_s is None
+    site = next(one for one in rows["Other"].acknowledgements if one.partition_id == HOME)
+    assert (site.acked, site.unacknowledged, site.holds_purging) == (3, 6, True)
+    server.got(acked("Other", 9), "Other")
+    rows = {one.machine_name: one for one in server.engine.status(server.now).neighbors}
+    site = next(one for one in rows["Other"].acknowledgements if one.partition_id == HOME)
+    assert (site.acked, site.unacknowledged, site.holds_purging) == (9, 0, False)

@@ -27,7 +27,7 @@ from mqdssm.model.messages import (
     Scope,
 )
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MIN
 
 NO_RSP = Hresult.MQDS_NO_RSP_FROM_OWNER
@@ -293,12 +293,24 @@ def test_a_forwarding_psc_does_not_know_the_partition() -> None:
         ("Back", "Me", "Back"),
         ("Their", "Other", "Other"),
         ("Fresh", None, "Fresh"),
-        ("Other", None, "Former"),
     ],
-    ids=["a PSC", "our BSC", "a BSC of another site", "a PSC that is new", "by way of our predecessor"],
+    ids=["a PSC", "our BSC", "a BSC of another site", "a PSC that is new"],
 )
 def test_the_reply_goes_to_the_requester_or_its_psc(requester, boss, sender) -> None:
     server = authority()
+    their = numbered(
+        1,
+        partition_id=AWAY,
+        guid_identifier=guid_of("machine Their"),
+        properties=(
+            (Propid.QM_PATHNAME, "Their"),
+            (Propid.QM_SITE_ID, AWAY),
+            (Propid.QM_ADDRESS, b""),
+            (Propid.QM_CNS, ()),
+            (Propid.QM_SERVICE, int(Service.BSC)),
+        ),
+    )
+    server.got(ChangePropagationMessage(site_id=AWAY, directory_changes=(their,)), "Other")
     made = server.got(queue_request("q", requester=requester, psc=boss), sender)
     assert results(made) == [(sender, OK)]  # who it came from waits for it
     (reply,) = _replies(made)

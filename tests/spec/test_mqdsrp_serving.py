@@ -323,9 +323,13 @@ def test_nobody_is_told_what_we_may_not_have_all() -> None:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
-def test_the_answer_goes_to_the_name_in_the_request() -> None:
-    (sent,) = sends(asked(world(), requester_name="Elsewhere"))
-    assert sent.destination == "Elsewhere"
+def test_a_question_in_another_machines_name_is_not_answered() -> None:
+    server = world()
+    made = asked(server, requester_name="Desk")  # decision R105
+    assert sends(made) == []
+    assert notes(made) == ["dropped: a question in another's name"]
+    (sent,) = sends(asked(server, requester_name="Renamed"))  # it may have another name now
+    assert sent.destination == "Renamed"
 
 
 def test_sites_are_told_to_whoever_asks() -> None:

@@ -209,7 +209,8 @@ def test_own_site_before_the_last_network_goes_on_at_once(bench: Bench, others_b
     assert bench.left_s == WAIT_S
     result = finished(bench.wait())  # TopologyServerReplyReceived
     assert result is not None
-    assert result.is_own_site
+    assert result.is_own_site is (not others_before)  # a list counts more (decision S2)
+    assert result.own_site_server
     assert result.network == NET_A
 
 
@@ -230,14 +231,19 @@ def test_own_site_on_the_last_network_ends_it(bench: Bench, others_before: int) 
     for _ in range(others_before):
         bench.receive(other_reply("PSC2"))
     result = finished(bench.receive(own_reply(), source="10.1.0.9"))
-    assert result == DiscoveryResult(
-        servers=(),
-        connected_networks=(NETWORK_1,),
-        site=OWN_SITE,
-        is_own_site=True,
-        network=NET_A,
-        answered_by="10.1.0.9",
-    )
+    if others_before:  # LastTopologyServerReply has the list
+        assert bench.client.directory_server_list == ("PSC2",)
+        assert bench.client.connected_network_identifier_list == (NETWORK_2,)
+    else:
+        assert result == DiscoveryResult(
+            servers=(),
+            connected_networks=(NETWORK_1,),
+            site=OWN_SITE,
+            is_own_site=True,
+            network=NET_A,
+            answered_by="10.1.0.9",
+            own_site_server="10.1.0.9",
+        )
     assert bench.client.last_successful_network == NET_A
     assert bench.client.deadline is None
 
@@ -279,18 +285,31 @@ def test_an_earlier_list_is_not_lost_on_a_silent_last_network(bench: Bench) -> N
 
 @pytest.mark.spec("MS-MQSD 3.1.5.2")
 @pytest.mark.parametrize("own_first", [False, True])
-def test_own_site_wins_whatever_the_order_of_networks(bench: Bench, own_first: bool) -> None:
-    """Decision S2."""
+def test_a_list_wins_whatever_the_order_of_networks(bench: Bench, own_first: bool) -> None:
+    """Decision S2: an answer without a list does not take the one with a list away."""
     bench.discover(NET_A, NET_B)
-    own, other = (own_reply(), NET_A), (other_reply("PSC2"), NET_B)
-    for data, _ in (own, other) if own_first else (other, own):
+    for data in (own_reply(), other_reply("PSC2")) if own_first else (other_reply("PSC2"), own_reply()):
         while bench.client.state is do.State.ANSWERED:
             bench.wait()
-        actions = bench.receive(data)
+        actions = bench.receive(data, source="10.1.0.9" if data == own_reply() else "10.1.0.8")
     result = finished(actions if bench.client.state is do.State.IDLE else bench.wait())
     assert result is not None
-    assert result.is_own_site
-    assert bench.client.directory_server_list == ()
+    assert (result.is_own_site, result.answered_by, result.own_site_server) == (False, "10.1.0.8", "10.1.0.9")
+    assert [one.name for one in result.servers] == ["PSC2"]
+    assert bench.client.directory_server_list == ("PSC2",)
+    assert bench.client.connected_network_identifier_list == (NETWORK_2,)
+
+
+@pytest.mark.spec("MS-MQSD 3.1.5.2")
+def test_a_client_of_no_site_has_no_server_of_its_own_site() -> None:
+    """An answer without a list says nothing to it, and is not the end of the wait."""
+    bench = Bench(do.DiscoveryClient())
+    bench.discover(NET_A)
+    assert dropped(bench.receive(own_reply())) == "answer without a list to a client of no site"
+    bench.receive(other_reply("PSC2"))
+    result = finished(bench.wait())
+    assert result is not None
+    assert [one.name for one in result.servers] == ["PSC2"]
 
 
 @pytest.mark.spec("MS-MQSD 3.1.5.2")

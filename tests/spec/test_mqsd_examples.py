@@ -85,7 +85,9 @@ def test_the_typical_example_the_other_way_round(bench: Bench) -> None:
     (action,) = bench.receive(OWN_REPLY, source=PSC)
     assert isinstance(action, do.Finished)
     assert action.result is not None
-    assert action.result.is_own_site
+    # LastTopologyServerReply is the one with the list (3.1.5.2, decision S2)
+    assert (action.result.own_site_server, action.result.answered_by) == (PSC, OTHER_PSC)
+    assert bench.client.directory_server_list == ("nt4pec",)
 
 
 @pytest.mark.spec("MS-MQSD 4")

@@ -1,17 +1,21 @@
-"""The server of discovery, rule by rule ([MS-MQSD] 3.2); the decisions S4, S5, S6, S13 and S14."""
+"""The server of discovery, rule by rule ([MS-MQSD] 3.2); the decisions S4, S5, S6, S13, S14, S16 and S19."""
 
 from itertools import product
 from pathlib import Path
 
 import pytest
 from discovering import (
+    CLIENT,
     NETWORK_1,
     NETWORK_2,
     OTHER_SITE,
     OWN_SITE,
     REQUEST,
+    answered,
     guid_of,
+    knowing,
     knowledge,
+    listening,
     other_reply,
     own_reply,
     request,
@@ -25,39 +29,13 @@ from mqdssm.engines.discovery.answers import (
     NOTHING_KNOWN,
     REPLY_BYTES_MAX,
     REQUEST_BYTES_MAX,
-    TOO_MANY,
     Answers,
 )
 from mqdssm.engines.discovery.client import DiscoveryClient
 from mqdssm.engines.discovery.client import State as AskingState
-from mqdssm.engines.discovery.rates import SourceRates
-from mqdssm.model.discovery import TopologyServerReply
 from mqdssm.model.guid import NULL_GUID
-from mqdssm.wire.mqsd import decode
 
-CLIENT = ("10.1.0.20", 40_000)
 ASKING = DiscoveryClient.STEPS
-
-
-def knowing(*names: str, **more) -> Answers:
-    answers = Answers()
-    answers.learn(knowledge(*names or ("PSC2",), **more))
-    return answers
-
-
-def answered(answers: Answers, data: bytes, source: str = CLIENT[0], now: float = 0.0) -> TopologyServerReply:
-    answer = answers.answer(data, source, now)
-    assert isinstance(answer, bytes), answer
-    reply = decode(answer)
-    assert isinstance(reply, TopologyServerReply)
-    return reply
-
-
-def listening(answers: Answers | None = None) -> do.DiscoveryServer:
-    server = do.DiscoveryServer(answers or knowing())
-    assert server.step(do.Start(), 0) == [do.Open()]
-    assert server.step(do.Opened(), 0) == []
-    return server
 
 
 # --- what it answers from
@@ -261,86 +239,6 @@ def test_replies_fit_into_one_frame(networks: int) -> None:
 def test_names_of_any_characters_are_told_as_they_are(name: str) -> None:
     reply = answered(knowing(name, "LAST"), request())
     assert [one.name for one in reply.directory_service_servers or ()] == [name, "LAST"]
-
-
-@pytest.mark.spec("MS-MQSD 5.1")
-def test_a_source_gets_ten_replies_and_then_five_a_second() -> None:
-    answers = knowing()
-    outcomes = [answers.answer(request(), CLIENT[0], now / 1000) for now in range(10_000)]
-    replies = [now for now, one in enumerate(outcomes) if isinstance(one, bytes)]
-    assert replies[:10] == list(range(10))
-    assert len(replies) == pytest.approx(10 + 5 * 10, abs=1)
-    assert set(map(type, outcomes)) == {bytes, type(TOO_MANY)}
-    assert isinstance(answers.answer(request(), "10.1.0.21", 10), bytes)  # others are not concerned
-
-
-@pytest.mark.spec("MS-MQSD 5.1")
-def test_a_source_that_goes_on_and_on_is_muted() -> None:
-    """Decision S16: after a hundred refusals, for a second."""
-    server = listening()
-    told = [server.step(do.Received(request(), CLIENT), 0) for _ in range(10 + 99)]
-    assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
-    dropped, mute = server.step(do.Received(request(), CLIENT), 0)
-    assert dropped == Dropped("flood of one source")
-    assert mute == do.Mute(source=CLIENT[0], seconds=1.0)
-    # what is in the buffer still arrives; it counts from the beginning, as it does after a reply
-    assert [type(one) for one in server.step(do.Received(request(), CLIENT), 0)] == [Dropped]
-    told = [server.step(do.Received(request(), CLIENT), now / 10) for now in range(1, 3000)]
-    assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
-
-
-def test_garbage_costs_a_source_nothing() -> None:
-    answers = knowing()
-    for _ in range(10_000):
-        assert answers.answer(request()[:51], CLIENT[0], 0) is NO_REQUEST
-        assert answers.answer(request() + b"\x02\0\0\0" + bytes(4), CLIENT[0], 0) is NO_REQUEST
-    assert isinstance(answers.answer(request(), CLIENT[0], 0), bytes)
-
-
-@pytest.mark.spec("MS-MQSD 5.1")
-def test_the_table_of_sources_is_bounded() -> None:
-    rates = SourceRates(sources_max=100)
-    for number in range(10_000):
-        source = f"10.0.{number // 250}.{number % 250}"
-        assert rates.may(source, 0)
-        rates.count(source, 0)
-    assert len(rates) == 100
-
-
-@pytest.mark.spec("MS-MQSD 5.1")
-def test_a_busy_source_is_not_forgotten() -> None:
-    """To have a source forgotten costs more requests than it brings replies (decision S5)."""
-    rates = SourceRates(per_s=1, at_once=2, sources_max=100)
-    replies = 0
-    for number in range(20_000):
-        source = "10.9.9.9" if number % 50 == 0 else f"10.0.{number // 250}.{number % 250}"
-        if rates.may(source, 0):
-            rates.count(source, 0)
-            replies += source == "10.9.9.9"
-    assert replies == 2
-
-
-def test_other_rates_may_be_set() -> None:
-    answers = Answers(SourceRates(at_once=12))
-    answers.learn(knowledge("PSC2"))
-    outcomes = [answers.answer(request(), CLIENT[0], 0) for _ in range(20)]
-    assert sum(isinstance(one, bytes) for one in outcomes) == 12
-
-
-def test_a_full_table_takes_new_sources() -> None:
-    rates = SourceRates(per_s=1, at_once=2, sources_max=100)
-    for number in range(100):
-        rates.count(f"10.0.0.{number}", 0)
-    for _ in range(2):
-        assert rates.may("10.9.9.9", 0)
-        rates.count("10.9.9.9", 0)
-    assert not rates.may("10.9.9.9", 0)
-
-
-def test_rates_that_let_nothing_through_are_refused() -> None:
-    for wrong in ({"per_s": 0}, {"at_once": 0}, {"sources_max": 0}):
-        with pytest.raises(ValueError, match="too few"):
-            SourceRates(**wrong)
 
 
 # --- the whole machine

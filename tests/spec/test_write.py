@@ -169,8 +169,12 @@ def test_directory_paths_of_other_programs(world) -> None:
 def test_the_guid_counts_first_and_other_classes_are_never_written(world) -> None:
     computer = world.computer_of(world.queue_manager())
     named, meant = world.queue(computer, "named"), world.queue(computer, "meant")
-    world.directory.write(mqdssm.Queue(pathname=f"{computer}\\named", identifier=meant, label="x"))
-    assert "mSMQLabelEx" not in entry_of(world, named)
+    dn = by_guid(world, mqdssm.Queue, meant).full_path
+    with pytest.raises(mqdssm.GenericDirectoryError) as failed:  # decision M89: neither is written
+        world.directory.write(mqdssm.Queue(pathname=f"{computer}\\named", identifier=meant, label="x"))
+    assert failed.value.dn == dn
+    for guid in (named, meant):
+        assert "mSMQLabelEx" not in entry_of(world, guid)
     site = world.site()
     with pytest.raises(mqdssm.ObjectNotFound):
         world.directory.write(mqdssm.Queue(identifier=site, label="x"))

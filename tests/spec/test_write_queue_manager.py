@@ -125,6 +125,7 @@ def test_service_bits_that_are_not_written_are_kept(world, written, bits) -> Non
     assert configuration(world, guid)["mSMQServiceType"] == [str(bits).encode()]
 
 
+@pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.3")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.8")
 @pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.10")
 def test_signing_keys_and_their_digests_are_written_together(world) -> None:
@@ -190,6 +191,21 @@ def test_case_3_who_stays_a_server_has_them_updated(world, change) -> None:
     world.directory.write(mqdssm.QueueManager(identifier=guid, **change))
     assert_settings_match(world, guid, site)
     assert world.ldap.entry(dn)["objectGUID"] == identity, "updated, not made anew"
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.9")
+@pytest.mark.parametrize("role", ["PrimarySiteController", "PrimaryEnterpriseController"])
+def test_case_3_another_type_of_directory_server_alone(world, role) -> None:
+    """No other role, and no other attribute, is written."""
+    site = world.site()
+    guid = world.queue_manager(
+        site_identifier_list=[site], directory_server=True, directory_server_type="BackupSiteController"
+    )
+    dn = world.settings_dn(world.site_name(site), world.computer_of(guid))
+    before = world.ldap.entry(dn)["mSMQServices"]
+    world.directory.write(mqdssm.QueueManager(identifier=guid, directory_server_type=role))
+    assert_settings_match(world, guid, site)
+    assert world.ldap.entry(dn)["mSMQServices"] != before
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.7.1.9")

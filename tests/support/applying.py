@@ -17,8 +17,9 @@ from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
 from mqdssm.spark.access import Access
-from mqdssm.spark.migrate.applying import Applying, ApplyOptions, Job, check_files, check_target, refuse
+from mqdssm.spark.migrate.applying import Applying, ApplyOptions, Job, check_target, refuse
 from mqdssm.spark.migrate.operations import Operation
+from mqdssm.spark.migrate.plan_check import check_files, check_operations
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
@@ -52,6 +53,7 @@ def apply_here(
     plan, chosen = MigrationPlan.load(folder), ApplyOptions(**options)
     refuse(plan, chosen)
     check_files(folder, [file for level in plan.levels for file in level.files])
+    check_operations(plan, folder, chosen.allow_deletes)
     access = access or access_for(server, folder)
     with access.connect(read_only=False) as directory:
         check_target(plan, directory.session)

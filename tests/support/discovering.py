@@ -6,6 +6,9 @@ from uuid import UUID, uuid5
 
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
+from mqdssm.engines.discovery import server as serve
+from mqdssm.engines.discovery.answers import Answers
+from mqdssm.engines.discovery.rates import ByteRate
 from mqdssm.engines.discovery.values import ANSWER_WAIT_S, Knowledge, Network
 from mqdssm.model.discovery import (
     DirectoryServiceServer,
@@ -27,6 +30,7 @@ ENTERPRISE, OWN_SITE, OTHER_SITE, THIRD_SITE = map(guid_of, ("enterprise", "own"
 NETWORK_1, NETWORK_2 = guid_of("network 1"), guid_of("network 2")
 REQUEST = guid_of("request")
 NET_A, NET_B, NET_C = (Network(f"10.{number}.0.255") for number in (1, 2, 3))
+CLIENT = ("10.1.0.20", 40_000)
 RAS = Network("10.9.0.2", remote_access=True)
 
 
@@ -66,6 +70,27 @@ def request(*, request_id: Guid = REQUEST, site: Guid = OWN_SITE, ipx: Sequence[
 
 def knowledge(*names: str, site: Guid = OTHER_SITE, networks: Sequence[Guid] = (NETWORK_2,)) -> Knowledge:
     return Knowledge(site=site, servers=servers(*names), networks=tuple(networks))
+
+
+def knowing(*names: str, byte_rate: ByteRate | None = None, **more) -> Answers:
+    answers = Answers(byte_rate=byte_rate)
+    answers.learn(knowledge(*names or ("PSC2",), **more))
+    return answers
+
+
+def answered(answers: Answers, data: bytes, source: str = CLIENT[0], now: float = 0.0) -> TopologyServerReply:
+    answer = answers.answer(data, source, now)
+    assert isinstance(answer, bytes), answer
+    reply = decode(answer)
+    assert isinstance(reply, TopologyServerReply)
+    return reply
+
+
+def listening(answers: Answers | None = None) -> serve.DiscoveryServer:
+    server = serve.DiscoveryServer(answers or knowing())
+    assert server.step(serve.Start(), 0) == [serve.Open()]
+    assert server.step(serve.Opened(), 0) == []
+    return server
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """A discovery server as a program, which may misbehave; for tests: ``python discovery_process.py JSON``.
 
 JSON is an object: ``site`` and ``networks`` are GUIDs, ``servers`` names; ``late_s`` seconds pass before each
-reply, ``wrong_id`` gives replies to nobody's request, ``twice`` sends each one twice.
+reply, ``wrong_id`` gives replies to nobody's request, ``twice`` sends each one twice; ``allow_from`` are
+networks that are answered, too, ``listen`` is an address.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import json
 import socket
 import sys
 import time
+from ipaddress import IPv4Network
 from typing import Any
 
 from mqdssm.drivers.discovery_server import DiscoveryService
@@ -37,7 +39,9 @@ def ready() -> None:
 
 async def serve(options: dict[str, Any]) -> None:
     """The real server."""
-    service = DiscoveryService([("0.0.0.0", IP_PORT)], answers_of(options))
+    where = [(options.get("listen", "0.0.0.0"), IP_PORT)]
+    allowed = [IPv4Network(one) for one in options.get("allow_from", ())]
+    service = DiscoveryService(where, answers_of(options), allow_from=allowed)
     service.start()
     ready()
     await service.run()

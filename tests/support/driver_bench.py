@@ -12,6 +12,7 @@ from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.transport import REPLICATION, Arrival
 from mqdssm.engines.replication.actions import Action, Event, Received, Send
 from mqdssm.engines.replication.operations import Outcome, State
+from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.messages import BSCAckMessage, Command
 from mqdssm.model.propids import ObjectType
@@ -43,6 +44,9 @@ class ScriptedEngine:
         self.times.append(now)
         answer = self.answers.get(type(event))
         return [] if answer is None else answer(event)
+
+    def status(self, now: float) -> ServerStatus:
+        raise AssertionError
 
     def of(self, kind: type) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]

@@ -1,5 +1,6 @@
 """Runs the examples of the documentation: Python blocks, and shell sessions of the language `console`."""
 
+import contextlib
 import doctest
 import os
 import re
@@ -69,7 +70,7 @@ def _with_guids(text: str, guids: Mapping[str, str]) -> str:
 
 
 def run_document(page: Path, namespace: dict[str, Any], stand_ins: Mapping[str, str], folder: Path) -> int:
-    """Run every example of a page, in its order and one namespace; returns how many ran."""
+    """Run every example of a page in a folder, in its order and one namespace; returns how many ran."""
 
     def console(example: Example) -> None:
         run_session(replaced(str(example.parsed), stand_ins), namespace["environment"], folder)
@@ -85,7 +86,8 @@ def run_document(page: Path, namespace: dict[str, Any], stand_ins: Mapping[str, 
     ran = 0
     for example in document.examples():
         try:
-            example.evaluate()
+            with contextlib.chdir(folder):
+                example.evaluate()
         except SkipTest:
             continue
         ran += 1

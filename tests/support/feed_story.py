@@ -341,7 +341,7 @@ class FeedStory:
         assert life is not None
         kept = self.folder / "kept"
         kept.mkdir()
-        files = [self.folder / "state.told", self.state]
+        files = [self.folder / "state.journal", self.state]
         with life.ear.gate:
             for file in files:  # in this order: the notes of an older state count for nothing
                 if file.exists():

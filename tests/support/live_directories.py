@@ -111,7 +111,7 @@ class Directories(Enterprise):
     def store(self, name: str) -> LdapStore:
         """The store of a server's directory, as its next start opens it; through its proxy, if it has one."""
         server, proxy = self.directories[name], self.proxies.get(name)
-        more: dict[str, Any] = {"connect_timeout_s": 5.0, "tls": "none"}
+        more: dict[str, Any] = {"connect_timeout_s": 5.0, "tls": "none", "allow_replicated": True}
         session = Session.open(options_for(server, proxy.url if proxy else server.url, **more))
         session.read_back = ReadBack(settle_s=0, limit_s=0.05)
         owner = Owner(machine_id=guid_of(name), machine_name=name)

@@ -47,6 +47,7 @@ class Proxy:
         self.recordings: list[Recording] = []
         self.down_delay_s = 0.0  # before each byte to the client, when set
         self.refuse = False  # close new connections at once
+        self.damage: Callable[[bytes], bytes] | None = None  # what is sent to the client, of the same length
         self.only_this_connection = False  # a fault that has struck leaves new connections alone
         self._fault: Fault | None = None
         self._lock = threading.Lock()
@@ -134,6 +135,8 @@ class Proxy:
         source, sink = (ends.client, ends.server) if up else (ends.server, ends.client)
         try:
             while data := source.recv(65536):
+                if self.damage is not None and not up:
+                    data = self.damage(data)
                 passed, verdict = self._judge(data, up=up)
                 (recording.up if up else recording.down).extend(passed)
                 if not self.down_delay_s or up:

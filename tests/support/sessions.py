@@ -21,8 +21,12 @@ def options_for(server: "OpenLdapServer", url: str | None = None, **settings: An
 
 
 def clear_text(server: "OpenLdapServer", proxy: "Proxy", **settings: Any) -> ConnectionOptions:
-    """Through a proxy that reads along: without TLS, as loopback allows."""
-    return options_for(server, proxy.url, **({"tls": "none", "connect_timeout_s": 5.0} | settings))
+    """Through a proxy that reads along: without TLS, as loopback allows.
+
+    The first change is not preceded by a search (decision R106): faults strike what a test sends.
+    """
+    usual = {"tls": "none", "connect_timeout_s": 5.0, "allow_replicated": True}
+    return options_for(server, proxy.url, **(usual | settings))
 
 
 def container(guid: UUID, **more: list[bytes]) -> dict[str, list[bytes]]:

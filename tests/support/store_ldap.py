@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from mqdssm.directory.channel import Channel, ConnectionBroken
@@ -115,7 +116,7 @@ class LdapHarness:
     crashes = DirectoryError
 
     def __init__(self, options: ConnectionOptions, cutter: Cutter) -> None:
-        self._options = options
+        self._options = replace(options, allow_replicated=True)
         self._cutter = cutter
         self.store = self._opened()
 

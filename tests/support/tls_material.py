@@ -8,10 +8,12 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 DAY = timedelta(days=1)
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,17 @@ class ServerTls:
     ca_file: str
 
 
-def server_tls(folder: Path, *, address: str = "127.0.0.1", expired: bool = False) -> ServerTls:
-    """A self-signed authority and a certificate of it for one address."""
+def server_tls(
+    folder: Path,
+    *,
+    address: str = "127.0.0.1",
+    expired: bool = False,
+    key_bits: int = 0,
+    authority_bits: int = 0,
+) -> ServerTls:
+    """A self-signed authority and a certificate of it for one address; with bits RSA keys of so many."""
     folder.mkdir(parents=True, exist_ok=True)
-    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority_key, key = _key(authority_bits), _key(key_bits)
     end = datetime.now(UTC) + (-DAY if expired else DAY)
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"authority {folder.name}")])
     authority = (
@@ -46,13 +55,17 @@ def server_tls(folder: Path, *, address: str = "127.0.0.1", expired: bool = Fals
         key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if key_bits:
+        context.set_ciphers("DEFAULT@SECLEVEL=0")  # or OpenSSL itself refuses to use it
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     return ServerTls(context, str(folder / "ca.pem"))
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, end: datetime
-) -> x509.CertificateBuilder:
+def _key(bits: int) -> Key:
+    return rsa.generate_private_key(65537, bits) if bits else ec.generate_private_key(ec.SECP256R1())
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, key: PublicKey, end: datetime) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

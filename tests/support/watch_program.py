@@ -34,9 +34,16 @@ class Program:
             time.sleep(0.02)
         raise AssertionError(f"{self.out.read_text()}\n{self.err.read_text()}")
 
+    def is_ready(self) -> bool:
+        """True once it has said so."""
+        return '"event": "ready"' in self.out.read_text() or "watching " in self.err.read_text()
+
     def lines(self, number: int) -> list[str]:
+        """Wait for lines, but for those that tell of the watch itself."""
+
         def fits() -> list[str] | None:
-            found = self.out.read_text().splitlines()
+            lines = self.out.read_text().splitlines(keepends=True)
+            found = [line[:-1] for line in lines if line.endswith("\n") and '"event": "ready"' not in line]
             return found if len(found) >= number else None
 
         return self.wait(fits)
@@ -48,10 +55,10 @@ class Program:
 
 @contextmanager
 def running(folder: Path, environment: Mapping[str, str], *args: str, state: Path) -> Iterator[Program]:
-    """The command, once it has seen what there is: then there is a state."""
+    """The command, once it has told what happened before: then there is a state."""
     program = Program(folder, environment, *args, "--state", str(state))
     try:
-        program.wait(lambda: state.exists() and (folder / f"{state.name}.told").exists())
+        program.wait(program.is_ready)
         yield program
     finally:
         if program.process.poll() is None:

@@ -121,7 +121,7 @@ class Story:
     def _heard(self, program: Program) -> None:
         lines = program.out.read_text().splitlines(keepends=True)
         whole = [json.loads(line) for line in lines if line.endswith("\n")]
-        self.lives.append([one for one in whole if self.machine.lower() in one["dn"].lower()])
+        self.lives.append([one for one in whole if self.machine.lower() in one.get("dn", "").lower()])
 
     # -- what it came to
 
@@ -144,7 +144,7 @@ class Story:
             lines = self.program.out.read_text().splitlines(keepends=True)
             now = [json.loads(line) for line in lines if line.endswith("\n")]
         return [one for life in self.lives for one in life] + [
-            one for one in now if self.machine.lower() in one["dn"].lower()
+            one for one in now if self.machine.lower() in one.get("dn", "").lower()
         ]
 
     def there(self, directory: mqdssm.Directory) -> dict[UUID, tuple[str, str]]:

@@ -5,6 +5,7 @@ of that, as with servers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -33,6 +34,7 @@ class Thing:
     name: str
     above: str
     value: str = ""
+    version: str = ""
 
 
 @dataclass
@@ -40,6 +42,7 @@ class World:
     """The directory; every change is numbered."""
 
     things: dict[str, Thing] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
     history: dict[str, list[State | None]] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
     made: int = 0
@@ -66,23 +69,54 @@ class World:
         del self.things[key]
         self._happened(key)
 
+    def recreate(self, key: str) -> None:
+        """Delete an object and make another one of its name."""
+        old = self.things[key]
+        self.remove(key)
+        self.made += 1
+        new = str(UUID(int=self.made))
+        self.things[new] = Thing(old.type, old.name, old.above, "again")
+        self._happened(new)
+
+    def take_name(self, key: str, other: str) -> None:
+        """Rename an object that is in the way, and take its name."""
+        name = self.things[other].name
+        self.rename(other)
+        self.things[key].name, self.things[key].above = name, self.things[other].above
+        self._happened(key)
+
+    def hide(self, key: str) -> None:
+        """Hide an object from the watcher's user, or show it again; no server tells of that."""
+        self.hidden ^= {key}
+        self._note_state(key)
+
+    def restore(self, things: dict[str, Thing]) -> None:
+        """Bring back a copy of the directory; no server tells of that."""
+        self.things = deepcopy(things)
+        for key in self.history:
+            self._note_state(key)
+
     def of_type(self, *types: str) -> list[str]:
-        return [key for key, thing in self.things.items() if thing.type in types]
+        return [key for key, thing in self.things.items() if thing.type in types and key not in self.hidden]
 
     def _happened(self, key: str) -> None:
         self.events.append(key)  # nobody tells of what stands below
+        if key in self.things:
+            self.things[key].version = f"v{len(self.events)}"
         for one in {*self.things, key}:
-            state = self.state(one)
-            past = self.history.setdefault(one, [])
-            if not past or past[-1] != state:
-                past.append(state)
+            self._note_state(one)
+
+    def _note_state(self, key: str) -> None:
+        past, state = self.history.setdefault(key, []), self.state(key)
+        if not past or past[-1] != state:
+            past.append(state)
 
     def dn(self, key: str) -> str:
         thing = self.things[key]
         return f"CN={thing.name},{self.dn(thing.above) if thing.above else 'DC=test'}"
 
     def state(self, key: str) -> State | None:
-        if key not in self.things:
+        if key not in self.things or key in self.hidden:
             return None
         return State(self.dn(key), self.things[key].value)
 
@@ -95,22 +129,26 @@ class World:
         """What happened since a place, told in one of the ways that servers have."""
         now = str(len(self.events))
         if place is None or by == "full":
-            return Hints(full=True, has_gap=True, place=now)
+            return Hints(full=True, listing=self.listing, has_gap=True, place=now)
         touched = [self._touched(key) for key in dict.fromkeys(self.events[int(place) :])]
         touched += [Touched(key, gone=True) for key in false_alarms]
         if by == "present":
             return Hints(
                 touched=tuple(one for one in touched if not one.gone),
-                present=frozenset(self.things),
+                listing=self.listing,
                 has_gap=True,
                 place=now,
             )
         return Hints(touched=tuple(touched), place=now)
 
+    def listing(self) -> list[Touched]:
+        return [self._touched(key) for key in self.things if key not in self.hidden]
+
     def _touched(self, key: str) -> Touched:
-        if key not in self.things:
+        if key not in self.things or key in self.hidden:
             return Touched(key, gone=True)
-        return Touched(key, self.dn(key), frozenset({"top", CLASSES[self.things[key].type]}))
+        thing = self.things[key]
+        return Touched(key, self.dn(key), frozenset({"top", CLASSES[thing.type]}), version=thing.version)
 
 
 @dataclass
@@ -139,7 +177,9 @@ class WorldReader:
                 continue
             thing = self.world.things[key]
             body = {VALUES[thing.type]: thing.value}
-            yield Seen(key=key, type=thing.type, dn=self.world.dn(key), guid=key, body=body)
+            yield Seen(
+                key=key, type=thing.type, dn=self.world.dn(key), guid=key, body=body, version=thing.version
+            )
 
 
 @dataclass
@@ -149,25 +189,25 @@ class Listener:
     Attributes:
         believed: what it thinks there is.
         reached: how far in the history of each object it has come.
+        ids: of the changes that it took: what comes again is known by them.
     """
 
     world: World
     believed: dict[str, State] = field(default_factory=dict)
     reached: dict[str, int] = field(default_factory=dict)
     told: int = 0
+    ids: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
         """What is there now need not be told."""
         self.believed = dict(self.world.states())
         self.reached = {key: len(past) - 1 for key, past in self.world.history.items()}
 
-    def hear(self, change: ObjectChange, *, again: bool) -> None:
-        """Take a change.
-
-        Args:
-            change: as it is told.
-            again: the watcher crashed before: this is what it told last, perhaps.
-        """
+    def hear(self, change: ObjectChange) -> None:
+        """Take a change, unless it was taken already."""
+        if change.id in self.ids:
+            return
+        self.ids.add(change.id)
         self.told += 1
         key = str(change.guid)
         name = VALUES[change.type]
@@ -175,18 +215,17 @@ class Listener:
         after: State | None = None
         if change.event is ChangeEvent.CREATED:
             after = State(change.dn, str(change.changes[name].new))
-            assert again or before is None, change
+            assert before is None, change
         elif change.event is ChangeEvent.CHANGED:
             assert before is not None, change
             assert change.changes
             value, place = change.changes.get(name), change.changes.get("FullPath")
-            if not again:
-                assert value is None or value.old == before.value
-                assert place is None or place.old == before.dn
+            assert value is None or value.old == before.value
+            assert place is None or place.old == before.dn
             after = State(change.dn, before.value if value is None else str(value.new))
         else:
-            assert again or before is not None, change
-            assert before is None or again or change.dn == before.dn
+            assert before is not None, change
+            assert change.dn == before.dn
         self._was_so(key, after)
         if after is None:
             self.believed.pop(key, None)
@@ -203,10 +242,33 @@ class Listener:
         """Nothing: it believes what it is told."""
 
 
+class NamesListener(Listener):
+    """Holds objects by name alone, as a consumer without GUIDs does."""
+
+    def __post_init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def begin(self) -> None:
+        super().begin()
+        self.names = {state.dn: key for key, state in self.believed.items()}
+
+    def hear(self, change: ObjectChange) -> None:
+        if change.id in self.ids:
+            return
+        super().hear(change)
+        moved = change.changes.get("FullPath")
+        if change.event is ChangeEvent.DELETED:
+            self.names.pop(change.dn, None)
+        elif moved is not None:
+            self.names.pop(str(moved.old), None)
+        if change.event is not ChangeEvent.DELETED:
+            self.names[change.dn] = str(change.guid)
+
+
 class LateListener(Listener):
     """Reads the world itself, when it hears that something happened, and whenever it likes."""
 
-    def hear(self, change: ObjectChange, *, again: bool) -> None:
+    def hear(self, change: ObjectChange) -> None:
         key = str(change.guid)
         state = self.world.states().get(key)
         if state is None:

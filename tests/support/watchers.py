@@ -38,6 +38,7 @@ class Told:
         try:
             for change in self.watch:
                 self.changes.append(change)
+                self.watch.commit()
         except BaseException as error:  # noqa: BLE001  whatever it is, the test must say it
             self.failure = error
 
@@ -68,14 +69,18 @@ class Told:
 
 @contextmanager
 def watching(
-    directory: mqdssm.Directory, *kinds: Any, state: Path | None = None, **more: Any
+    directory: mqdssm.Directory,
+    *kinds: Any,
+    state: Path | None = None,
+    rhythm: Rhythm = QUICK,
+    **more: Any,
 ) -> Iterator[Told]:
     """A watch that has seen all there is; it ends in good order."""
     troubles: list[Exception] = []
     watch = directory.watch(
         *kinds,
         state=state,
-        rhythm=QUICK,
+        rhythm=rhythm,
         pauses=IMPATIENT,
         on_trouble=lambda error, _: troubles.append(error),
         **more,

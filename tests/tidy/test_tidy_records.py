@@ -1,14 +1,19 @@
 """The project's records agree with its sources: decisions, spec marks, the lock file, the Makefile."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import conformance
 import lockfile
+import pytest
+import sbom
 import servers
 from source_tree import ROOT, files, sources, tree
 
@@ -84,6 +89,35 @@ def test_spec_marks_are_known_sections() -> None:
 
 def test_lock_file_fits_the_project() -> None:
     assert lockfile.check() == 0
+
+
+def test_the_bill_of_materials_has_every_locked_file(tmp_path) -> None:
+    file = tmp_path / "build" / "sbom.cdx.json"
+    assert sbom.main([str(file)]) == 0
+    bill = json.loads(file.read_text(encoding="utf-8"))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    locked = [path.read_text(encoding="utf-8") for path in (lockfile.LOCK, lockfile.KERBEROS_LOCK)]
+    named = {(one["name"], one["version"]) for one in bill["components"]}
+    assert named == {(name, str(version)) for text in locked for name, version, _ in lockfile.entries(text)}
+    hashes = [one for part in bill["components"] for one in part["externalReferences"][0]["hashes"]]
+    assert len(hashes) == sum(text.count("--hash=sha256:") for text in locked)
+    references = [one["bom-ref"] for one in bill["components"]]
+    assert len(set(references)) == len(references)
+    assert bill["dependencies"][0]["dependsOn"] == references
+    assert sbom.document(project(), locked) == bill  # made again it is the same
+
+
+@pytest.mark.parametrize(("name", "floor"), [("jinja2", "3.1.6"), ("cryptography", "44.0.1")])
+def test_versions_with_known_vulnerabilities_are_not_asked_for(name: str, floor: str) -> None:
+    wanted = [one for one in lockfile.direct_requirements(project()) if one.name == name]
+    floors = [one.version for each in wanted for one in each.specifier if one.operator == ">="]
+    assert floors
+    assert all(lockfile.Version(one) >= lockfile.Version(floor) for one in floors)
+
+
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
 
 
 def test_lock_file_check_sees_what_is_wrong() -> None:

@@ -187,6 +187,23 @@ def test_test_files_are_collected() -> None:
     )
 
 
+def test_tests_that_start_a_domain_controller_are_marked() -> None:
+    """They skip where there can be none: by the name of their file (tests/conftest.py) or by their mark."""
+    report(
+        [
+            f"{name(path)}: starts a SambaDomainController; call the file test_…_samba.py or mark it samba"
+            for path in sources("tests")
+            if path.name.startswith("test_")
+            and not re.match(r"test_ad_|test_.*samba", path.name)
+            and "pytest.mark.samba" not in path.read_text(encoding="utf-8")
+            and any(
+                isinstance(node, ast.Call) and getattr(node.func, "id", "") == "SambaDomainController"
+                for node in ast.walk(tree(path))
+            )
+        ]
+    )
+
+
 def test_root_is_the_project() -> None:
     assert (ROOT / "pyproject.toml").is_file()
     assert len(sources("mqdssm")) > 10

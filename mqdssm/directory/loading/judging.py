@@ -84,7 +84,7 @@ class Judge:
         return outcomes
 
     def _changed_since(self, task: Task, entry: Entry | None) -> Outcome | None:
-        item = task.item
+        item, task.read = task.item, entry
         if entry is None:
             return _outcome(item, Effect.MISSING, text="there is no such object (any more)")
         if item.action is Action.MODIFY and not self._differing(task.attributes, entry, item.ldap_class):
@@ -113,7 +113,7 @@ class Judge:
         What must be sent again is queued, in the place that it had; what met something stays in the queue's
         way until it was looked at.
         """
-        if self._met_something(task, result):
+        if self._met_something(task, result) or self._shows_change(task, result):
             self._queue.park(task)
             self._to_look.append(task)
             return None
@@ -134,6 +134,12 @@ class Judge:
             and result.code not in {0, *BUSY_CODES}
             and isinstance(self._error_of(result, task.action, task.item.dn), ObjectAlreadyExists)
         )
+
+    def _shows_change(self, task: Task, result: "LdapResult") -> bool:
+        """True if an object was changed after it was compared, or by an attempt whose answer was lost."""
+        is_whole = task.read is not None and task.split is None
+        guard = task.guard(self._session.profile)
+        return is_whole and task.attempts < ATTEMPTS_MAX and guard.shows_change(result)
 
     def _refusal(self, task: Task, result: "LdapResult") -> Outcome | None:
         error = self._error_of(result, task.action, task.item.dn)
@@ -199,8 +205,11 @@ class Judge:
         return outcomes
 
     def _compare(self, tasks: list[Task]) -> list[Outcome]:
-        """Adds that met something: the same, something else, or another object with their GUID."""
-        names = {name for task in tasks for name in task.attributes}
+        """Adds that met something: the same, something else, or another object with their GUID.
+
+        Others met an object that is not as it was compared: they are compared again.
+        """
+        names = {name for task in tasks for name in (*task.attributes, *(task.item.before or ()))}
         there = entries_at(self._session, [task.item.dn for task in tasks], names)
         absent = [task for task in tasks if task.key not in there]
         guids = [guid for task in absent if (guid := guid_of(task.attributes)) is not None]
@@ -209,7 +218,9 @@ class Judge:
         for task in tasks:
             self._queue.done(task)
             entry = there.get(task.key)
-            if entry is not None:
+            if task.read is not None:
+                outcome = self._again(task, entry)
+            elif entry is not None:
                 outcome = self._met(task, entry)
             else:
                 guid = guid_of(task.attributes)
@@ -217,6 +228,14 @@ class Judge:
             if outcome is not None:
                 outcomes.append(outcome)
         return outcomes
+
+    def _again(self, task: Task, entry: Entry | None) -> Outcome | None:
+        outcome = self._changed_since(task, entry)
+        if outcome is None:
+            self._queue.put(task)
+        elif outcome.effect is Effect.EQUAL and task.suspect:
+            return _outcome(task.item, Effect.UPDATED, guid=outcome.guid, attributes=tuple(task.attributes))
+        return outcome
 
     def _met(self, task: Task, entry: Entry) -> Outcome | None:
         item, guid = task.item, guid_of(entry.attributes)

@@ -79,7 +79,7 @@ class Loader:
             DirectoryError: a look-up failed.
         """
         self._changing.refuse_if_read_only("load", "")
-        self._session.connect()
+        self._session.refuse_if_replicated("load")
         queue, chosen = Queue(), options or LoadOptions()
         judge = Judge(self._session, chosen, queue, self._knowledge.error_of)
         yield from _Load(self._session, self._pool, chosen, queue, judge, is_enough=is_enough).run(
@@ -98,7 +98,7 @@ class Loader:
             ValueError: a change that cannot be sent.
         """
         self._changing.refuse_if_read_only("change", "")
-        self._session.connect()
+        self._session.refuse_if_replicated("change")
         yield from Sender(self._session, self._pool).send(requests)
 
     def error_of(self, result: LdapResult, operation: str, dn: str | None) -> DirectoryError:
@@ -234,6 +234,8 @@ class _Load:
     def _answers(self, channel: Channel) -> Iterator[Outcome]:
         for number, result in channel.answers(self._tags, time.monotonic() + self._limit_s):
             del self._tags[number]
+            if result.code == 0:
+                self._pool.changed_on(channel.url)
             outcome = self._judge.answer(self._under_way.pop(number), result)
             self._losses = 0
             if outcome is not None:

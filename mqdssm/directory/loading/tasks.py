@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, TypeAlias
 
+from mqdssm.directory.changing import changes_of
+from mqdssm.directory.entries import Entry
 from mqdssm.directory.loading.items import Action, Item, Values
-from mqdssm.directory.profile import Profile
-from mqdssm.directory.requests import (
-    Change,
-    ChangeType,
-    Control,
-    encode_add,
-    encode_delete,
-    encode_modify,
-)
+from mqdssm.directory.profile import Guard, Profile
+from mqdssm.directory.requests import Control, encode_add, encode_delete, encode_modify
 from mqdssm.directory.responses import ADD_RESPONSE, DELETE_RESPONSE, MODIFY_RESPONSE
 from mqdssm.model.dn import DN, normalize
+from mqdssm.tables import adsyntax
+from mqdssm.tables.schema import ATTRIBUTES
 
 RESULT_TAGS: Final = {
     Action.ADD: ADD_RESPONSE,
@@ -27,6 +24,7 @@ RESULT_TAGS: Final = {
 }
 _BELOW: Final = "\0"
 """Before a name: its children; no normalised name begins so."""
+_COMPARED: Final = (adsyntax.BOOLEAN, adsyntax.INTEGER, adsyntax.ENUMERATION)
 Order: TypeAlias = tuple[int, ...]
 """A place among all tasks; those of the parts of a task are where that was."""
 
@@ -60,6 +58,8 @@ class Task:
         attempts: how often it was sent.
         split: the modify that it is a part of.
         alone: it is not for a transaction (any more).
+        read: the entry as it was compared with `Item.before`: only that object is changed, and its numbers
+            and flags only if they still are as they were (decision M92).
         order: its place among all; given by the queue to what has none.
     """
 
@@ -72,6 +72,7 @@ class Task:
     attempts: int = 0
     split: Split | None = None
     alone: bool = False
+    read: Entry | None = None
     order: Order = ()
 
     @classmethod
@@ -101,10 +102,18 @@ class Task:
                 self.key,
                 self.parent,
                 split=split,
+                read=self.read,
                 order=(*self.order, number),
             )
             for number, (name, values) in enumerate(self.attributes.items())
         ]
+
+    def guard(self, profile: Profile) -> Guard:
+        """The form of the request."""
+        if self.read is None:
+            return Guard(self.item.dn)
+        names = self.attributes if self.action is Action.MODIFY else ()
+        return profile.guard(self.read, [name for name in names if _is_compared(name)])
 
     def encode(self, number: int, profile: Profile, controls: tuple[Control, ...] = ()) -> bytes:
         """The request.
@@ -113,15 +122,15 @@ class Task:
             ValueError: it cannot be sent.
             DecodeError: a security descriptor that is none.
         """
-        dn = self.item.dn
+        dn, guard = self.item.dn, self.guard(profile)
+        controls = (*controls, *guard.controls)
         if self.action is Action.DELETE:
-            return encode_delete(number, dn, controls)
+            return encode_delete(number, guard.name, controls)
         controls = (*controls, *profile.write_controls(self.attributes))
         if self.action is Action.ADD:
             profile.check_name(dn)
             return encode_add(number, dn, self.attributes, controls)
-        changes = [Change(ChangeType.REPLACE, name, values) for name, values in self.attributes.items()]
-        return encode_modify(number, dn, changes, controls)
+        return encode_modify(number, guard.name, changes_of(guard, self.attributes), controls)
 
 
 class Queue:
@@ -214,6 +223,14 @@ class Queue:
         tasks = self._blocked.pop(blocker, [])
         self._waiting -= len(tasks)
         self._ready.extendleft(reversed(tasks))
+
+
+def _is_compared(name: str) -> bool:
+    """True for attributes that servers compare exactly: the GUID, single numbers and flags as roles."""
+    if name == "objectGUID":
+        return True
+    known = ATTRIBUTES.get(name.lower())
+    return known is not None and known.single and known.syntax in _COMPARED
 
 
 def _is_before(orders: AbstractSet[Order], task: Task) -> bool:

@@ -7,7 +7,7 @@ from uuid import UUID
 from mqdssm.directory.ber import integer, octet_string, sequence
 from mqdssm.directory.facts import ServerFacts
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
-from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context
+from mqdssm.directory.profile import Guard, GuidTarget, Identity, Naming, Profile, chosen_root, context, never
 from mqdssm.directory.profiles import ad_errors, extended_dn
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.requests import Control, Scope
@@ -74,6 +74,7 @@ class ActiveDirectory(Profile):
     )
     watched_through: ClassVar[str] = "update numbers"
     watch_key: ClassVar[str] = "objectGUID"
+    watch_versions: ClassVar[tuple[str, ...]] = ("uSNChanged", "whenChanged")
     facts: ClassVar[ServerFacts] = ServerFacts(
         size_limit=1000,
         references="extended names",
@@ -148,6 +149,14 @@ class ActiveDirectory(Profile):
                 # a part that is named and missing would be reset, or needs a right that the user lacks
                 return (_sd_flags(parts_present(SecurityDescriptor.from_bytes(values[0]))),)
         return ()
+
+    def guard(self, entry: "Entry", unchanged: Iterable[str]) -> Guard:  # noqa: D102  see Profile
+        # no assertion control there: an object has its GUID as a name, old values are deleted by value
+        identity = entry.first("objectGUID")
+        name = entry.dn if identity is None else f"<GUID={UUID(bytes_le=identity)}>"
+        old = {attribute: entry.all(attribute) for attribute in unchanged}
+        shows_change = ad_errors.is_other_value if old else never
+        return Guard(name, identity, old=old, shows_change=shows_change)
 
     def references_control(  # noqa: D102  see Profile
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.tables import rights
+from mqdssm.tables.ldap_results import ATTRIBUTE_OR_VALUE_EXISTS, NO_SUCH_ATTRIBUTE
 
 if TYPE_CHECKING:
     from mqdssm.directory.responses import LdapResult
 
 
+CONSTRAINT_VIOLATION: Final = 19
 INSUFFICIENT_ACCESS: Final = 50
+SINGLE_VALUE_CONSTRAINT: Final = 0x2081
+"""ERROR_DS_SINGLE_VALUE_CONSTRAINT ([MS-ERREF] 2.2)."""
 
 
 class _Meaning(NamedTuple):
@@ -66,6 +70,13 @@ def windows_code(text: str) -> int | None:
     """The number of Windows at the beginning of a server's words."""
     found = _NUMBER.match(text)
     return int(found.group(1), 16) if found else None
+
+
+def is_other_value(result: "LdapResult") -> bool:
+    """True if a value was to be deleted that is not there, or one was to be added to another one."""
+    if result.code == CONSTRAINT_VIOLATION:
+        return windows_code(result.text) == SINGLE_VALUE_CONSTRAINT
+    return result.code in {NO_SUCH_ATTRIBUTE, ATTRIBUTE_OR_VALUE_EXISTS}
 
 
 def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:

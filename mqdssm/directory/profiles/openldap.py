@@ -7,9 +7,18 @@ from uuid import UUID
 
 from mqdssm.directory.facts import ServerFacts
 from mqdssm.directory.failures import SCHEMA_HINT
-from mqdssm.directory.filters import And, Equal, LdapFilter, Not
-from mqdssm.directory.profile import GuidTarget, Identity, Naming, Profile, chosen_root, context, context_dn
-from mqdssm.directory.requests import DEREF_OID, Control, Scope, deref_control
+from mqdssm.directory.filters import And, Equal, LdapFilter, Not, Present
+from mqdssm.directory.profile import (
+    Guard,
+    GuidTarget,
+    Identity,
+    Naming,
+    Profile,
+    chosen_root,
+    context,
+    context_dn,
+)
+from mqdssm.directory.requests import DEREF_OID, Control, Scope, assertion_control, deref_control
 from mqdssm.errors import (
     DecodeError,
     DirectoryError,
@@ -18,7 +27,7 @@ from mqdssm.errors import (
     ObjectNotFound,
 )
 from mqdssm.model.dn import DN
-from mqdssm.tables.ldap_results import OTHER, is_full
+from mqdssm.tables.ldap_results import ASSERTION_FAILED, NO_SUCH_ATTRIBUTE, OTHER, is_full
 from mqdssm.wire.dtyp import Sid
 
 if TYPE_CHECKING:
@@ -49,6 +58,7 @@ class OpenLdap(Profile):
     holds_large_integers: ClassVar[bool] = True
     watched_through: ClassVar[str] = "syncrepl"
     watch_key: ClassVar[str] = "entryUUID"
+    watch_versions: ClassVar[tuple[str, ...]] = ("entryCSN",)
     facts: ClassVar[ServerFacts] = ServerFacts(
         size_limit=500,
         references="dereference",
@@ -99,6 +109,21 @@ class OpenLdap(Profile):
 
     def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
         return ()
+
+    def guard(self, entry: "Entry", unchanged: Iterable[str]) -> Guard:  # noqa: D102  see Profile
+        unchanged, identity = tuple(unchanged), entry.first("objectGUID")
+        if "objectGUID" in unchanged:
+            # a new GUID: the overlay unique would hold an assertion against its own search (result 122)
+            old = {name: entry.all(name) for name in unchanged}
+            return Guard(entry.dn, old=old, shows_change=lambda result: result.code == NO_SUCH_ATTRIBUTE)
+        names = unchanged if identity is None else ("objectGUID", *unchanged)
+        terms = tuple(_as_read(entry, name) for name in names)
+        return Guard(
+            entry.dn,
+            identity,
+            (assertion_control(And(terms)),) if terms else (),
+            shows_change=lambda result: result.code == ASSERTION_FAILED,
+        )
 
     def references_control(  # noqa: D102  see Profile
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
@@ -166,6 +191,12 @@ class OpenLdap(Profile):
         except DecodeError as error:
             log.warning("the objectSid of %s counts as none: %s", name, error)
             return None
+
+
+def _as_read(entry: "Entry", attribute: str) -> LdapFilter:
+    """A filter for the value that an attribute of an entry had when it was read."""
+    value = entry.first(attribute)
+    return Not(Present(attribute)) if value is None else Equal(attribute, value)
 
 
 def _first_context(contexts: "list[bytes]") -> DN:

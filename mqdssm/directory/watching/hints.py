@@ -4,9 +4,11 @@ slapd tells of transactions that failed afterwards, a domain controller only tha
 was: so every object that is hinted at is read again, and what is read counts (decision W2).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
+
+from mqdssm.directory.entries import Entry
 
 ANCESTORS: Final = (
     "computer",
@@ -30,12 +32,24 @@ class Touched:
         dn: where it is, or was if it is gone; None: the server did not say.
         classes: its object classes in lower case; none where the server did not say.
         gone: the server says that it does not exist any more.
+        version: what `Profile.watch_versions` were after it; empty: the server did not say.
     """
 
     key: str
     dn: str | None = None
     classes: frozenset[str] = frozenset()
     gone: bool = False
+    version: str = ""
+
+
+def version_of(values: Iterable[bytes | None]) -> str:
+    """Return the values of `Profile.watch_versions` as one text; empty if none can be read."""
+    return " ".join(one.decode(errors="replace") for one in values if one is not None)
+
+
+def classes_in(entry: Entry) -> frozenset[str]:
+    """Return the object classes of an entry in lower case."""
+    return frozenset(name.decode(errors="replace").lower() for name in entry.all("objectClass"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +58,25 @@ class Hints:
 
     Attributes:
         touched: what has to be read again, in the order in which the server told.
-        present: these, and those that were touched, are all that exist; None: nothing is said of that.
+        listing: lists every entry that exists, as it is now: what differs from what is known has to be read
+            again; None: there is no need for it.
         full: nobody knows what happened: everything has to be compared.
         has_gap: what came and went in between is not hinted at.
         place: where to go on once all of this is done; None: it cannot be said yet.
+        is_current: with these, all that happened before the connection is hinted at.
     """
 
     touched: tuple[Touched, ...] = ()
-    present: frozenset[str] | None = None
+    listing: Callable[[], Iterable[Touched]] | None = None
     full: bool = False
     has_gap: bool = False
     place: str | None = None
+    is_current: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing happened."""
-        return not self.touched and self.present is None and not self.full
+        return not self.touched and self.listing is None and not self.full
 
 
 NOTHING: Final = Hints()
@@ -75,12 +92,15 @@ class Rhythm:
         settle_s: how long what follows a domain controller's notification is waited for, in seconds.
         renew_s: a connection that has been silent for so many seconds is begun anew from where it was: it
             may be one that a firewall forgot.
+        compare_s: how often all ids are compared while a connection lasts, in seconds: what this user is
+            allowed to see changes without a word.
     """
 
     tick_s: float = 0.25
     poll_s: float = 2.0
     settle_s: float = 0.05
     renew_s: float = 60.0
+    compare_s: float = 3600.0
 
 
 class Source(Protocol):

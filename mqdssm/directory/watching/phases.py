@@ -1,5 +1,8 @@
 """What the messages of syncrepl amount to: a refresh, then changes as they are made ([RFC4533] 3)."""
 
+from dataclasses import replace
+
+from mqdssm.directory.watching.commits import csns_in
 from mqdssm.directory.watching.hints import NOTHING, Hints, Touched
 from mqdssm.directory.watching.sync import EntryState, IdSet, Info, NewCookie, PhaseEnds, SyncState
 
@@ -23,22 +26,33 @@ class Phases:
         self.refreshing = True
         self._has_cookie = cookie is not None
         self._touched: list[Touched] = []
-        self._mentioned: set[str] = set()
+        self._told: list[Touched] = []
         self._was_present_phase = False
         self._cookie = cookie
+        self._newest = ""
 
-    def entry(self, dn: str, classes: frozenset[str], said: SyncState) -> None:
-        """Take what is said of an entry ([RFC4533] 3.3.1, 3.3.2, 3.4)."""
-        self._cookie = said.cookie or self._cookie
+    def entry(self, dn: str, classes: frozenset[str], said: SyncState, version: str = "") -> None:
+        """Take what is said of an entry ([RFC4533] 3.3.1, 3.3.2, 3.4).
+
+        Args:
+            dn: of the entry.
+            classes: its object classes in lower case.
+            said: the state control.
+            version: its entryCSN; empty: none came.
+        """
+        self._take_cookie(said.cookie)
         if self.refreshing and not self._has_cookie:
             return
-        self._mention(said.key, deleted=said.state is EntryState.DELETE)
-        if said.state is not EntryState.PRESENT:
-            self._touched.append(Touched(said.key, dn, classes, said.state is EntryState.DELETE))
+        if said.state is EntryState.PRESENT:
+            return
+        gone = said.state is EntryState.DELETE
+        # an entry of a refresh was read as it is; all else is told, perhaps before the commit
+        kept = self._touched if self.refreshing and not gone else self._told
+        kept.append(Touched(said.key, dn, classes, gone, version or self._newest))
 
     def info(self, said: Info) -> None:
         """Take what is said of the refresh, or of many entries."""
-        self._cookie = said.cookie or self._cookie
+        self._take_cookie(said.cookie)
         if isinstance(said, NewCookie):
             return
         if isinstance(said, PhaseEnds):
@@ -49,25 +63,30 @@ class Phases:
             return
         self._many(said)
 
-    def _many(self, said: IdSet) -> None:
-        for key in said.keys:
-            self._mention(key, deleted=said.deletes)
-            if said.deletes:
-                self._touched.append(Touched(key, gone=True))
+    def _take_cookie(self, cookie: bytes | None) -> None:
+        if cookie is not None:
+            self._cookie = cookie
+            self._newest = max(csns_in(cookie.decode("latin-1")), default="")
 
-    def _mention(self, key: str, *, deleted: bool) -> None:
-        if self.refreshing and not deleted:
-            self._mentioned.add(key)
+    def _many(self, said: IdSet) -> None:
+        if said.deletes:
+            self._told.extend(Touched(key, gone=True, version=self._newest) for key in said.keys)
 
     def take(self) -> Hints:
         """What can be acted on now; nothing while the refresh goes on."""
         if self.refreshing:
             return NOTHING
         full, self._has_cookie = not self._has_cookie, True
-        present = frozenset(self._mentioned) if self._was_present_phase and not full else None
         cookie = None if self._cookie is None else self._cookie.decode("latin-1")
-        has_gap = full or present is not None
-        hints = Hints(touched=tuple(self._touched), present=present, full=full, has_gap=has_gap, place=cookie)
+        has_gap = full or self._was_present_phase
+        hints = Hints(touched=tuple(self._touched), full=full, has_gap=has_gap, place=cookie)
         self._touched, self._cookie, self._was_present_phase = [], None, False
-        self._mentioned = set()
         return hints
+
+    def take_told(self) -> tuple[Touched, ...]:
+        """What was told and has to be confirmed; nothing while the refresh goes on."""
+        if self.refreshing:
+            return ()
+        told, self._told = self._told, []
+        # what was deleted before the refresh is told without its number: the newest one is not older
+        return tuple(one if one.version else replace(one, version=self._newest) for one in told)

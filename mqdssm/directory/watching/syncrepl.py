@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Final
 
 from mqdssm.directory.entries import decode_entry
-from mqdssm.directory.filters import Equal, any_of, encode
+from mqdssm.directory.filters import Equal, LdapFilter, any_of, encode
 from mqdssm.directory.reading import unreadable
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, SEARCH_ENTRY, LdapResult, Message
 from mqdssm.directory.searching import Search
-from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm
-from mqdssm.directory.watching.link import Link, end_of
+from mqdssm.directory.watching.commits import KEY, VERSION, Commits, csns_in
+from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched, classes_in, version_of
+from mqdssm.directory.watching.link import GoingOn, Link, end_of
 from mqdssm.directory.watching.phases import Phases
 from mqdssm.directory.watching.sync import (
     REFRESH_REQUIRED,
@@ -26,7 +27,9 @@ from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, Ge
 
 log = logging.getLogger(__name__)
 
-_KEY: Final = "entryUUID"
+TOGETHER_MAX: Final = 1_000
+"""Answers that are taken before the objects that they name are read."""
+_MORE_WAIT_S: Final = 0.001  # for what has arrived already
 _LISTING_SHARE_MAX: Final = 0.05
 """Part of the time that listing what exists may take, where the connection to one server is renewed."""
 _SIZE_LIMIT: Final = 4
@@ -37,29 +40,37 @@ _NO_SYNCPROV: Final = (
     "load the overlay syncprov: 'moduleload syncprov' and, in the database, 'overlay syncprov', "
     "'syncprov-checkpoint 100 10', 'syncprov-sessionlog 10000', 'index entryUUID,entryCSN eq'"
 )
+_NO_VERSION: Final = "let the user read it: access to attrs=entryUUID,entryCSN by … read"
 _LIMITED: Final = 'grant it: limits dn.exact="…" size.soft=unlimited size.hard=unlimited'
 
 
 class Syncrepl:
     """Watches all of a directory's entries of some classes."""
 
-    def __init__(self, link: Link, classes: Sequence[str], rhythm: Rhythm) -> None:
+    def __init__(self, link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> None:
         """Watch nothing yet.
 
         Args:
             link: to the server.
             classes: object classes of entries that matter.
+            listed: what matches those of them that can be known.
             rhythm: see `Rhythm`.
 
         Raises:
-            GenericDirectoryError: the server does not know the control.
+            GenericDirectoryError: the server does not know the control, or this user may not read entryCSN.
         """
         self._link = link
         self._filter = any_of(*(Equal("objectClass", name.encode()) for name in classes))
+        self._listed = listed
         self._rhythm = rhythm
-        self._listing_is_due = 0.0
+        self._listing_is_allowed = self._listing_is_due = 0.0
         if REQUEST_OID.encode() not in link.root_dse.all("supportedControl"):
             raise _not_offered(link.url, None)
+        root = str(link.naming.forest)
+        if link.get(root, (VERSION,)).first(VERSION) is None:
+            raise GenericDirectoryError(
+                f"{link.url} shows no {VERSION}, which tells what is committed", dn=root, hint=_NO_VERSION
+            )
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
@@ -79,48 +90,77 @@ class Syncrepl:
         base = str(self._link.naming.forest)
         cookie = None if place is None else place.encode("latin-1")
         search = Search(
-            base, Scope.SUBTREE, encode(self._filter), ("objectClass",), (request_control(cookie),)
+            base, Scope.SUBTREE, encode(self._filter), ("objectClass", VERSION), (request_control(cookie),)
         )
-        phases = Phases(cookie)
+        phases, commits = Phases(cookie), Commits(self._link, base)
+        latest: str | None = None
         is_new = True
         heard = time.monotonic()
         with self._link.going_on(search) as going_on:
             while True:
-                buffer, messages = going_on.some(self._rhythm.tick_s)
+                has_some, result = self._receive(going_on, phases, commits.wait_s(self._rhythm.tick_s))
                 now = time.monotonic()
-                if messages:
-                    heard = now
-                    self._take(phases, buffer, messages)
+                heard = now if has_some else heard
                 hints = phases.take()
-                if is_new and hints.place is not None:
-                    hints, is_new = self._with_present(hints), False
-                yield NOTHING if hints.is_empty and hints.place is None else hints
-                result = end_of(buffer, messages)
+                latest = hints.place or latest
+                commits.tell(phases.take_told())
+                is_first, is_new = is_new and hints.place is not None, is_new and hints.place is None
+                if is_first:
+                    known = csns_in(place or "")
+                    commits.cover([csn for csn in csns_in(latest or "") if csn not in known])
+                touched, is_over = commits.take()
+                needs_listing = self._needs_listing(now, anyway=is_over or hints.has_gap, is_first=is_first)
+                hints = replace(
+                    hints,
+                    touched=(*hints.touched, *touched),
+                    listing=self._list if needs_listing and not is_new else None,
+                    place=latest if commits.is_clear else None,
+                    is_current=is_first,
+                )
+                latest = None if commits.is_clear else latest
+                yield NOTHING if hints == NOTHING else hints
                 if result is not None:
                     raise self._ended(result, base)
                 if now - heard >= self._rhythm.renew_s:
                     return  # without a word for long: the cookie costs nothing to try
 
-    def _with_present(self, hints: Hints) -> Hints:
-        """Say what exists where the server did not: it may have forgotten what was deleted (decision C30)."""
+    def _receive(self, going_on: GoingOn, phases: Phases, wait_s: float) -> tuple[bool, LdapResult | None]:
+        """Take the answers that have arrived: reading the objects of many costs what one costs.
+
+        Returns:
+            True if there were any, and the result that ended the search.
+        """
+        count = 0
+        while True:
+            buffer, messages = going_on.some(_MORE_WAIT_S if count else wait_s)
+            self._take(phases, buffer, messages)
+            count += len(messages)
+            result = end_of(buffer, messages)
+            if not messages or result is not None or count >= TOGETHER_MAX:
+                return count > 0, result
+
+    def _needs_listing(self, now: float, *, anyway: bool, is_first: bool) -> bool:
+        """True if the server may have forgotten what was deleted (decision C30), or it is time."""
+        return anyway or (is_first and now >= self._listing_is_allowed) or now >= self._listing_is_due
+
+    def _list(self) -> Iterator[Touched]:
+        """List every entry that exists."""
         began = time.monotonic()
-        if hints.full or hints.present is not None or began < self._listing_is_due:
-            return hints
-        found = self._link.find(str(self._link.naming.forest), self._filter, (_KEY,))
-        present = frozenset((one.first(_KEY) or b"").decode(errors="replace").lower() for one in found)
+        wanted = (KEY, VERSION, "objectClass")
+        for entry in self._link.find(str(self._link.naming.forest), self._listed, wanted):
+            key = (entry.first(KEY) or b"").decode(errors="replace").lower()
+            yield Touched(key, entry.dn, classes_in(entry), version=version_of((entry.first(VERSION),)))
         ended = time.monotonic()
-        self._listing_is_due = ended + (ended - began) / _LISTING_SHARE_MAX
-        return replace(hints, present=present)
+        self._listing_is_allowed = ended + (ended - began) / _LISTING_SHARE_MAX
+        self._listing_is_due = max(self._listing_is_allowed, ended + self._rhythm.compare_s)
 
     def _take(self, phases: Phases, buffer: bytes, messages: Sequence[Message]) -> None:
         try:
             for message in messages:
                 if message.tag == SEARCH_ENTRY:
                     entry = decode_entry(buffer, message.start, message.end, message.stop)
-                    classes = frozenset(
-                        name.decode(errors="replace").lower() for name in entry.all("objectClass")
-                    )
-                    phases.entry(entry.dn, classes, decode_state(entry.controls))
+                    version = version_of((entry.first(VERSION),))
+                    phases.entry(entry.dn, classes_in(entry), decode_state(entry.controls), version)
                 elif message.tag == INTERMEDIATE_RESPONSE:
                     said = decode_info(buffer, message)
                     if said is not None:

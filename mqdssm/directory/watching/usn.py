@@ -10,14 +10,15 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
 from mqdssm.directory.channel import ConnectionBroken
-from mqdssm.directory.filters import TRUE, Equal, GreaterOrEqual, all_of, any_of, encode
+from mqdssm.directory.filters import TRUE, Equal, GreaterOrEqual, LdapFilter, all_of, any_of, encode
 from mqdssm.directory.requests import Control, Scope
 from mqdssm.directory.searching import Search
-from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched
+from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched, classes_in, version_of
 from mqdssm.directory.watching.link import GoingOn, Link, end_of
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
@@ -40,7 +41,8 @@ _LIFETIME: Final = "tombstoneLifetime"
 _LIFETIME_AT: Final = ("Services", "Windows NT", "Directory Service")  # below the configuration
 _NOTIFY: Final = Control(NOTIFICATION_OID, critical=True)
 _DELETED_OBJECTS: Final = "Deleted Objects"
-_WANTED: Final = ("objectGUID", "objectClass", "isDeleted")
+_LISTED: Final = ("objectGUID", "objectClass")
+_WANTED: Final = (*_LISTED, "isDeleted")
 _RIGHTS: Final = (
     'log in as a domain administrator, or let the user list {dn}: dsacls "{dn}" /takeOwnership, then '
     'dsacls "{dn}" /G DOMAIN\\user:LCRP (docs/watching.md)'
@@ -93,12 +95,13 @@ class Numbers:
 class UpdateNumbers:
     """Watches the objects of some classes in the domain and in the configuration."""
 
-    def __init__(self, link: Link, classes: Sequence[str], rhythm: Rhythm) -> None:
+    def __init__(self, link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> None:
         """Watch nothing yet.
 
         Args:
             link: to the domain controller.
             classes: object classes of entries that matter.
+            listed: what matches those of them that can be known.
             rhythm: see `Rhythm`.
 
         Raises:
@@ -107,6 +110,8 @@ class UpdateNumbers:
         """
         self._link = link
         self._classes = any_of(*(Equal("objectClass", name.encode()) for name in classes))
+        self._listed = listed
+        self._listing_is_due = 0.0
         self._rhythm = rhythm
         naming = link.naming
         places = {
@@ -122,40 +127,62 @@ class UpdateNumbers:
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
         known = self._numbers.number_in(place, time.time())
-        last = self._newest() if known is None else known
-        yield Hints(full=known is None, place=self._numbers.place(last, time.time()))
+        last = self._newest()
+        hints = Hints(full=True) if known is None else self._since(known, last)
+        # numbers are given again where a copy was restored badly: each object's is compared
+        place = self._numbers.place(last, time.time())
+        yield replace(hints, listing=self._list, place=place, is_current=True)
         with ExitStack() as stack:
             bell = _Bell(self._link, self._rhythm)
             stack.callback(bell.close)
             bell.hang()
             while True:
                 newest = self._newest()
-                if newest < last:
-                    log.warning("%s was set back to an older state: all is compared", self._link.url)
-                    yield Hints(full=True, has_gap=True, place=self._numbers.place(newest, time.time()))
-                    last = newest
-                elif newest > last:
-                    touched = tuple(self._newer_than(last))
-                    last = newest
-                    yield Hints(touched=touched, place=self._numbers.place(newest, time.time()))
-                else:
-                    yield NOTHING
+                hints, last = self._since(last, newest), newest
+                is_due = hints.is_empty and time.monotonic() >= self._listing_is_due
+                yield Hints(listing=self._list) if is_due else hints
                 for _ in bell.wait(self._rhythm.poll_s):
                     yield NOTHING
+
+    def _since(self, number: int, newest: int) -> Hints:
+        """Where to look for what happened behind a number."""
+        if newest == number:
+            return NOTHING
+        place = self._numbers.place(newest, time.time())
+        if newest < number:
+            log.warning("%s was set back to an older state: all is compared", self._link.url)
+            return Hints(full=True, listing=self._list, has_gap=True, place=place)
+        return Hints(touched=tuple(self._newer_than(number)), place=place)
 
     def _newer_than(self, number: int) -> Iterator[Touched]:
         """What was changed and deleted behind a number; what is changed meanwhile may be among it."""
         newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
         controls = (self._show_deleted, *self._link.profile.search_controls())
         for context in self._contexts:
-            for entry in self._link.find(str(context), newer, _WANTED, controls):
-                guid = entry.first("objectGUID")
-                if guid is None or len(guid) != GUID_BYTES:
-                    continue  # hidden from this user
-                gone = (entry.first("isDeleted") or b"").upper() == b"TRUE"
-                classes = frozenset(one.decode(errors="replace").lower() for one in entry.all("objectClass"))
-                # a deleted object's name is another one than it had
-                yield Touched(str(UUID(bytes_le=guid)), None if gone else entry.dn, classes, gone)
+            yield from self._found(context, newer, _WANTED, controls)
+
+    def _list(self) -> Iterator[Touched]:
+        """List every object that exists."""
+        for context in self._contexts:
+            yield from self._found(context, self._listed, _LISTED, self._link.profile.search_controls())
+        self._listing_is_due = time.monotonic() + self._rhythm.compare_s
+
+    def _found(
+        self, context: DN, wanted: LdapFilter, attributes: Sequence[str], controls: Sequence[Control]
+    ) -> Iterator[Touched]:
+        versions = self._link.profile.watch_versions
+        for entry in self._link.find(str(context), wanted, (*attributes, *versions), controls):
+            guid = entry.first("objectGUID")
+            if guid is None or len(guid) != GUID_BYTES:
+                continue  # hidden from this user
+            gone = (entry.first("isDeleted") or b"").upper() == b"TRUE"
+            yield Touched(
+                key=str(UUID(bytes_le=guid)),
+                dn=None if gone else entry.dn,  # a deleted object's name is another one than it had
+                classes=classes_in(entry),
+                gone=gone,
+                version=version_of(map(entry.first, versions)),
+            )
 
     def _newest(self) -> int:
         """Every change up to this number can be seen; later ones may be seen, or not yet."""

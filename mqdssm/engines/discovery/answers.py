@@ -1,14 +1,15 @@
 """What a directory server answers to a datagram, from what it knows ([MS-MQSD] 3.2.5.1).
 
 Only requests are answered: what is malformed, or is a reply, never is (decision S4), so that two servers
-cannot be made to talk to each other. Replies are bounded in size and in number (decision S5).
+cannot be made to talk to each other. Replies are bounded in size, for each source and for all of them
+(decision S5). Beyond these limits no more bytes are sent than were received.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from mqdssm.engines.discovery.rates import SourceRates
+from mqdssm.engines.discovery.rates import ByteRate, SourceRates
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.errors import DecodeError
 from mqdssm.model.discovery import (
@@ -25,9 +26,16 @@ REQUEST_BYTES_MAX: Final = IP_REQUEST_BYTES + 4 + 4 * NETWORKS_MAX
 """The longest request, with 32 IPX networks ([MS-MQSD] 2.2.2)."""
 REPLY_BYTES_MAX: Final = 1472
 """What one Ethernet frame carries: a reply in fragments would often be lost (decision S13)."""
+BRIEF_ONE_IN: Final = 3
+"""Of so many requests of a source that asks too often one has a brief reply (decision S5)."""
+CREDIT_BYTES_MAX: Final = 16_384
+"""Received bytes that may be sent later."""
 _TYPE_AT: Final = 1
+_REQUEST_ID_AT: Final = slice(20, 36)
+_SITE_AT: Final = slice(36, 52)
 _ID_AT: Final = slice(4, 20)  # CorrelationID
 _Form = tuple[bool, bool]  # of the client's own site, IPX
+_Parts = tuple[bytes, bytes]  # of a reply: what stands before and behind CorrelationID
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +49,15 @@ class Refusal:
     what: str
 
 
+class BriefAnswer(bytes):
+    """A reply over the limits: it has the first network and the first server alone."""
+
+    __slots__ = ()
+
+
 NO_REQUEST: Final = Refusal("no request")
 TOO_MANY: Final = Refusal("too many requests of one source")
+TOO_MUCH: Final = Refusal("too many bytes for all sources")
 FLOOD: Final = Refusal("flood of one source")
 NOTHING_KNOWN: Final = Refusal("nothing is known yet")
 NO_SERVERS: Final = Refusal("no directory server to tell of")
@@ -53,18 +68,29 @@ class Answers:
 
     Args:
         rates: how many replies a source may have.
+        byte_rate: how many bytes all replies together may have.
         reply_bytes_max: the longest reply; servers that do not fit are left out.
 
     Attributes:
         left_out: how many servers do not fit into the reply to other sites.
     """
 
-    def __init__(self, rates: SourceRates | None = None, *, reply_bytes_max: int = REPLY_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        rates: SourceRates | None = None,
+        *,
+        byte_rate: ByteRate | None = None,
+        reply_bytes_max: int = REPLY_BYTES_MAX,
+    ) -> None:
         self.left_out = 0
         self._rates = SourceRates() if rates is None else rates
+        self._byte_rate = ByteRate() if byte_rate is None else byte_rate
         self._reply_bytes_max = reply_bytes_max
         self._site: Guid | None = None
-        self._forms: dict[_Form, tuple[bytes, bytes]] = {}  # what stands before and behind CorrelationID
+        self._whole: dict[_Form, _Parts] = {}
+        self._brief: dict[_Form, _Parts] = {}
+        self._credit = 0  # bytes that were received beyond the limits, and not sent yet
+        self._over_rate = 0  # requests
 
     def learn(self, knowledge: Knowledge) -> None:
         """Answer from now on with this."""
@@ -72,31 +98,19 @@ class Answers:
         servers = tuple(self._fitting(knowledge.servers, networks))
         self.left_out = len(knowledge.servers) - len(servers)
         self._site = knowledge.site
-        self._forms = {}
-        for is_ipx in (False, True):
-            own = TopologyServerReply(
-                correlation_id=NULL_GUID,
-                connected_networks=networks,
-                connected_network_mask=ipx_mask(len(networks)) if is_ipx else 0,
-            )
-            self._forms[True, is_ipx] = _around_id(own)
-            if servers:  # else it would read as one of the client's own site (decision S14)
-                other = TopologyServerReply(
-                    correlation_id=NULL_GUID,
-                    connected_networks=networks,
-                    connected_network_mask=own.connected_network_mask,
-                    responding_site_id=knowledge.site,
-                    directory_service_servers=servers,
-                )
-                self._forms[False, is_ipx] = _around_id(other)
+        self._whole = _forms(knowledge.site, networks, servers)
+        self._brief = _forms(knowledge.site, networks[:1], servers[:1])
 
     def answer(self, data: bytes, source: str, now: float) -> bytes | Refusal:
-        """The reply to a datagram, or why there is none.
+        """Return the reply to a datagram, or why there is none.
 
         Args:
             data: the datagram; of one that is too long more than `REQUEST_BYTES_MAX` bytes suffice.
             source: the sender's address, without port: one machine has many.
             now: monotonic seconds.
+
+        Returns:
+            The reply; a `BriefAnswer` where the limits of whole ones are reached.
         """
         # what is cheap first: whoever floods us must pay more than we do
         if not IP_REQUEST_BYTES <= len(data) <= REQUEST_BYTES_MAX:
@@ -105,20 +119,41 @@ class Answers:
             return NO_REQUEST
         if self._site is None:
             return NOTHING_KNOWN
-        if not self._rates.may(source, now):
-            return FLOOD if self._rates.is_a_flood(source) else TOO_MANY
-        if len(data) < IPX_REQUEST_BYTES_MIN:  # IPXNetworkCount and its array are not there (3.2.5.1)
-            data = data[:IP_REQUEST_BYTES]
-        try:
-            request = CLIENT_REQUEST.decode(data)
-        except DecodeError:
+        # in a shorter one IPXNetworkCount and its array are not there (3.2.5.1), any bytes are a request
+        is_ipx = len(data) >= IPX_REQUEST_BYTES_MIN
+        if is_ipx and not _is_request(data):
             return NO_REQUEST
-        form = self._forms.get((request.site_id == self._site, request.is_ipx))
-        if form is None:
+        within_rate = self._rates.may(source, now)
+        if not within_rate and self._rates.is_a_flood(source):
+            return FLOOD
+        form = (data[_SITE_AT] == self._site, is_ipx)
+        if form not in self._whole:
             return NO_SERVERS
-        self._rates.count(source, now)
-        before, behind = form
-        return before + request.request_id + behind
+        answer = self._limited(form, data, now, within_rate=within_rate)
+        if within_rate and not isinstance(answer, Refusal):
+            self._rates.count(source, now)
+        return answer
+
+    def _limited(self, form: _Form, data: bytes, now: float, *, within_rate: bool) -> bytes | Refusal:
+        """Return the whole reply within the limits, else the brief one if received bytes pay for it.
+
+        Who asks too often has one of `BRIEF_ONE_IN`, so that forged requests do not keep a computer from its
+        answer; most of what they pay is left for others.
+        """
+        received, request_id = len(data), data[_REQUEST_ID_AT]
+        whole = _with_id(self._whole[form], request_id)
+        if len(whole) <= received or (within_rate and self._byte_rate.take(len(whole), now)):
+            return whole
+        brief = _with_id(self._brief[form], request_id)
+        if len(brief) <= received:
+            return BriefAnswer(brief)
+        self._credit = min(self._credit + received, CREDIT_BYTES_MAX)
+        if not within_rate:
+            self._over_rate += 1
+        if len(brief) > self._credit or (not within_rate and self._over_rate % BRIEF_ONE_IN):
+            return TOO_MUCH if within_rate else TOO_MANY
+        self._credit -= len(brief)
+        return BriefAnswer(brief)
 
     def _fitting(
         self, servers: tuple[DirectoryServiceServer, ...], networks: tuple[Guid, ...]
@@ -133,7 +168,38 @@ class Answers:
             yield server
 
 
-def _around_id(reply: TopologyServerReply) -> tuple[bytes, bytes]:
-    """A reply's bytes before and behind CorrelationID, the one field that differs from client to client."""
+def _is_request(data: bytes) -> bool:
+    try:
+        CLIENT_REQUEST.decode(data)
+    except DecodeError:
+        return False
+    return True
+
+
+def _forms(
+    site: Guid, networks: tuple[Guid, ...], servers: tuple[DirectoryServiceServer, ...]
+) -> dict[_Form, _Parts]:
+    """Return the replies to each form of request; none to other sites without a server (decision S14)."""
+    forms = {}
+    for is_ipx in (False, True):
+        own = TopologyServerReply(
+            correlation_id=NULL_GUID,
+            connected_networks=networks,
+            connected_network_mask=ipx_mask(len(networks)) if is_ipx else 0,
+        )
+        forms[True, is_ipx] = _around_id(own)
+        if servers:
+            other = replace(own, responding_site_id=site, directory_service_servers=servers)
+            forms[False, is_ipx] = _around_id(other)
+    return forms
+
+
+def _around_id(reply: TopologyServerReply) -> _Parts:
+    """Return a reply's bytes around CorrelationID, the one field that differs from client to client."""
     data = encode(reply)
     return data[: _ID_AT.start], data[_ID_AT.stop :]
+
+
+def _with_id(parts: _Parts, request_id: bytes) -> bytes:
+    before, behind = parts
+    return before + request_id + behind

@@ -2,14 +2,15 @@
 
 It asks on one network after the other and waits on each for an answer. A server of the client's own site
 ends the wait at once; one of another site makes it wait once more, and the second of them ends it. Of all
-answers the best is kept, whatever the network (decision S2): the first of the own site, else the first.
+answers the best is kept, whatever the network (decision S2): the first with a list, else the first of the
+own site.
 
 Everything that can happen in a state stands in `DiscoveryClient.STEPS`; all else is dropped.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
@@ -222,6 +223,8 @@ class DiscoveryClient:
             return Dropped(what="request of another client")
         if reply.correlation_id != self._request_id:
             return Dropped(what="answer to another request")
+        if reply.is_own_site and self._site_id == NULL_GUID:
+            return Dropped(what="answer without a list to a client of no site")
         self._heard = DiscoveryResult.of(
             reply, own_site=self._site_id, network=event.network, answered_by=event.source
         )
@@ -240,15 +243,13 @@ class DiscoveryClient:
     def _on_own_site(self, event: Received) -> list[Action]:
         """A server of the own site ends the wait (3.1.5.2, the rules for DirectoryServiceServerSize 0)."""
         self.last_successful_network = event.network
-        if self._best is None or not self._best.is_own_site:  # decision S2
-            self._best = self._heard
+        self._keep_best()
         return self._next()
 
     def _on_first_of_other_site(self, event: Received) -> list[Action]:
         """The first answer on a network gives the others another wait (3.1.5.2)."""
         self.last_successful_network = event.network
-        if self._best is None:  # decision S2
-            self._best = self._heard
+        self._keep_best()
         self.state, self.deadline = State.ANSWERED, self._now + self._wait_s
         return []
 
@@ -296,6 +297,16 @@ class DiscoveryClient:
         number = len(self._asked)
         total = number + len(self._to_ask)
         return [Broadcast(network=network, data=encode(request), number=number, total=total)]
+
+    def _keep_best(self) -> None:
+        """Keep the first answer with a list, else the first one (decision S2)."""
+        best, heard = self._best, self._heard
+        if best is None:
+            self._best = heard
+            return
+        winner = heard if heard.servers and not best.servers else best
+        own_site_server = best.own_site_server or heard.own_site_server
+        self._best = replace(winner, own_site_server=own_site_server)
 
     def _finish(self) -> list[Action]:
         """The end of 3.1.5.2 and 3.1.6.1; Populate DirectoryServerList and …NetworkIdentifierList (3.1.7)."""

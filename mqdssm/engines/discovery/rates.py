@@ -1,4 +1,7 @@
-"""How many replies each source may have: a bounded table of token buckets (decision S5)."""
+"""Limits of replies: so many to each source, so many bytes to all of them (decision S5).
+
+Both are token buckets. A bucket is one number: when it will be full again.
+"""
 
 from collections import OrderedDict
 from typing import Final
@@ -10,18 +13,22 @@ REPLIES_AT_ONCE: Final = 10
 SOURCES_MAX: Final = 4096
 """Sources that are remembered, some 500 KiB. The one that was not heard of for the longest time is forgotten;
 to make us forget a source, somebody must send us more requests than that brings it replies."""
-
-
-REFUSALS_MAX: Final = 100
-"""So many refusals without a reply between them, and a source is no longer worth listening to for a while."""
-MUTE_S: Final = 1.0
-"""How long. It is refused in that time anyway, as long as it goes on like that."""
+REFUSALS_MAX: Final = 200
+"""So many requests over its rate without a whole reply between them, and a source is muted: more than 1,000
+requests a second."""
+MUTE_S: Final = 0.1
+"""How long a source is muted. Others can forge its requests: it must not be silenced for long."""
+BYTES_PER_S: Final = 65_536
+"""For all sources together in the long run: forged requests bring a network no more than half a megabit a
+second, 600 clients in 15 seconds get the longest reply."""
+BYTES_AT_ONCE: Final = 262_144
+"""For all sources together after a quiet time: 178 of the longest replies."""
 
 
 class SourceRates:
     """Counts replies by source.
 
-    A bucket is one number: when it will be full again. Forgetting a full one changes nothing.
+    Forgetting a full bucket changes nothing.
 
     Args:
         per_s: replies a second in the long run.
@@ -67,10 +74,38 @@ class SourceRates:
         return True
 
     def count(self, source: str, now: float) -> None:
-        """A source gets a reply."""
+        """Count a reply to a source."""
         self._full_at[source] = max(self._full_at.get(source, now), now) + self._reply_s
         self._full_at.move_to_end(source)
         self._refusals.pop(source, None)
         if len(self._full_at) > self._sources_max:
             forgotten, _ = self._full_at.popitem(last=False)
             self._refusals.pop(forgotten, None)
+
+
+class ByteRate:
+    """Limits the bytes of replies to all sources together.
+
+    Args:
+        per_s: bytes a second in the long run.
+        at_once: bytes after a quiet time.
+    """
+
+    def __init__(self, *, per_s: float = BYTES_PER_S, at_once: int = BYTES_AT_ONCE) -> None:
+        if not (per_s > 0 and at_once >= 1):
+            raise ValueError(f"{per_s} bytes a second, {at_once} at once: too few")
+        self._per_s: Final = per_s
+        self._at_once_s: Final = at_once / per_s
+        self._full_at = float("-inf")
+
+    def take(self, size: int, now: float) -> bool:
+        """Take so many bytes out of the bucket, at a time in monotonic seconds.
+
+        Returns:
+            True if they were there; else nothing is taken.
+        """
+        full_at = max(self._full_at, now) + size / self._per_s
+        if full_at - now > self._at_once_s + 1e-9:
+            return False
+        self._full_at = full_at
+        return True

@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from mqdssm.engines.actions import Dropped
-from mqdssm.engines.discovery.answers import FLOOD, Answers, Refusal
+from mqdssm.engines.discovery.answers import FLOOD, Answers, BriefAnswer, Refusal
 from mqdssm.engines.discovery.rates import MUTE_S
+from mqdssm.engines.discovery.sources import EVERYWHERE, SourceNetworks
 
 Address: TypeAlias = tuple[str, int]
 """IPv4 address and port."""
@@ -103,10 +104,12 @@ class Reply:
     Attributes:
         data: its bytes.
         destination: who asked.
+        is_brief: True if the limits of whole replies were reached (decision S5).
     """
 
     data: bytes
     destination: Address
+    is_brief: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +150,12 @@ class DiscoveryServer:
 
     Attributes:
         state: where it is.
+        sources: networks whose computers are answered (decision S19).
     """
 
     def __init__(self, answers: Answers) -> None:
         self.state = State.CLOSED
+        self.sources: SourceNetworks = EVERYWHERE
         self._answers: Final = answers
 
     def step(self, event: Event, now: float) -> list[Action]:
@@ -179,12 +184,14 @@ class DiscoveryServer:
 
     def _on_received(self, event: Received, now: float) -> list[Action]:
         """Receiving a TopologyClientRequest (3.2.5.1)."""
+        if event.source[0] not in self.sources:
+            return [Dropped("not from a network that is answered")]
         answer = self._answers.answer(event.data, event.source[0], now)
         if answer is FLOOD:
             return [Dropped(FLOOD.what), Mute(source=event.source[0], seconds=MUTE_S)]
         if isinstance(answer, Refusal):
             return [Dropped(answer.what)]
-        return [Reply(answer, event.source)]
+        return [Reply(answer, event.source, is_brief=isinstance(answer, BriefAnswer))]
 
     def _on_send_failed(self, _event: SendFailed, _now: float) -> list[Action]:
         """A network error: close and reopen the socket (3.2.5)."""

@@ -57,6 +57,7 @@ class DiscoveryResult:
         is_own_site: whether that is the client's own.
         network: where the answer came from.
         answered_by: the server's address.
+        own_site_server: address of the first server of the client's own site that answered; empty: none did.
     """
 
     servers: tuple[DirectoryServiceServer, ...]
@@ -65,6 +66,7 @@ class DiscoveryResult:
     is_own_site: bool
     network: Network
     answered_by: str
+    own_site_server: str = ""
 
     @classmethod
     def of(
@@ -78,6 +80,7 @@ class DiscoveryResult:
             is_own_site=reply.is_own_site,
             network=network,
             answered_by=answered_by,
+            own_site_server=answered_by if reply.is_own_site else "",
         )
 
 

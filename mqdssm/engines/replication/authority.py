@@ -5,6 +5,7 @@ What neighbours are sent is the object as it is after the change, whole, or its 
 """
 
 from dataclasses import replace
+from typing import Final
 
 from mqdssm.engines.replication import propagation, purging, succession, topology
 from mqdssm.engines.replication.operations import (
@@ -18,6 +19,8 @@ from mqdssm.engines.replication.operations import (
     Operation,
     Outcome,
     ReadObject,
+    Recover,
+    Recovered,
     UpdateObject,
 )
 from mqdssm.engines.replication.properties import (
@@ -42,6 +45,16 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.wire.mqdsrp import MESSAGE_BYTES_MAX
+
+PASSING: Final = frozenset(
+    {
+        Hresult.MQ_ERROR_DS_IS_FULL,
+        Hresult.MQ_ERROR_DS_ERROR,
+        Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE,
+        Hresult.MQDS_NO_RSP_FROM_OWNER,
+    }
+)
+"""Statuses of changes that may succeed later; where a store gives one, the change may have been made."""
 
 
 def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome]:
@@ -70,11 +83,11 @@ def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome
             properties=((Propid.QM_SERVICE, int(Service.BSC)),),
         )
         outcome = yield from write(server, partition, demoted)
+        server.is_demoted = outcome.identifier is not None
         if outcome.status != Hresult.MQ_OK:
             return outcome
-        server.is_demoted = True
     outcome = yield from write(server, partition, wanted, successor)
-    if successor is not None and outcome.status != Hresult.MQ_OK:
+    if successor is not None and outcome.identifier is None:
         yield from succession.claim(server)  # we stay who we were
     return outcome
 
@@ -113,16 +126,43 @@ def _create_or_update(wanted: Wanted) -> Job[Wanted]:
 
 def write(server: Server, partition: Partition, wanted: Wanted, successor: str | None = None) -> Job[Outcome]:
     """Make a change with the next number, and put it down for the neighbours; it may be our last one."""
+    if partition.unfinished:
+        return Outcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
     if partition.last == MAX:
         return Outcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     number = partition.last.next()
-    outcome = yield from perform(_operation(partition, wanted, number), Outcome)
-    if outcome.status == Hresult.MQ_OK and outcome.identifier is not None:
-        yield from made(server, partition, wanted, outcome.identifier, number)
-        if successor is not None:
-            yield from _hand_over(server, partition, successor)
+    with partition.numbering():
+        outcome = yield from _give(server, partition, wanted, number)
+        if outcome.identifier is not None:
+            yield from made(server, partition, wanted, outcome.identifier, number)
+            if successor is not None:
+                yield from _hand_over(server, partition, successor)
+    if outcome.identifier is not None:
         yield from purging.after_changes(server, partition)
     return outcome
+
+
+def _give(server: Server, partition: Partition, wanted: Wanted, number: SequenceNumber) -> Job[Outcome]:
+    """Write a change with its number; where that fails, see whether it has it (decision R103).
+
+    Returns:
+        The identifier is the object's where the change has the number. Its status is then MQ_OK, or
+        MQDS_NO_RSP_FROM_OWNER where a part of it is still to be done.
+    """
+    outcome = yield from perform(_operation(partition, wanted, number), Outcome)
+    if outcome.status not in PASSING:
+        return outcome
+    recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
+    if recovered.status != Hresult.MQ_OK:
+        server.warn("a change is not finished", f"{number} of {partition.id}")
+        server.finish_later(partition)
+    if recovered.highest < number:
+        return Outcome(status=outcome.status)
+    finished = recovered.status == Hresult.MQ_OK
+    return Outcome(
+        status=Hresult.MQ_OK if finished else Hresult.MQDS_NO_RSP_FROM_OWNER,
+        identifier=wanted.identifier or guid(wanted.properties, IDENTIFIERS[wanted.object_type]),
+    )
 
 
 def made(
@@ -216,7 +256,7 @@ def _refusal(
 
 
 def _general_refusal(server: Server, partition: Partition, wanted: Wanted) -> Hresult | None:
-    if not partition.is_normal:
+    if not partition.is_normal or partition.unfinished:
         return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
     if (partition.id != PEC_PARTITION_ID) is not (wanted.object_type in SITE_TYPES):
         return Hresult.MQDS_WRONG_OBJ_TYPE

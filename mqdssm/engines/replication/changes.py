@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from mqdssm.engines.replication import propagation, purging, sync, topology
+from mqdssm.engines.replication import propagation, purging, sync, topology, trust
 from mqdssm.engines.replication.operations import Applied, ApplyChanges, ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import whole
-from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.engines.replication.state import Job, Partition, Server, perform
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.seqnum import SequenceNumber
@@ -18,21 +18,9 @@ def receive(server: Server, changes: Sequence[DirectoryChange], sender: str, *, 
     """Take the changes of a propagation, partition by partition (3.1.5.2)."""
     for partition_id, group in groupby(changes, key=lambda one: one.partition_id):
         partition = server.partitions.get(partition_id)
-        if partition is None:
-            server.note("dropped: changes of an unknown partition", f"{partition_id}, from {sender}")
-        elif not believes(server, partition, sender):
-            server.note("dropped: changes from a machine that is not asked", f"{partition_id}, from {sender}")
-        else:
-            yield from handle(server, partition, tuple(group), flush=flush)
-
-
-def believes(server: Server, partition: Partition, sender: str) -> bool:
-    """Whether a machine may tell us of a partition's changes (decision R40)."""
-    if partition.record.owned:
-        return False
-    names = (partition.record.authority_name, server.psc_name, partition.hint)
-    asked = {key_of(name) for name in names if name}
-    return key_of(sender) in asked
+        if partition is None or not trust.believes(server, partition, sender):
+            continue  # an earlier one of them ended that
+        yield from handle(server, partition, tuple(group), flush=flush)
 
 
 def is_stale(partition: Partition, purged: SequenceNumber) -> bool:

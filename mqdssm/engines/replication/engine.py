@@ -18,8 +18,10 @@ from mqdssm.engines.replication import (
     requests,
     serving,
     starting,
+    status,
     succession,
     sync,
+    trust,
 )
 from mqdssm.engines.replication.actions import (
     Action,
@@ -35,7 +37,7 @@ from mqdssm.engines.replication.actions import (
 )
 from mqdssm.engines.replication.operations import Failed, Result
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.state import Job, Server, key_of
+from mqdssm.engines.replication.state import AGAIN_TIMER, Job, Server, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -83,7 +85,7 @@ _TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = Mappin
         "sync": sync.timer,
         "request": requests.timer,
         "claim": succession.claim_timer,
-        failing.AGAIN_TIMER: failing.again,
+        AGAIN_TIMER: failing.again,
         failing.START_TIMER: failing.start_again,
     }
 )
@@ -130,7 +132,7 @@ class ReplicationEngine:
                 self._give_up(self._job, event.result)
             else:
                 self._advance(self._job, event.result)
-        elif self._job is None:
+        elif self._job is None and not self._backlog:
             self._begin(event)
         else:
             self._wait(event)
@@ -145,14 +147,25 @@ class ReplicationEngine:
         """How many of the messages that it was given wait behind the work that is under way."""
         return self._messages_waiting
 
+    def status(self, now: float) -> status.ServerStatus:
+        """Return partitions and neighbours, from any thread: each row is as it was at one moment.
+
+        Args:
+            now: seconds since 1970 by the clock of this server.
+        """
+        return status.status_of(self._server, now)
+
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
         """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3), for a service beside us that writes itself.
 
         Returns:
-            The number that the next change gets; MIN where this server does not own the partition.
+            The number that the next change gets; MIN where this server does not own the partition, or cannot
+            change it now.
         """
         partition = self._server.partitions.get(partition_id)
-        return partition.last.next() if partition is not None and partition.record.owned else MIN
+        if partition is None or not partition.record.owned or partition.unfinished or not self._has_started:
+            return MIN
+        return partition.last.next()
 
     def _wait(self, event: Event) -> None:
         """Put an event behind the work that is under way; a full queue takes no more messages."""
@@ -182,6 +195,9 @@ class ReplicationEngine:
         job.close()
         self._job = None
         failing.give_up(self._server, self._event, failed.reason)
+        again = TimerFired(name=AGAIN_TIMER)
+        if self._has_started and self._server.has_unfinished and self._event != again:
+            self._begin(again)  # at once, before anything else happens to the partition (decision R103)
 
     def _advance(self, job: Job[None], result: Result | None) -> None:
         """Let the handler go on until it needs its next result, or is through."""
@@ -192,6 +208,9 @@ class ReplicationEngine:
             self._has_started = True
         except Exception:
             self._job = None  # a fault of ours stays one event's
+            again = TimerFired(name=AGAIN_TIMER)
+            if self._has_started and self._server.has_unfinished and self._event != again:
+                self._backlog.appendleft(again)  # the actions of this step are lost, a timer's start, too
             raise
         else:
             self._token += 1
@@ -201,11 +220,19 @@ class ReplicationEngine:
         server = self._server
         if isinstance(event, Received):
             server.resent.pop(key_of(event.sender), None)
-            return _RECEIVING[type(event.message)](server, event.message, event.sender)
+            return _receive(server, event)
         if isinstance(event, TimerFired):
             kind, _, rest = event.name.partition(" ")
             return _TIMERS[kind](server, rest)
         return _EVENTS[type(event)](server, event)
+
+
+def _receive(server: Server, event: Received) -> Job[None]:
+    """Have a message handled, as far as its sender may say what it says."""
+    message = yield from trust.admit(server, event.message, event.sender)
+    job = None if message is None else _RECEIVING[type(message)](server, message, event.sender)
+    if job is not None:
+        yield from job
 
 
 def _is_start(event: Event) -> bool:

@@ -1,14 +1,15 @@
-"""What becomes of work that the directory made impossible (decision R83).
+"""Work that the directory made impossible, and what was cut short by that (decisions R83, R103).
 
 Somebody else may damage an entry. What needs that entry is given up, and tried again later; all else goes on.
 What was given up is as after a crash ([MC-MQDSRP] has nothing on either): replicas go back to what is
-persisted and ask again, and roles and neighbours are derived anew.
+persisted and ask again, and roles and neighbours are derived anew. A partition of ours is recovered as at a
+start, at once, where a change of it was given up that may have its number; until then it takes no other one.
 """
 
 from typing import Final
 
 from mqdssm.engines.actions import TimerFired
-from mqdssm.engines.replication import starting, succession, sync, topology
+from mqdssm.engines.replication import propagation, requests, starting, succession, sync, topology
 from mqdssm.engines.replication.actions import (
     ChangeObject,
     Event,
@@ -17,14 +18,18 @@ from mqdssm.engines.replication.actions import (
     Started,
     TakeOver,
 )
-from mqdssm.engines.replication.state import Job, Partition, Server
+from mqdssm.engines.replication.state import AGAIN_TIMER, FINISH_S, Job, Partition, Server
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import SyncRequestMessage
+from mqdssm.model.messages import (
+    ChangePropagationMessage,
+    ChangeRequestMessage,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
 
 AGAIN_S: Final = 60.0
 """How long it takes until what was given up is tried again."""
 START_TIMER: Final = "start"
-AGAIN_TIMER: Final = "again"
 
 
 def give_up(server: Server, event: Event, reason: str) -> None:
@@ -43,17 +48,27 @@ def give_up(server: Server, event: Event, reason: str) -> None:
         server.start_timer(event.name, AGAIN_S)
     elif isinstance(event, ChangeObject | PropagateChange | TakeOver):
         server.reply(event.request, Hresult.MQDS_NO_RSP_FROM_OWNER)  # made or not: nobody can tell (R61)
-    if isinstance(event, Received) and isinstance(event.message, SyncRequestMessage):
+    message = event.message if isinstance(event, Received) else None
+    if isinstance(message, SyncRequestMessage):
         return  # that only reads
+    if isinstance(event, Received) and isinstance(message, ChangeRequestMessage):
+        requests.give_up(server, message, event.sender)
+    lost = isinstance(message, ChangePropagationMessage | SyncReplyMessage)
     for partition in server.partitions.values():
-        _go_back(server, partition)
-    server.start_timer(AGAIN_TIMER, AGAIN_S)
+        _go_back(server, partition, lost=lost)
+    server.start_timer(AGAIN_TIMER, FINISH_S if server.has_unfinished else AGAIN_S)
 
 
-def _go_back(server: Server, partition: Partition) -> None:
-    """Let a replica be what is persisted of it; what it lacks is asked for."""
+def _go_back(server: Server, partition: Partition, *, lost: bool) -> None:
+    """Let a replica be what is persisted of it; what it lacks is asked for.
+
+    Args:
+        server: who we are.
+        partition: which partition.
+        lost: changes of it may be lost.
+    """
     record = partition.record
-    if record.owned or (partition.last == record.last and partition.is_normal):
+    if record.owned or (partition.last == record.last and partition.is_normal and not lost):
         return
     partition.last = record.last
     partition.whole = False
@@ -62,10 +77,23 @@ def _go_back(server: Server, partition: Partition) -> None:
 
 
 def again(server: Server, _rest: str) -> Job[None]:
-    """Do again what makes roles and neighbours follow from the objects."""
+    """Finish what was cut short, and do again what makes roles and neighbours follow from the objects."""
+    unfinished = [one for one in server.partitions.values() if one.unfinished]
+    for partition in unfinished:
+        yield from _finish(server, partition)
     yield from succession.settle(server)
     yield from topology.derive(server)
     yield from succession.claim(server)
+    if unfinished:
+        propagation.send_all(server)  # what was given up before neighbours were told of it
+
+
+def _finish(server: Server, partition: Partition) -> Job[None]:
+    """Recover a partition; it takes changes again when nothing of the last one is left to be done."""
+    with partition.numbering():
+        partition.unfinished = False
+        yield from starting.recover(server, partition)
+        yield from succession.settle_one(server, partition)
 
 
 def start_again(server: Server, _rest: str) -> Job[None]:

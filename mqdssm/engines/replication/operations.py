@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import DirectoryChange, Properties, Scope
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
@@ -65,7 +66,7 @@ class RemoveNeighbor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recover:
-    """Finish what a crash cut short (R15); say the highest number of the partition's objects and tombstones.
+    """Finish what was cut short; say the highest number of objects and tombstones (R15, R103).
 
     Result: `Recovered`.
     """
@@ -75,9 +76,15 @@ class Recover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """The highest number given; MIN where there is none."""
+    """What is known of a partition's last number.
+
+    Attributes:
+        highest: the highest number given; MIN where there is none.
+        status: MQ_OK where nothing is cut short any more; else why that could not be finished now.
+    """
 
     highest: SequenceNumber
+    status: int = Hresult.MQ_OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +137,8 @@ class Outcome:
     """What became of one object.
 
     Attributes:
-        status: HRESULT.
+        status: HRESULT. MQ_ERROR_DS_IS_FULL and MQ_ERROR_DS_ERROR may follow a write: all of the change, a
+            part or nothing may be there, which `Recover` finds out and finishes (decision R103).
         identifier: the object's GUID where status is MQ_OK.
     """
 

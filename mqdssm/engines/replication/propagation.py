@@ -131,9 +131,6 @@ def receive(server: Server, message: ChangePropagationMessage, sender: str) -> J
     header = message.seq_number_header
     if not header.partition_seq_numbers:
         return
-    if key_of(header.machine_name) != key_of(sender):
-        server.note("dropped: numbers in another machine's name", f"{header.machine_name}, from {sender}")
-        return
     tells_of_home = any(one.partition_id == server.settings.site_id for one in header.partition_seq_numbers)
     if server.is_bsc and tells_of_home and key_of(server.psc_name) != key_of(sender):
         yield from _another_psc(server, header, sender)

@@ -4,6 +4,7 @@
 """
 
 from mqdssm.engines.replication.operations import Done, PurgeDeletedObjects
+from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.model.messages import BSCAckMessage, PSCAckMessage
 from mqdssm.model.replication import PEC_PARTITION_ID
@@ -22,6 +23,7 @@ def purge(server: Server, partition: Partition) -> Job[None]:
     record = partition.record
     if not partition.is_normal:
         return
+    _warn_of_silence(server, partition)
     up_to = partition.last.minus(server.settings.purge_buffer)
     up_to = min(up_to, _acked(server, partition) if record.owned else record.allowed_purge, partition.last)
     if up_to <= record.purged:
@@ -33,9 +35,27 @@ def purge(server: Server, partition: Partition) -> Job[None]:
 
 def _acked(server: Server, partition: Partition) -> SequenceNumber:
     """What all other PSCs have acknowledged; without any, all there is."""
-    pec = partition.id == PEC_PARTITION_ID
-    acked = [one.record.acked_pec if pec else one.record.acked for one in server.pscs.values()]
+    acked = [one.record.acked_of(partition.id) for one in server.pscs.values()]
     return min(acked, default=partition.last)
+
+
+def holds_purging(settings: Settings, last: SequenceNumber, acked: SequenceNumber) -> bool:
+    """True if a PSC has acknowledged less than purging waits for, and than PSCs do in time."""
+    return last - acked > settings.purge_buffer + settings.ack_interval
+
+
+def _warn_of_silence(server: Server, partition: Partition) -> None:
+    """Name the PSCs for which tombstones are kept that would be purged: the directory grows."""
+    if not partition.record.owned:
+        return
+    for neighbor in server.pscs.values():
+        acked = neighbor.record.acked_of(partition.id)
+        if holds_purging(server.settings, partition.last, acked):
+            server.warn(
+                "deleted objects are kept for a PSC that does not acknowledge",
+                f"{neighbor.name} has acknowledged {acked} of {partition.last} in partition {partition.id}: "
+                "start it, or remove its site",
+            )
 
 
 def acknowledge(server: Server, partition: Partition) -> None:

@@ -63,7 +63,8 @@ def change_object(server: Server, event: ChangeObject) -> Job[None]:
             scope=event.scope,
         )
         outcome = yield from authority.execute(server, partition, wanted)
-        server.reply(event.request, outcome.status, outcome.identifier)
+        made = outcome.identifier if outcome.status == Hresult.MQ_OK else None
+        server.reply(event.request, outcome.status, made)
         return
     change = _asked(event, properties)
     if change is None:
@@ -184,6 +185,13 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
     _send_reply(server, message, outcome.status, sender)
 
 
+def give_up(server: Server, message: ChangeRequestMessage, sender: str) -> None:
+    """A request failed in the middle: it was carried out or not, and a copy of it is not (R33, R61)."""
+    key = _key(message.requester_name, message.request_identifier)
+    _remember(server, key, Hresult.MQDS_NO_RSP_FROM_OWNER)
+    _send_reply(server, message, Hresult.MQDS_NO_RSP_FROM_OWNER, sender)
+
+
 def _wanted(change: DirectoryChange) -> Wanted | None:
     """What a request asks for; None where it is nothing that there is."""
     kind = type_of(change)
@@ -293,8 +301,9 @@ def propagate(server: Server, event: PropagateChange) -> Job[None]:
         identifier=event.identifier,
         scope=event.scope,
     )
-    change = yield from authority.made(server, partition, wanted, event.identifier, event.seq_number)
-    if change is not None:
-        yield from authority.pass_on(server, partition, change)
+    with partition.numbering():
+        change = yield from authority.made(server, partition, wanted, event.identifier, event.seq_number)
+        if change is not None:
+            yield from authority.pass_on(server, partition, change)
     yield from purging.after_changes(server, partition)
     server.reply(event.request, Hresult.MQ_OK, event.identifier)

@@ -12,6 +12,7 @@ from mqdssm.engines.replication.state import (
     key_of,
     perform,
 )
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 
 
@@ -62,15 +63,24 @@ def _make_enterprise(server: Server) -> Job[None]:
 
 
 def _recover(server: Server, partition: Partition) -> Job[None]:
-    """Finish deletions; an authority's LastSeqNumber is that of its newest object or tombstone (R15)."""
-    recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
+    yield from recover(server, partition)
     record = partition.record
     if record.owned:
-        partition.last = max(record.last, recovered.highest, record.purged)
         partition.whole = partition.settled = True
         if record.authority_name != server.name:
             server.note("we have another name now", f"{record.authority_name} -> {server.name}")
     partition.acked_at = partition.last
+
+
+def recover(server: Server, partition: Partition) -> Job[None]:
+    """Finish what was cut short; an authority's last number is that of an object or a tombstone (R15)."""
+    recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
+    record = partition.record
+    if record.owned:
+        partition.last = max(partition.last, record.last, recovered.highest, record.purged)
+    if recovered.status != Hresult.MQ_OK:
+        server.warn("a change is not finished", f"{recovered.highest} of {partition.id}")
+        server.finish_later(partition)
 
 
 def _first_psc_name(server: Server) -> str:

@@ -6,6 +6,7 @@ and touches nothing itself. Messages, timers and replies are put down with the m
 
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -37,6 +38,10 @@ Job: TypeAlias = Generator[Operation, Result, T]
 REQUEST_TIMEOUT_S: Final = 10
 """How long a change request, its reply and what was signed badly may be under way (3.3.7.1, 3.2.7.6)."""
 REQUEST_PRIORITY: Final = 8
+AGAIN_TIMER: Final = "again"
+"""Name of the timer that has what failed finished (decisions R83, R103)."""
+FINISH_S: Final = 15.0
+"""How long a change that failed in the middle waits until it is finished: a full directory gets room."""
 REPLICATION_TIMEOUT_S: Final = 20 * 60
 """How long all other messages may be under way (3.3.7.2)."""
 REPLICATION_PRIORITY: Final = 3
@@ -76,9 +81,12 @@ class Partition:
         whole: the replica is as the authority was at `last`; false where it may lack objects.
         settled: it has been whole since our start, and nobody has known better since.
         doubted: others may know numbers that we do not, though it is settled.
+        consulted: how often each BSC of our site was asked for what was ours, by key of name (decision R104).
         asked_from: from which number we asked last.
         purged_at: PreviousPurgedSeqNumber.
         acked_at: the number that we acknowledged last.
+        unfinished: a change that may have its number failed in the middle, or what follows from it: the
+            partition is recovered before it takes another one (decision R103).
     """
 
     record: DirectoryPartition
@@ -93,9 +101,20 @@ class Partition:
     whole: bool = False
     settled: bool = False
     doubted: bool = False
+    consulted: dict[str, int] = field(default_factory=dict)
     asked_from: SequenceNumber | None = None
     purged_at: SequenceNumber = MIN
     acked_at: SequenceNumber = MIN
+    unfinished: bool = False
+
+    @contextmanager
+    def numbering(self) -> Iterator[None]:
+        """Make a numbered change, and what has to follow it: unfinished, if that ends in the middle."""
+        try:
+            yield
+        except BaseException:  # `GeneratorExit`, where the work is given up (decision R83)
+            self.unfinished = True
+            raise
 
     @property
     def id(self) -> Guid:
@@ -226,6 +245,11 @@ class Server:
         return found if found is not None and found.record.owned else None
 
     @property
+    def has_unfinished(self) -> bool:
+        """Whether a partition has to be recovered before it takes another change."""
+        return any(one.unfinished for one in self.partitions.values())
+
+    @property
     def is_bsc(self) -> bool:
         """Whether this server is a backup controller, below a PSC."""
         return bool(self.psc_name)
@@ -247,6 +271,10 @@ class Server:
     def note(self, what: str, detail: str = "") -> None:
         """Tell the operator."""
         self.actions.append(Note(what=what, detail=detail))
+
+    def warn(self, what: str, detail: str) -> None:
+        """Tell the operator of something that has to be mended by people."""
+        self.actions.append(Note(what=what, detail=detail, is_warning=True))
 
     def reply(self, client: int, status: int, identifier: Guid | None = None) -> None:
         """Answer a client."""
@@ -275,6 +303,11 @@ class Server:
     def resend(self, destination: str, message: ReplicationMessage) -> None:
         """Send a message whose signature was bad once more (3.3.7.9)."""
         self._send(destination, message, REQUEST_TIMEOUT_S, REPLICATION_PRIORITY, acks=True)
+
+    def finish_later(self, partition: Partition) -> None:
+        """Take no change of a partition until it is recovered, which is tried soon (decision R103)."""
+        partition.unfinished = True
+        self.start_timer(AGAIN_TIMER, FINISH_S)
 
     def start_timer(self, name: str, after_s: float) -> None:
         """Start a timer, or start it anew."""

@@ -16,6 +16,7 @@ from mqdssm.engines.replication.operations import (
     ListObjects,
     ObjectRead,
     ObjectsListed,
+    Outcome,
     ReadObject,
 )
 from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
@@ -29,6 +30,8 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MIN
 
+CONSULTED_MAX: Final = 3
+"""So often a BSC is asked for what it has of a partition that was ours, as long as it does not answer."""
 GAP: Final = 1 << 20
 """Numbers that are skipped where others may know some that we do not: more than are ever under way."""
 
@@ -62,24 +65,30 @@ def is_retiring(server: Server, sites: Iterable[ObjectRead]) -> bool:
 
 
 def settle(server: Server) -> Job[None]:
-    """At start: finish a handover that a crash cut short, and take note of a new name."""
+    """At start: finish handovers that a crash cut short, and take note of a new name."""
     site = server.partitions.get(server.settings.site_id)
     if site is not None:
-        own = yield from _own_machine(server)
-        server.has_machine = own.partition_id == site.id
-        server.is_demoted = server.has_machine and is_of(own.properties or (), Service.BSC)
-        if site.record.owned:
-            successor = yield from _successor(server, site)
-            if successor is not None:
-                yield from hand_over(server, site, successor)
-    enterprise = server.partitions[PEC_PARTITION_ID]
-    if enterprise.record.owned:
-        pec_name = yield from _new_pec(server, enterprise)
+        yield from settle_one(server, site)
+    yield from settle_one(server, server.partitions[PEC_PARTITION_ID])
+
+
+def settle_one(server: Server, partition: Partition) -> Job[None]:
+    """Finish the handover of a partition that was cut short (decisions R38, R103)."""
+    if partition.id == PEC_PARTITION_ID:
+        pec_name = (yield from _new_pec(server, partition)) if partition.record.owned else None
         if pec_name is not None:
-            yield from hand_over(server, enterprise, pec_name)
-    site = server.site
-    if site is not None and site.record.authority_name != server.name:
-        yield from server.save(site, authority_name=server.name)
+            yield from hand_over(server, partition, pec_name)
+        return
+    own = yield from _own_machine(server)
+    server.has_machine = own.partition_id == partition.id
+    server.is_demoted = server.has_machine and is_of(own.properties or (), Service.BSC)
+    if not partition.record.owned:
+        return
+    successor = yield from _successor(server, partition)
+    if successor is not None:
+        yield from hand_over(server, partition, successor)
+    elif partition.record.authority_name != server.name:
+        yield from server.save(partition, authority_name=server.name)
 
 
 def _own_machine(server: Server) -> Job[ObjectRead]:
@@ -145,6 +154,7 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     """
     server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
     partition.doubted = True
+    partition.consulted.clear()
     yield from sync.begin_anew(server, partition, owned=False, authority_name=sender)
     yield from topology.derive(server)
 
@@ -233,12 +243,46 @@ def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
     partition.whole = partition.whole or told
     if not partition.settled and (yield from _is_named(server, partition)):
         partition.doubted = True  # we were its authority before: on a disk that is lost, or older
+    if partition.doubted and (yield from _consult(server, partition, sender)):
+        partition.settled = partition.settled or told
+        return
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
     if adopts and (partition.last == MIN or (told and (yield from _is_empty(partition)))):
         yield from _inherit(server, partition)
     else:
         yield from inherit_if_named(server, partition, surely=True)
     partition.settled = partition.settled or told
+
+
+def _consult(server: Server, partition: Partition, sender: str) -> Job[bool]:
+    """Ask a BSC of our site for what it has of a partition that was ours (decision R104).
+
+    BSCs hear of our changes before anybody else. What they have is lost once we go on far ahead.
+
+    Returns:
+        Whether one was asked, and its answer is to be waited for.
+    """
+    consulted = partition.consulted
+    if key_of(sender) in consulted:
+        consulted[key_of(sender)] = CONSULTED_MAX
+    site_id = server.settings.site_id
+    operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site_id, service=int(Service.BSC))
+    found = yield from perform(operation, ObjectsListed)
+    names = {
+        key_of(name): name
+        for one in found.objects
+        if one.identifier != server.settings.machine_id
+        and (name := text(one.properties or (), Propid.QM_PATHNAME))
+    }
+    waiting = [key for key in sorted(names) if consulted.get(key, 0) < CONSULTED_MAX]
+    if not waiting:
+        return False
+    key = min(waiting, key=lambda one: consulted.get(one, 0))
+    consulted[key] = consulted.get(key, 0) + 1
+    server.note("asks a BSC for what it owned", f"partition {partition.id}, {names[key]}")
+    partition.hint = names[key]
+    sync.ask(server, partition)
+    return True
 
 
 def _is_empty(partition: Partition) -> Job[bool]:
@@ -270,6 +314,7 @@ def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
     partition.pending.clear()
     partition.whole = partition.settled = True
     partition.doubted = False
+    partition.consulted.clear()
     partition.asking = False
     partition.hint = ""
     server.stop_timer(sync.timer_of(partition))
@@ -282,15 +327,17 @@ def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
 def claim(server: Server) -> Job[None]:
     """Have the objects say who we are: our machine's name, the PSC of our site, the PEC."""
     site = server.site
+    waits = False
     if site is not None and server.is_demoted:  # a handover that was cut short, or refused
-        server.is_demoted = False
-        yield from _serve(server, site, server.settings.machine_id, Service.PSC)
-    waits = yield from _claim_machine(server)
+        outcome = yield from _serve(server, site, server.settings.machine_id, Service.PSC)
+        server.is_demoted = outcome.identifier is None
+        waits = outcome.status in authority.PASSING
+    waits |= yield from _claim_machine(server)
     enterprise = server.enterprise
     if enterprise is not None:
         found = yield from _enterprise()
         if found is not None:
-            yield from _claim_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
+            waits |= yield from _claim_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
         yield from _keep_name(server, enterprise)
     if site is not None:
         operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
@@ -344,7 +391,7 @@ def _claim_name(server: Server, kind: ObjectType, found: ObjectRead, propid: Pro
     outcome = yield from authority.execute(server, partition, wanted)
     if outcome.status != Hresult.MQ_OK:
         server.note("our name was refused", f"{propid.spec_name}, status {outcome.status:#010x}")
-    return False
+    return outcome.status in authority.PASSING
 
 
 def take_over(server: Server, event: TakeOver) -> Job[None]:
@@ -362,27 +409,36 @@ def take_over(server: Server, event: TakeOver) -> Job[None]:
     if not partition.record.owned:
         yield from _own(server, partition, ahead=True)
         yield from topology.derive(server)
+    status: int = Hresult.MQ_OK
     if partition.id == server.settings.site_id:
-        yield from _be_controller(server, partition)
+        status = yield from _be_controller(server, partition)
     yield from claim(server)
-    server.reply(event.request, Hresult.MQ_OK)
+    server.reply(event.request, status)
 
 
-def _be_controller(server: Server, site: Partition) -> Job[None]:
-    """Make the machines of the site say who its PSC is."""
+def _be_controller(server: Server, site: Partition) -> Job[int]:
+    """Make the machines of the site say who its PSC is.
+
+    Returns:
+        MQ_OK; else why the last of them does not say so yet.
+    """
+    status: int = Hresult.MQ_OK
     others = yield from _controllers(server, site)
     for one in others:
-        yield from _serve(server, site, one.identifier, Service.BSC)
+        outcome = yield from _serve(server, site, one.identifier, Service.BSC)
+        status = outcome.status or status
     own = yield from _own_machine(server)
     if own.partition_id == site.id and not is_of(own.properties or (), CONTROLLER):
-        yield from _serve(server, site, own.identifier, Service.PSC)
+        outcome = yield from _serve(server, site, own.identifier, Service.PSC)
+        status = outcome.status or status
+    return status
 
 
-def _serve(server: Server, site: Partition, identifier: Guid | None, role: Service) -> Job[None]:
+def _serve(server: Server, site: Partition, identifier: Guid | None, role: Service) -> Job[Outcome]:
     wanted = Wanted(
         command=Command.UPDATE,
         object_type=ObjectType.MACHINE,
         identifier=identifier,
         properties=((Propid.QM_SERVICE, int(role)),),
     )
-    yield from authority.write(server, site, wanted)
+    return (yield from authority.write(server, site, wanted))

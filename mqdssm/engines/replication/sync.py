@@ -120,10 +120,7 @@ def resume(server: Server, partition: Partition) -> Job[None]:
 
 def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job[None]:
     """Receive Sync Reply (3.3.7.5)."""
-    partition = server.partitions.get(message.partition_id)
-    if partition is None or not changes.believes(server, partition, sender):
-        server.note("dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}")
-        return
+    partition = server.partitions[message.partition_id]
     state = partition.record.purge_state
     if (
         state not in {PurgeState.NORMAL, PurgeState.SYNC0}
@@ -211,10 +208,7 @@ def _after_sync0_reply(server: Server, partition: Partition, message: SyncReplyM
 
 def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender: str) -> Job[None]:
     """Receive Already Purged (3.3.7.7): what we miss is not there any more; begin anew (3.3.7.10)."""
-    partition = server.partitions.get(message.partition_id)
-    if partition is None or not changes.believes(server, partition, sender):
-        server.note("dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}")
-        return
+    partition = server.partitions[message.partition_id]
     purged = message.purged_seq_number
     if partition.last >= purged or partition.record.purged >= purged:
         return

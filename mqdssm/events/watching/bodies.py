@@ -39,6 +39,7 @@ class Seen:
         dn: as the server wrote it.
         guid: its objectGUID as text; None if none can be read.
         body: what is remembered of it.
+        version: of its entry, as `Touched.version`.
         whole: the values of which the body has a digest.
     """
 
@@ -47,6 +48,7 @@ class Seen:
     dn: str
     guid: str | None
     body: Body
+    version: str = ""
     whole: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -139,6 +141,11 @@ def _value(type_name: str, name: str, plain: Any) -> Any:
 
 def _default_of(element: type[DirectoryObject], name: str) -> Any:
     return element.model_fields[element.field_name(name)].default
+
+
+def has_digest(body: str) -> bool:
+    """True if the text of a body may have a digest instead of a value."""
+    return f'"{_DIGEST}"' in body
 
 
 def _digest_of(octets: bytes) -> dict[str, str]:

@@ -5,13 +5,15 @@ hint or newer: so the order of each object's changes is kept, nothing is told th
 hinted at twice is told once.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Final, Protocol
 
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
-from mqdssm.events.watching.bodies import Seen
-from mqdssm.events.watching.mirror import Known, Mirror, known_of, seen_of, unchanged
+from mqdssm.events.watching.bodies import Seen, has_digest
+from mqdssm.events.watching.journal import Note
+from mqdssm.events.watching.mirror import Known, Mirror, known_of, other_of, seen_of, unchanged
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 from mqdssm.tables import table_of
 
@@ -26,6 +28,8 @@ _MACHINE: Final = "queue-manager"
 _ANCESTORS: Final = frozenset(name.lower() for name in ANCESTORS)
 _LENDING: Final = "computer"
 """The class of entries of which the objects below them have attributes."""
+BELOW_MAX: Final = 1000
+"""Entries below which all is read again; where more of them changed, everything is."""
 
 
 class Reader(Protocol):
@@ -44,8 +48,9 @@ class Reader(Protocol):
         """Those that name others, also such as are not there: they may come back."""
 
 
-def _forget(_key: str, _known: Known | None) -> None:
+def _forget(_key: str, _known: Known | None, change: ObjectChange | None) -> ObjectChange | None:
     """Note nothing: what is told need not survive."""
+    return change
 
 
 class Follower:
@@ -59,7 +64,7 @@ class Follower:
         *,
         ignore: Collection[str] = (),
         all_writes: bool = False,
-        note: Callable[[str, Known | None], None] = _forget,
+        note: Callable[[str, Known | None, ObjectChange | None], ObjectChange | None] = _forget,
     ) -> None:
         """Begin where the mirror is.
 
@@ -69,7 +74,8 @@ class Follower:
             types: that are watched.
             ignore: attributes that are not told.
             all_writes: tell, too, of objects that are hinted at and have not changed (decision C29).
-            note: gets key and new state of an object before its change is told: see `Mirror.replay`.
+            note: gets key and new state of an object that is another one now, and what there is to tell of
+                it; returns the change that is told; None: none is.
         """
         self._note = note
         self._mirror = mirror
@@ -78,6 +84,7 @@ class Follower:
         self._ignore = frozenset(ignore)
         self._all_writes = all_writes
         self._is_unseen = False
+        self._out_of_turn: set[str] = set()
 
     def take_unseen(self) -> bool:
         """Whether something came and went since this was asked for, and was never seen."""
@@ -85,21 +92,30 @@ class Follower:
         return unseen
 
     def follow(self, hints: Hints) -> Iterator[ObjectChange]:
-        """The changes that hints lead to; an object counts as told when the next change is asked for.
+        """The changes that hints lead to; each is noted, and known, before it is told.
 
         Raises:
             DirectoryError: an object could not be read: nothing is lost, the hints may be followed again.
         """
-        yield from self._doubtful()  # before anything else is noted
+        self._out_of_turn.clear()
+        if hints.is_empty:
+            return  # also while nothing is known: a full comparison follows when the server is ready
         if hints.full or not self._mirror.is_complete:
             yield from self._compare_all()
+            self._note_others(self._others_in(hints))
             return
+        differing = self._differing(hints)
+        touched = (*hints.touched, *differing)
+        others = (*filter(self._is_other, hints.touched), *differing)
         # before the objects themselves are read again, and known as they are
-        below = self._moved(hints.touched)
-        # a present phase does not say what is gone: perhaps something that nobody here knows, but refers to
-        is_referred = hints.present is not None or any(self._is_referred(one) for one in hints.touched)
-        self._is_unseen = self._is_unseen or any(map(self._may_be_unseen, hints.touched))
-        yield from self._look_again(self._keys(hints), all_writes=self._all_writes)
+        below = self._moved(touched)
+        if len(below) > BELOW_MAX:
+            yield from self._compare_all()
+            self._note_others(others)
+            return
+        is_referred = any(self._is_referred(one) for one in touched)
+        self._is_unseen = self._is_unseen or any(map(self._may_be_unseen, touched))
+        yield from self._look_again(self._keys(touched), all_writes=self._all_writes)
         for dn in below:
             for seen in self._reader.below(dn):
                 is_referred = is_referred or self._is_called_otherwise(seen)
@@ -107,6 +123,83 @@ class Follower:
         if is_referred or (below and _MACHINE not in self._types):
             for seen in self._reader.referring():
                 yield from self._settle(seen.key, seen)
+        self._note_others(others)
+
+    def _differing(self, hints: Hints) -> list[Touched]:
+        """Entries of a listing that are not as they are known, and what is known and not listed.
+
+        What was hinted at is left out. All else came from nowhere: a copy of the directory was restored, or
+        this user may see other objects than before.
+        """
+        if hints.listing is None:
+            return []
+        found: list[Touched] = []
+        hinted = {one.key for one in hints.touched}
+        listed: set[str] = set()
+        for one in hints.listing():
+            listed.add(one.key)
+            if one.key not in hinted and not self._is_as_known(one):
+                found.append(one)
+        passed = (*(key for key, _ in self._mirror), *self._mirror.others)
+        found += [Touched(key, gone=True) for key in passed if key not in listed and key not in hinted]
+        return found
+
+    def _is_as_known(self, one: Touched) -> bool:
+        known = self._mirror.get(one.key)
+        if known is None:
+            return self._mirror.others.get(one.key) == one.version
+        return (known.version, known.dn) == (one.version, one.dn)
+
+    def _is_other(self, one: Touched) -> bool:
+        """True if the version of an entry that is not watched has to be known."""
+        return one.gone or one.key in self._mirror.others or bool(one.classes & (_ANCESTORS | _REFERRED))
+
+    def _others_in(self, hints: Hints) -> Iterator[Touched]:
+        if hints.listing is not None:
+            listed = set()
+            for one in hints.listing():
+                listed.add(one.key)
+                yield one
+            yield from [Touched(key, gone=True) for key in self._mirror.others if key not in listed]
+
+    def _note_others(self, touched: Iterable[Touched]) -> None:
+        """Know the versions of entries that are none of the watched objects."""
+        for one in touched:
+            version = None if one.gone else one.version
+            if self._mirror.get(one.key) is None and self._mirror.others.get(one.key) != version:
+                known = None if version is None else other_of(version)
+                self._note(one.key, known, None)
+                self._mirror.put(one.key, known)
+
+    def tell_again(self, doubts: deque[Note]) -> Iterator[tuple[Note, ObjectChange]]:
+        """Tell the changes again of which nobody knows whether they arrived; then they are doubts no more.
+
+        Raises:
+            DirectoryError: an object could not be read; the doubts that are left may be told again.
+        """
+        while doubts:
+            batch = tuple(islice(doubts, BATCH_KEYS))
+            as_read = self._as_read(batch)
+            for note in batch:
+                seen = seen_of(note.key, note.known)
+                if seen is not None and known_of(as_read.get(note.key)) == note.known:
+                    seen = as_read[note.key]  # with values of which only a digest is kept
+                change = self._mirror.change(note.key, seen, self._ignore)
+                if change is None and seen is not None:
+                    change = unchanged(seen)
+                self._mirror.put(note.key, note.known)
+                doubts.popleft()
+                if note.is_change and change is not None:
+                    yield note, change
+
+    def _as_read(self, notes: Sequence[Note]) -> Mapping[str, Seen]:
+        """The objects of notes that have a digest, as they are now."""
+        wanted: dict[str, list[str]] = {}
+        for note in notes:
+            known = note.known
+            if note.is_change and known is not None and known.type in self._types and has_digest(known.body):
+                wanted.setdefault(known.type, []).append(note.key)
+        return {seen.key: seen for name, keys in wanted.items() for seen in self._reader.some(name, keys)}
 
     def _compare_all(self) -> Iterator[ObjectChange]:
         found: set[str] = set()
@@ -117,26 +210,13 @@ class Follower:
         yield from self._look_again([(known.type, key) for key, known in self._mirror if key not in found])
         self._mirror.is_complete = True
 
-    def _keys(self, hints: Hints) -> list[tuple[str, str]]:
+    def _keys(self, touched: Iterable[Touched]) -> list[tuple[str, str]]:
         """Type and key of what has to be read again."""
         wanted: dict[tuple[str, str], None] = {}
-        for one in hints.touched:
+        for one in touched:
             known = self._mirror.get(one.key)
             wanted.update(((name, one.key), None) for name in self._types_of(one, known))
-        if hints.present is not None:
-            touched = {one.key for one in hints.touched}
-            wanted.update(
-                ((known.type, key), None)
-                for key, known in self._mirror
-                if key not in hints.present and key not in touched
-            )
         return list(wanted)
-
-    def _doubtful(self) -> Iterator[ObjectChange]:
-        """What was about to be told when the watcher ended; what became of it since is among the hints."""
-        if self._mirror.doubt is not None:
-            key, told = self._mirror.doubt
-            yield from self._settle(key, seen_of(key, told))
 
     def _types_of(self, one: Touched, known: Known | None) -> tuple[str, ...]:
         if known is not None:
@@ -165,15 +245,38 @@ class Follower:
                     yield from self._settle(key, seen, all_writes=all_writes)
 
     def _settle(self, key: str, seen: Seen | None, *, all_writes: bool = False) -> Iterator[ObjectChange]:
+        """Tell what there is to tell of an object, and before it of the one that had its name before."""
+        if key in self._out_of_turn:
+            seen = self._read(key, seen)  # it was read after this batch
+        waiting = [(key, seen)]
+        asked = {key}
+        while waiting:
+            key, seen = waiting[-1]
+            holder = None if seen is None else self._mirror.holder(seen.dn)
+            if holder is None or holder in asked:
+                waiting.pop()
+                yield from self._tell(key, seen, all_writes=all_writes)
+            else:
+                asked.add(holder)
+                self._out_of_turn.add(holder)
+                waiting.append((holder, self._read(holder, None)))
+
+    def _read(self, key: str, seen: Seen | None) -> Seen | None:
+        """Read one object as it is now."""
+        before = self._mirror.get(key) or seen
+        return None if before is None else next(self._reader.some(before.type, [key]), None)
+
+    def _tell(self, key: str, seen: Seen | None, *, all_writes: bool) -> Iterator[ObjectChange]:
         """Tell what there is to tell of an object; afterwards it is known as it was seen."""
         change = self._mirror.change(key, seen, self._ignore) if self._mirror.is_complete else None
+        if change is None and all_writes and seen is not None:
+            change = unchanged(seen)
         known = known_of(seen)
-        if change is not None:
-            self._note(key, known)
-            yield change
-        elif all_writes and seen is not None:
-            yield unchanged(seen)
+        if change is not None or known != self._mirror.get(key):
+            change = self._note(key, known, change)
         self._mirror.put(key, known)
+        if change is not None:
+            yield change
 
     def _moved(self, touched: Iterable[Touched]) -> list[str]:
         """Entries below which objects may have other names or attributes now: nobody tells of these."""

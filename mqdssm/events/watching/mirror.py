@@ -1,7 +1,7 @@
 """What a watcher knows of a directory, and how what is there differs from it. Pure: no clock, no server."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -19,32 +19,34 @@ class Known:
     """An object as it was last seen (decision W5).
 
     Attributes:
-        type: of the object.
+        type: of the object; empty: it is none of the watched objects, and only its version is known.
         dn: its name.
         guid: its objectGUID as text, if it has one.
         body: JSON, compact: half a kilobyte instead of several for 100,000 objects each.
+        version: of its entry, as `Touched.version`; empty: unknown, so that it differs from all.
     """
 
     type: str
     dn: str
     guid: str | None
     body: str
+    version: str = ""
 
 
 class Mirror:
     """The objects that are known, by their keys (decisions W3, W7, W9).
 
     Attributes:
+        others: versions of entries that are not watched, but matter to watched objects, by their keys.
         is_complete: all of the directory has been seen once: from then on there are changes to tell.
-        doubt: a key, and what was about to be told of it when the watcher ended: perhaps it was. It has to be
-            told again: it may have been undone since, so that nothing seems to have happened.
     """
 
     def __init__(self) -> None:
         """Know nothing."""
         self._known: dict[str, Known] = {}
+        self._holders: dict[int, str] = {}  # hash of a name -> key: a third of the memory of the names
+        self.others: dict[str, str] = {}
         self.is_complete = False
-        self.doubt: tuple[str, Known | None] | None = None
 
     def __len__(self) -> int:
         return len(self._known)
@@ -56,21 +58,24 @@ class Mirror:
         """An object as it was last seen; None if it is not known."""
         return self._known.get(key)
 
+    def holder(self, dn: str) -> str | None:
+        """Return the key of the object that is known by a name; None if there is none."""
+        key = self._holders.get(_name(dn))
+        return key if key is not None and self._known[key].dn.lower() == dn.lower() else None
+
     def put(self, key: str, known: Known | None) -> None:
         """Know an object; None: it is not there any more."""
+        self.others.pop(key, None)
+        before = self._known.pop(key, None)
+        if before is not None and self._holders.get(_name(before.dn)) == key:
+            del self._holders[_name(before.dn)]
         if known is None:
-            self._known.pop(key, None)
-        else:
+            return
+        if known.type:
             self._known[key] = known
-        if self.doubt is not None and self.doubt[0] == key:
-            self.doubt = None
-
-    def replay(self, told: Sequence[tuple[str, Known | None]]) -> None:
-        """Take what was noted before it was told, since this state was saved: all of it was, but the last."""
-        for key, known in told[:-1]:
-            self.put(key, known)
-        if told:
-            self.doubt = told[-1]
+            self._holders[_name(known.dn)] = key
+        else:
+            self.others[key] = known.version
 
     def change(self, key: str, seen: Seen | None, ignore: Collection[str] = ()) -> ObjectChange | None:
         """What is to be told of an object that was looked for; the mirror stays as it is.
@@ -90,7 +95,14 @@ def seen_of(key: str, known: Known | None) -> Seen | None:
     """An object as it was seen once, to be told again (decision W7)."""
     if known is None:
         return None
-    return Seen(key=key, type=known.type, dn=known.dn, guid=known.guid, body=json.loads(known.body))
+    return Seen(
+        key=key,
+        type=known.type,
+        dn=known.dn,
+        guid=known.guid,
+        body=json.loads(known.body),
+        version=known.version,
+    )
 
 
 def known_of(seen: Seen | None) -> Known | None:
@@ -98,12 +110,21 @@ def known_of(seen: Seen | None) -> Known | None:
     if seen is None:
         return None
     body = json.dumps(seen.body, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return Known(seen.type, seen.dn, seen.guid, body)
+    return Known(seen.type, seen.dn, seen.guid, body, seen.version)
+
+
+def other_of(version: str) -> Known:
+    """Return what is remembered of an entry that is none of the watched objects (decision W16)."""
+    return Known("", "", None, "{}", version)
 
 
 def unchanged(seen: Seen) -> ObjectChange:
     """What is told of an object that was written to, and is as it was (decision C29)."""
     return _told(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, {})
+
+
+def _name(dn: str) -> int:
+    return hash(dn.lower())
 
 
 def _change(known: Known | None, seen: Seen | None, ignore: Collection[str]) -> ObjectChange | None:

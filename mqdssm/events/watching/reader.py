@@ -1,13 +1,15 @@
 """Reads watched objects out of a directory, as elements."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
+from mqdssm.directory.entries import parse_name
 from mqdssm.directory.filters import Equal, LdapFilter, Present, all_of, any_of
 from mqdssm.directory.session import Session
+from mqdssm.directory.watching.hints import version_of
 from mqdssm.errors import ObjectNotFound
 from mqdssm.events.computed import guid_of
 from mqdssm.events.lookup import BATCH_ENTRIES
@@ -45,6 +47,7 @@ class _Kind:
         others: MSMQ's attributes that the model does not have.
         columns: all that is asked for: those of the view, the others, the key.
         key: where the key stands in a row.
+        versions: where the attributes of the version stand.
         multi: those that come as lists.
         wanted: what only its objects match.
         base: where they are.
@@ -56,6 +59,7 @@ class _Kind:
     others: tuple[str, ...]
     columns: tuple[str, ...]
     key: int
+    versions: tuple[int, ...]
     multi: frozenset[str]
     wanted: LdapFilter
     base: DN
@@ -88,7 +92,7 @@ class DirectoryReader:
 
     def below(self, dn: str) -> Iterator[Seen]:
         """Those that are at or below an entry, which is no more than a hint: it may be gone."""
-        place = DN.parse(dn)
+        place = parse_name(dn)
         for kind in self._kinds.values():
             if is_in_configuration(kind.table.ldap_class):
                 continue  # nothing that they stand below can get another name
@@ -134,6 +138,7 @@ class DirectoryReader:
                 dn=row[0],
                 guid=None if guid is None else str(guid),
                 body=body,
+                version=version_of(row[place] for place in kind.versions),
                 whole=whole,
             )
 
@@ -150,25 +155,33 @@ class DirectoryReader:
                 if one.lower().startswith(_MSMQ) and one.lower() not in asked
             )
         )
-        key = session.profile.watch_key
+        key, versions = session.profile.watch_key, session.profile.watch_versions
         # a column may be named once: objectGUID, the key of some servers, is among the decoder's anyway
-        columns = (*decoder.columns, *others, *(() if key.lower() in asked else (key,)))
+        own = [name for name in (key, *versions) if name.lower() not in asked]
+        columns = (*decoder.columns, *others, *own)
+        places = [column.lower() for column in columns]
         return _Kind(
             name=name,
             table=table,
             view=view,
             others=others,
             columns=columns,
-            key=1 + [column.lower() for column in columns].index(key.lower()),
+            key=1 + places.index(key.lower()),
+            versions=tuple(1 + places.index(name.lower()) for name in versions),
             multi=decoder.multi | frozenset(others),
-            wanted=_wanted(session, table),
+            wanted=_wanted(session, table.ldap_class),
             base=search_base(table.ldap_class, session.naming.root, session.naming.configuration),
         )
 
 
-def _wanted(session: Session, table: ElementTable) -> LdapFilter:
-    of_class = session.profile.class_filter(table.ldap_class)
-    marks = _USED_BY_MSMQ.get(table.ldap_class)
+def listed_filter(session: Session, classes: Iterable[str]) -> LdapFilter:
+    """Return the filter that matches entries of some classes, users as decision W8 says."""
+    return any_of(*(_wanted(session, ldap_class) for ldap_class in classes))
+
+
+def _wanted(session: Session, ldap_class: str) -> LdapFilter:
+    of_class = session.profile.class_filter(ldap_class)
+    marks = _USED_BY_MSMQ.get(ldap_class)
     return of_class if marks is None else all_of(of_class, any_of(*map(Present, marks)))
 
 

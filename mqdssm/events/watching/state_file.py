@@ -1,8 +1,8 @@
-"""Where a watcher stands, in a file: it survives the watcher, and never half of it is there.
+"""State of a watch in a file: it survives the watcher, and is never half there.
 
 Lines of JSON: what the state is of, one line for each object, and the digest of all lines before. Written to
-a file beside it, brought to the disk and renamed: a reader finds the old state or the new one. Between two
-states each change is noted, before it is told, in another file beside it.
+a file beside it, brought to the disk and renamed: a reader finds the old state or the new one. What happens
+after that is appended to a journal beside it; a new state is written when the journal is as large as the old.
 """
 
 import contextlib
@@ -10,24 +10,31 @@ import hashlib
 import json
 import os
 import re
+import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
+from uuid import uuid4
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.locking import locked
+from mqdssm.events.watching.journal import LINE_BYTES_MAX, MODE, Journal, Note, Place
 from mqdssm.events.watching.mirror import Known, Mirror
 
 FORMAT: Final = "mqdssm watch"
-VERSION: Final = 1
+VERSION: Final = 2
+_VERSION_1: Final = 1
+"""Such a state has no versions of entries, so that everything is compared. Changes that were told after it
+are in another file, and all but the last of them arrived."""
 _BEGINNING: Final = b"{"
 """A file that begins otherwise is somebody else's: nobody is told to remove it."""
-LINE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""More than any object may have in a directory."""
-MODE: Final = 0o600
-"""It holds what the directory shows to the watcher, and perhaps to nobody else."""
+JOURNAL_BYTES_MIN: Final = 1024 * 1024
+"""A journal is not replaced by a new state before it has this size, in octets."""
 
+_OTHER: Final = frozenset({"key", "version"})
+"""What a line has of an entry that is not watched (`Mirror.others`)."""
 _KEY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -48,25 +55,33 @@ class Subject:
 
 @dataclass(slots=True)
 class State:
-    """Where a watcher stands (decision W7).
+    """State of a watch (decision W7).
 
     Attributes:
         subject: what is watched; None: nobody knows yet.
-        server: whose place it is, as a URL.
+        server: URL of the server that understands the place.
         place: where to go on there; None: with a full comparison.
-        mirror: what is known.
-        told: what was about to be told when the state was saved.
+        mirror: the objects as they were when all acknowledged changes had been told.
+        is_first: what existed before the first start is still being told.
+        doubts: notes from the first change that was not acknowledged on.
     """
 
     subject: Subject | None = None
     server: str = ""
     place: str | None = None
     mirror: Mirror = field(default_factory=Mirror)
-    told: list[tuple[str, Known | None]] = field(default_factory=list)
+    is_first: bool = False
+    doubts: deque[Note] = field(default_factory=deque)
 
 
 class StateFile:
-    """A state in a file; one watcher at a time has it (decisions W6, W7)."""
+    """A state in a file, with its journal; one watcher at a time has it (decisions W6, W7).
+
+    Attributes:
+        path: of the file.
+        journal: of what happened after the state was saved.
+        is_begun: there is a state, so that notes can be made.
+    """
 
     def __init__(self, path: str | Path) -> None:
         """Nothing is opened yet."""
@@ -74,8 +89,9 @@ class StateFile:
         # what a link leads to is the state: two names of it have one lock, and the link stays one
         self.path = given.resolve() if given.is_symlink() else given
         self._stack = contextlib.ExitStack()
-        self._notes: IO[bytes] | None = None
-        self._last: tuple[str, Known | None] | None = None
+        self._size = 0
+        self.journal = Journal(self._beside(".journal"))
+        self.is_begun = False
 
     def load(self) -> State:
         """The state; an empty one where there is no file. From now on it is ours, until `close`.
@@ -93,23 +109,15 @@ class StateFile:
             self.close()
             raise
 
-    def note(self, key: str, known: Known | None) -> None:
-        """Note what is about to be told, once the first state was saved: all that was noted before was told.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        self._last = key, known
-        if self._notes is not None:
-            self._notes.write(_line(_with_key(key, known)))
-            self._notes.flush()  # survives us, which is what counts; a crash of the machine may repeat more
-
-    def told(self) -> None:
-        """All that was noted has been told."""
-        self._last = None
+    @property
+    def is_due(self) -> bool:
+        """True if a new state is better than a longer journal: what is written follows from what is noted."""
+        return self.journal.size > max(JOURNAL_BYTES_MIN, self._size)
 
     def save(self, state: State) -> None:
-        """Write the state; on the disk when it returns.
+        """Write the state, and begin a new journal; on the disk when it returns.
+
+        Every change that the journal has must be acknowledged.
 
         Raises:
             OSError: it cannot be written; then the old one is still there.
@@ -124,35 +132,29 @@ class StateFile:
                 beside.unlink(missing_ok=True)  # a full disk needs the room
             raise
         _sync_folder(self.path.parent)
-        self._begin_notes(digest)
+        self.journal.begin(digest)
+        self._size = self.path.stat().st_size
+        self.is_begun = True
 
     def _write(self, beside: Path, state: State) -> str:
         """Bring a state to the disk; its digest."""
         digest = hashlib.sha256()
         with open(beside, "xb", opener=_private) as file:
-            for line in _lines(state, self._last):
+            for line in _lines(state):
                 file.write(line)
                 digest.update(line)
-            file.write(_line({"objects": len(state.mirror), "sha256": digest.hexdigest()}))
+            count = len(state.mirror) + len(state.mirror.others)
+            file.write(_line({"objects": count, "sha256": digest.hexdigest()}))
             file.flush()
             os.fsync(file.fileno())
         return digest.hexdigest()
 
-    def _begin_notes(self, digest: str) -> None:
-        """Note from now on what is told beyond the state of a digest."""
-        self._end_notes()
-        place = self._beside(".told")
-        place.unlink(missing_ok=True)
-        self._notes = open(place, "xb", opener=_private)  # noqa: SIM115  closed with this
-        self._notes.write(_line({"state": digest}))
-        self._notes.flush()
-
     def _beside(self, suffix: str) -> Path:
-        return self.path.with_name(self.path.name + suffix)
+        return self.path.parent / f"{self.path.name}{suffix}"
 
     def close(self) -> None:
         """Let another watcher have it."""
-        self._end_notes()
+        self.journal.close()
         self._stack.close()
 
     def _check_place(self) -> None:
@@ -169,12 +171,6 @@ class StateFile:
             raise ConfigError(
                 f"{self.path}: there is no folder {self.path.parent}: make it, or name another file"
             )
-
-    def _end_notes(self) -> None:
-        notes, self._notes = self._notes, None
-        if notes is not None:
-            with contextlib.suppress(OSError):  # that it could not be written was said when it was noted
-                notes.close()
 
     def _take(self) -> None:
         taken = f"{self.path}: another watcher works with this state: give each its own"
@@ -203,8 +199,8 @@ class StateFile:
                     if (said["sha256"], said.get("objects")) != (digest.hexdigest(), count) or file.read(1):
                         raise self._damaged("its digest is another one")
                     state.mirror.is_complete = True
-                    state.mirror.replay([*state.told, *self._noted_since(digest.hexdigest())])
-                    self._last = state.mirror.doubt
+                    self._size = file.tell()
+                    self._go_on(state, digest.hexdigest())
                     return state
                 else:
                     self._put(state.mirror, said)
@@ -215,9 +211,10 @@ class StateFile:
     def _begin(self, state: State, said: dict[str, Any]) -> None:
         if said.get("format") != FORMAT:
             raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
-        if said.get("version") != VERSION:
+        version = said.get("version")
+        if version not in {_VERSION_1, VERSION}:
             raise ConfigError(
-                f"{self.path}: its version is {said.get('version')!r}, not {VERSION}: "
+                f"{self.path}: its version is {version!r}, not {VERSION}: "
                 "go on with that one, or remove the file to begin anew"
             )
         try:
@@ -226,32 +223,57 @@ class StateFile:
                 directory=str(subject["directory"]), root=str(subject["root"]), types=tuple(subject["types"])
             )
             state.server, state.place = str(said["server"]), said["place"]
-            state.told = [] if said["told"] is None else [_known_in(said["told"])]
+            state.is_first = version == VERSION and said["first"] is True
+            if version == _VERSION_1 and said["told"] is not None:
+                state.doubts.append(_told(said["told"]))
         except (KeyError, TypeError, ValueError):
             raise self._damaged("its first line lacks something") from None
         if state.place is not None and not isinstance(state.place, str):
             raise self._damaged("its place is no text")
+        if version == _VERSION_1:
+            state.place = None
 
     def _put(self, mirror: Mirror, said: dict[str, Any]) -> None:
         try:
-            mirror.put(*_known_in(said))
+            if said.keys() == _OTHER:
+                mirror.others[_key_in(said)] = str(said["version"])
+            else:
+                mirror.put(*_known_in(said))
         except (KeyError, TypeError, ValueError):
             raise self._damaged("an object lacks something") from None
 
-    def _noted_since(self, digest: str) -> Iterator[tuple[str, Known | None]]:
-        """What was noted beyond the state of a digest; a line that is not whole was never told."""
+    def _go_on(self, state: State, digest: str) -> None:
+        """Take what the journal has of a state, and go on with it."""
+        if not self.journal.resume(digest):
+            told = [*state.doubts, *self._told_since(digest)]
+            self.journal.begin(digest, told, acknowledged=max(0, len(told) - 1))
+        self._beside(".told").unlink(missing_ok=True)
+        self.is_begun = True
+        state.doubts.clear()
+        for record in self.journal.records():
+            if isinstance(record, Place):
+                if not state.doubts:
+                    state.server, state.place, state.is_first = record.server, record.place, record.is_first
+            elif state.doubts or (record.is_change and record.number > self.journal.acknowledged):
+                state.doubts.append(record)
+            else:
+                state.mirror.put(record.key, record.known)
+
+    def _told_since(self, digest: str) -> Iterator[Note]:
+        """Changes that version 1 told after a state; a line that is not whole was never told."""
         try:
-            lines = self._beside(".told").read_bytes().splitlines(keepends=True)
+            file = self._beside(".told").open("rb")
         except FileNotFoundError:
             return
-        if not lines or lines[0] != _line({"state": digest}):
-            return  # of an older state
-        for line in lines[1:]:
-            if line.endswith(b"\n"):
-                try:
-                    yield _known_in(self._parsed(line))
-                except (KeyError, TypeError, ValueError):
-                    raise self._damaged("what was told since lacks something") from None
+        with file:
+            if file.readline(LINE_BYTES_MAX) != _line({"state": digest}):
+                return  # of an older state
+            for line in iter(lambda: file.readline(LINE_BYTES_MAX), b""):
+                if line.endswith(b"\n"):
+                    try:
+                        yield _told(self._parsed(line))
+                    except (KeyError, TypeError, ValueError):
+                        raise self._damaged("what was told since lacks something") from None
 
     def _parsed(self, line: bytes) -> dict[str, Any]:
         try:
@@ -269,18 +291,30 @@ class StateFile:
         )
 
 
-def _lines(state: State, told: tuple[str, Known | None] | None) -> Iterator[bytes]:
+def _told(said: dict[str, Any]) -> Note:
+    """A change that version 1 told, as a note.
+
+    Raises:
+        KeyError, TypeError, ValueError: something else.
+    """
+    key, known = _known_in(said)
+    return Note(key=key, known=known, id=str(uuid4()), time=time.time())
+
+
+def _lines(state: State) -> Iterator[bytes]:
     head = {
         "format": FORMAT,
         "version": VERSION,
         "subject": None if state.subject is None else asdict(state.subject),
         "server": state.server,
         "place": state.place,
-        "told": None if told is None else _with_key(*told),
+        "first": state.is_first,
     }
     yield _line(head)
     for key, known in state.mirror:
         yield _line(_with_key(key, known))
+    for key, version in state.mirror.others.items():
+        yield _line({"key": key, "version": version})
 
 
 def _with_key(key: str, known: Known | None) -> dict[str, Any]:
@@ -293,10 +327,15 @@ def _known_in(said: dict[str, Any]) -> tuple[str, Known | None]:
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
+    key = _key_in(said)
+    return key, Known(**said) if said else None
+
+
+def _key_in(said: dict[str, Any]) -> str:
     key = said.pop("key")
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise ValueError(f"{key!r} is no key")
-    return key, Known(**said) if said else None
+    return key
 
 
 def _line(said: dict[str, Any]) -> bytes:

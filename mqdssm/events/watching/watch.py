@@ -5,34 +5,33 @@ import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
-from contextlib import ExitStack
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 from uuid import UUID
 
+from mqdssm.directory.entries import parse_name
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.session import Session
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm, Touched
 from mqdssm.directory.watching.link import Link
 from mqdssm.directory.watching.sources import source_of
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
+from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
-from mqdssm.events.watching.mirror import Known
-from mqdssm.events.watching.reader import DirectoryReader
+from mqdssm.events.watching.reader import DirectoryReader, listed_filter
+from mqdssm.events.watching.selection import Selection
 from mqdssm.events.watching.state_file import State, StateFile, Subject
-from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES
-from mqdssm.model.watching import LDAP_MARK, WATCHED_TYPES, ObjectChange
+from mqdssm.model.watching import ObjectChange
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
-SAVE_EVERY_S: Final = 1.0
-"""The state is saved this often at most while changes come, in seconds, and when none come."""
-SAVE_SHARE_MAX: Final = 0.05
-"""Part of the time that saving may take: a state of 100,000 objects takes a second, and is saved three times
-a minute. Only after a crash it matters: what was told since is told again."""
 COMPARE_EVERY_S: Final = 60.0
 """Where only a part of a naming context is watched, objects may leave it with what they stand below: then all
 is compared, so often at most, in seconds."""
@@ -67,9 +66,9 @@ class Pauses:
 class Watch:
     """The changes of a directory, as they are made: an iterator, or an asynchronous one, without end.
 
-    A change counts as handled when the next one is asked for. What is not handled is told again by the next
-    watch with the same state file: each change at least once (decision W7). Iterate it once; `stop` ends the
-    iteration from any thread, `close` (or a ``with`` block) saves the state and disconnects.
+    A change counts as told once `commit` was called after it was returned. The next watch with the same state
+    file tells all others again, each with the same id: every change at least once (decisions W7, W13).
+    Iterate it once; `stop` ends the iteration from any thread, `close` (or a ``with`` block) disconnects.
 
     Attributes:
         is_settled: what happened while nobody watched has been told; false while no server is connected.
@@ -83,19 +82,28 @@ class Watch:
         *,
         state: str | Path | None = None,
         ignore: Collection[str] = (),
+        events: Collection[str] = (),
+        computers: Collection[str] = (),
+        snapshot: bool = False,
+        once: bool = False,
         all_writes: bool = False,
         rhythm: Rhythm | None = None,
         pauses: Pauses | None = None,
         on_ready: Callable[[str], None] | None = None,
         on_trouble: Callable[[DirectoryError, float], None] | None = None,
+        on_quiet: Callable[[], None] | None = None,
     ) -> None:
         """Watch nothing yet: that begins with the iteration.
 
         Args:
             options: how to connect.
             types: what to watch, as `WATCHED_TYPES` calls them; nothing: all.
-            state: file that says where to go on, and is kept true; None: begin with what there is now.
+            state: file that says where to go on, and what was committed; None: begin with what there is now.
             ignore: attributes whose changes are not told, as `ObjectChange.changes` calls them.
+            events: that are told, as `ChangeEvent` calls them; nothing: all.
+            computers: names of computers: only their queues and queue managers are told of; nothing: all.
+            snapshot: where there is no state yet, tell first what exists, as EXISTING.
+            once: end when all that happened before has been told.
             all_writes: tell, too, of objects that were written to and are as they were: CHANGED, without
                 changes (decision C29).
             rhythm: how often to look.
@@ -103,35 +111,35 @@ class Watch:
             on_ready: told the URL of the server, each time when all that happened before has been told; with
                 `all_writes` also when something came and went unseen, or may have.
             on_trouble: told of each lost connection and of the pause in seconds before the next attempt.
+            on_quiet: called now and then while the server is connected and there is nothing to tell.
 
         Raises:
-            ConfigError: options that cannot be, an unknown type or attribute, a state that is damaged, that
-                another one has, or that cannot be kept there.
+            ConfigError: options that cannot be, an unknown type, attribute or event, a state that is damaged,
+                that another one has, or that cannot be kept there.
         """
         if options.forest or options.part_only:
             raise ConfigError(
                 "a watch is of one domain: a global catalog tells of no changes (leave forest out)"
             )
-        unknown = set(types) - set(WATCHED_TYPES)
-        if unknown:
-            raise ConfigError(
-                f"{', '.join(sorted(unknown))} cannot be watched: use {', '.join(WATCHED_TYPES)}"
-            )
         self._options = options
-        self._types = tuple(name for name in WATCHED_TYPES if name in types or not types)
-        self._ignore = _ignored(ignore, self._types)
+        self._selection = Selection.of(types, ignore=ignore, events=events, computers=computers)
+        self._types = self._selection.types
         self._all_writes = all_writes
         self._rhythm = rhythm or Rhythm()
         self._pauses = pauses or Pauses()
         self._on_ready = on_ready
         self._on_trouble = on_trouble
+        self._on_quiet = on_quiet
+        self._once = once
         self._stopped = threading.Event()
         self._file = None if state is None else StateFile(state)
         self._state = State() if self._file is None else self._file.load()
-        self._is_saved = True
-        self._saving = _Saving()
+        if snapshot and not self._state.mirror.is_complete:
+            self._state.is_first = self._state.mirror.is_complete = True  # nothing is known, and told
+        self._delivery = Delivery(self._state, self._file, self._selection)
         self._running = threading.Lock()
-        self._changes = self._run()
+        self._changes = self._from_server_to_server()
+        self._step: Future[ObjectChange | None] | None = None
         self.is_settled = False
         self.url: str | None = None
 
@@ -141,23 +149,52 @@ class Watch:
         return self
 
     def __next__(self) -> ObjectChange:
-        with self._running:
-            return next(self._changes)
+        step, self._step = self._step, None
+        change = self._take() if step is None else step.result()
+        if change is None:
+            raise StopIteration
+        self._delivery.returned()
+        return change
 
     def __aiter__(self) -> AsyncIterator[ObjectChange]:
         return self
 
     async def __anext__(self) -> ObjectChange:
+        """Return the next change; who cancels the wait gets that change the next time."""
         import asyncio  # noqa: PLC0415  slow to import, and few need it
 
-        try:
-            change = await asyncio.to_thread(next, self, None)
-        except asyncio.CancelledError:
-            self.stop()  # the thread comes to its end by itself
-            raise
+        while True:
+            step = self._step = self._step or _in_thread(self._take)
+            with suppress(Exception):  # raised below
+                await asyncio.wrap_future(step)
+            if self._step is step:  # else another task has got it
+                self._step = None
+                break
+        change = step.result()
         if change is None:
             raise StopAsyncIteration
+        self._delivery.returned()
         return change
+
+    def commit(self) -> None:
+        """Count every change that was returned so far as told: no later watch tells it again.
+
+        It may be called after each change or after many, from any thread. Without a state file it does
+        nothing. What was committed in the last second may be told again after a power failure.
+
+        Raises:
+            OSError: the state cannot be written; then the changes are told again.
+        """
+        self._delivery.acknowledge()
+
+    def stamp(self) -> tuple[str, datetime]:
+        """Return an id and the time, as changes have them, for something that is told beside the changes."""
+        name, seconds = self._delivery.stamp()
+        return name, datetime.fromtimestamp(seconds, UTC)
+
+    def _take(self) -> ObjectChange | None:
+        with self._running:
+            return next(self._changes, None)
 
     def stop(self) -> None:
         """End the iteration soon; from any thread, also from a signal handler."""
@@ -172,14 +209,13 @@ class Watch:
         return not self._stopped.wait(seconds)
 
     def close(self) -> None:
-        """Stop, save the state and disconnect."""
+        """Stop, disconnect, and let another watch have the state."""
         self.stop()
         try:
             with self._running:  # in another thread, perhaps, which stops soon
                 self._changes.close()
         finally:
-            if self._file is not None:
-                self._file.close()
+            self._delivery.close()
 
     def __enter__(self) -> Self:
         return self
@@ -196,14 +232,7 @@ class Watch:
 
     # -- the work
 
-    def _run(self) -> Generator[ObjectChange, None, None]:
-        """All changes; the state is saved at whatever end."""
-        try:
-            yield from self._from_server_to_server()
-        finally:
-            self._save()
-
-    def _from_server_to_server(self) -> Iterator[ObjectChange]:
+    def _from_server_to_server(self) -> Generator[ObjectChange, None, None]:
         failures, turn, ever = 0, 0, False
         endpoints = self._options.endpoints
         while not self._stopped.is_set():
@@ -230,52 +259,61 @@ class Watch:
             stack.callback(link.close)
             link.open()
             self._check_subject(_subject_of(link, self._types))
-            if self._state.mirror.is_complete and self.url is None:
-                self._save(anyway=True)  # from here on what is told can be noted
+            self._delivery.begin()
             session = stack.enter_context(Session.open(link.options))
-            source = source_of(link, classes_of(self._types), self._rhythm)
+            classes = classes_of(self._types)
+            source = source_of(link, classes, listed_filter(session, classes), self._rhythm)
             reader = DirectoryReader(session, self._types)
             follower = Follower(
                 self._state.mirror,
                 reader,
                 self._types,
-                ignore=self._ignore,
+                ignore=self._selection.ignore,
                 all_writes=self._all_writes,
-                note=self._note,
+                note=self._delivery.note,
             )
             self.url = endpoint.url
             place = self._state.place if self._state.server == endpoint.url else None
             doubts = _Doubts(link)
+            yield from self._told(self._delivery.again(follower))
             for hints in source.hints(place):
                 if self._stopped.is_set():
                     return
                 doubts.take(hints, time.monotonic())
                 yield from self._followed(follower, hints, endpoint.url, keep_place=doubts.are_there)
-                if doubts.are_due(time.monotonic()):
+                is_last = self._once and self.is_settled
+                if doubts.are_due(time.monotonic()) or (is_last and doubts.are_there):
                     yield from self._followed(follower, doubts.settled_by(), endpoint.url)
+                if is_last:
+                    self.stop()
 
     def _followed(
         self, follower: Follower, hints: Hints, url: str, *, keep_place: bool = False
     ) -> Iterator[ObjectChange]:
-        for change in follower.follow(hints):
-            if self._stopped.is_set():
-                return  # the place stays: what is left is looked at again
-            self._is_saved = False
-            yield change
-            self._save_now_and_then()
-        if self._file is not None:
-            self._file.told()
+        yield from self._told(follower.follow(hints))
+        if self._stopped.is_set():
+            return  # the place stays: what is left is looked at again
         others_saw_more = follower.take_unseen() or hints.has_gap
         is_ready = others_saw_more and self._all_writes and self.is_settled
-        if hints.place is not None:
-            if not keep_place:
-                self._is_saved = self._is_saved and self._state.place == hints.place
-                self._state.server, self._state.place = url, hints.place
+        if hints.place is not None and not keep_place:
+            self._state.server, self._state.place = url, hints.place
+        if hints.is_current:
+            self._state.is_first = False
+        self._delivery.tend()  # who is told that it is ready finds a state
+        if hints.is_current:
             is_ready = is_ready or not self.is_settled
             self.is_settled = True
         if is_ready and self._on_ready is not None:
             self._on_ready(url)
-        self._save_now_and_then()
+        if self.is_settled and self._on_quiet is not None:
+            self._on_quiet()
+
+    def _told(self, changes: Iterator[ObjectChange]) -> Iterator[ObjectChange]:
+        for change in changes:
+            if self._stopped.is_set():
+                return
+            yield change
+            self._delivery.tend()
 
     def _check_subject(self, subject: Subject) -> None:
         """Refuse to go on with the state of something else.
@@ -303,58 +341,6 @@ class Watch:
                 f"{where}the state is of {', '.join(mine.types)}, not of {', '.join(subject.types)}: "
                 "watch the same, or give another file"
             )
-
-    # -- saving
-
-    def _note(self, key: str, known: Known | None) -> None:
-        if self._file is not None:
-            self._file.note(key, known)
-
-    def _save_now_and_then(self) -> None:
-        if not self._is_saved and self._saving.is_due(time.monotonic()):
-            self._save()
-
-    def _save(self, *, anyway: bool = False) -> None:
-        """Save what is known, if that can be gone on with."""
-        if self._file is None or (self._is_saved and not anyway) or not self._state.mirror.is_complete:
-            return
-        began = time.monotonic()
-        self._file.save(self._state)
-        self._is_saved = True
-        self._saving.took(began, time.monotonic())
-
-
-def _ignored(names: Collection[str], types: Collection[str]) -> frozenset[str]:
-    """Attributes whose changes are not told.
-
-    Raises:
-        ConfigError: names that nothing of these types has; one text, which would be taken for many letters.
-    """
-    if isinstance(names, str):
-        raise ConfigError(f"ignore is a list of names: [{names!r}], not {names!r}")
-    known = {name for one in types for name in WATCHED_TYPES[one].adm_names()}
-    for name in names:
-        if name not in known and not name.startswith(LDAP_MARK):
-            raise ConfigError(
-                f"{name!r} cannot be ignored: nothing that is watched has this attribute (of attributes that "
-                f"are LDAP's alone: '{LDAP_MARK}NAME')"
-            )
-    return frozenset(names)
-
-
-class _Saving:
-    """When to save: seldom enough that it costs little."""
-
-    def __init__(self) -> None:
-        self._due = 0.0
-
-    def is_due(self, now: float) -> bool:
-        """Whether it is time."""
-        return now >= self._due
-
-    def took(self, began: float, ended: float) -> None:
-        """It was saved."""
-        self._due = ended + max(SAVE_EVERY_S, (ended - began) / SAVE_SHARE_MAX)
 
 
 class _Doubts:
@@ -391,7 +377,22 @@ class _Doubts:
         return Hints(full=True, place=self._place)
 
     def _is_outside(self, one: Touched) -> bool:
-        return one.dn is not None and not DN.parse(one.dn).is_at_or_below(self._root)
+        return one.dn is not None and not parse_name(one.dn).is_at_or_below(self._root)
+
+
+def _in_thread(step: Callable[[], T]) -> Future[T]:
+    """Do something in a thread of its own, which ends with the program."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # who waits for it may give up; it goes on
+
+    def run() -> None:
+        try:
+            future.set_result(step())
+        except BaseException as error:  # noqa: BLE001  for who waits
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="mqdssm watch", daemon=True).start()
+    return future
 
 
 def is_for_people(error: DirectoryError) -> bool:

@@ -16,6 +16,7 @@ from mqdssm.spark.diff.destination import PLACE, Destination
 from mqdssm.spark.diff.fields import What
 from mqdssm.spark.diff.leftover import Leftover
 from mqdssm.spark.ldif import record, replacement
+from mqdssm.tables.ldif import comment
 from mqdssm.tables.row import Holder
 from mqdssm.wire.dtyp import SecurityDescriptor
 
@@ -71,7 +72,9 @@ class _Changes:
     def records(self) -> Iterator[str]:
         """All records, in the order in which they are to be applied."""
         a, b = self._found.a, self._found.b
-        yield f"# makes {b.name} equal {a.name}: ldapmodify -f, with the option -c to go on behind errors\n\n"
+        yield _comment(
+            f"makes {b.name} equal {a.name}: ldapmodify -f, with the option -c to go on behind errors"
+        )
         self._find_taken()
         for type_name in ORDER:
             for one in self._found.differences.of(type_name, What.MISSING):
@@ -89,10 +92,7 @@ class _Changes:
         try:
             yield from records
         except (MqdssmError, ValueError) as error:
-            why = " ".join(str(error).split())
-            yield f"# {one.type} {one.name or one.key} is left as it is: {why}\n\n".encode(
-                "ascii", "backslashreplace"
-            ).decode()
+            yield _comment(f"{one.type} {one.name or one.key} is left as it is: {error}")
 
     # -- names that are taken by objects with other GUIDs
 
@@ -147,7 +147,7 @@ class _Changes:
         on_computer: dict[str, Sequence[bytes]] = {}
         for name in one.attributes:
             if name == UNREADABLE:
-                yield f"# {one.type} {dn}: a value of A cannot be read, B is left as it is there\n\n"
+                yield _comment(f"{one.type} {dn}: a value of A cannot be read, B is left as it is there")
                 continue
             of_table = FRAME_TYPES[one.type].rows[name]
             if of_table.holder is Holder.COMPUTER:
@@ -189,6 +189,10 @@ class _Changes:
 
 def _written(row: Any) -> Sequence[str]:
     return row.written or tuple(name for name in row.ldap if name != "distinguishedName")
+
+
+def _comment(text: str) -> str:
+    return comment(text) + "\n\n"
 
 
 def _add(made: "MadeEntry") -> str:

@@ -1,6 +1,5 @@
 """An inventory as files for programs and spreadsheets: complete, and written as it is read."""
 
-import csv
 import dataclasses
 import json
 import re
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.model.escapes import csv_cell, printable_json, visible
 from mqdssm.spark.inventory.collect import RECORDS, Inventory, Record
 
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
@@ -70,14 +70,17 @@ def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
         for name, records in TABLES.items():
             path = folder / f"{name}s.csv"
             with path.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
-                writer = csv.DictWriter(file, fieldnames=RECORDS[name], lineterminator="\r\n")
-                writer.writeheader()
+                file.write(_csv_line(RECORDS[name]))
                 for record in records(inventory):
-                    writer.writerow({key: cell(value) for key, value in record.items()})
+                    file.write(_csv_line(cell(record.get(column)) for column in RECORDS[name]))
             written.append(path)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be written: {error.strerror or error}") from error
     return written
+
+
+def _csv_line(cells: Iterable[str]) -> str:
+    return ",".join(map(csv_cell, cells)) + "\r\n"
 
 
 def cell(value: Any) -> str:
@@ -94,8 +97,9 @@ def cell(value: Any) -> str:
 
 
 def text_cell(text: str) -> str:
-    """A text that no spreadsheet evaluates."""
-    return f"'{text}" if _FORMULA.match(text) else text
+    """A text that no spreadsheet evaluates, in one line, with escapes for what is not seen."""
+    shown = visible(text)
+    return f"'{shown}" if _FORMULA.match(text) else shown
 
 
 def time_of(value: datetime) -> str:
@@ -104,7 +108,7 @@ def time_of(value: datetime) -> str:
 
 
 def _json(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False, default=_plain) + "\n"
+    return printable_json(json.dumps(record, ensure_ascii=False, default=_plain)) + "\n"
 
 
 def _plain(value: Any) -> str:

@@ -24,13 +24,13 @@ from mqdssm.spark.access import Access, LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, probe
 from mqdssm.spark.documents import read_document
 from mqdssm.spark.journal import write_whole
-from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
 from mqdssm.spark.migrate.operations import read_operations
 from mqdssm.spark.migrate.places import Places, look_up, referred_to, there_alone, write_guid_map
-from mqdssm.spark.migrate.plan_file import PLAN_NAME, Level, MigrationPlan, PlanFile
+from mqdssm.spark.migrate.plan_check import check_files, check_operations
+from mqdssm.spark.migrate.plan_file import PLAN_NAME, Level, MigrationPlan
 from mqdssm.spark.migrate.progress import Lines, Told, Watch, counted, tell
 from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
 from mqdssm.spark.migrate.undo import begin_undo, keep_what_was_done, write_undo
@@ -159,6 +159,7 @@ def apply_plan(
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
             check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
+            check_operations(plan, folder, chosen.allow_deletes)
             with access_to(urls, login, on) as access, access.connect(read_only=False) as directory:
                 session = directory.session
                 check_target(plan, session)
@@ -185,22 +186,6 @@ def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
         raise ConfigError(
             f"the plan deletes {deletes} objects, {options.allow_deletes} are allowed (--allow-deletes)"
         )
-
-
-def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
-    """Make sure that the files are those that were planned.
-
-    Raises:
-        ConfigError: one is missing, or another.
-    """
-    for file in files:
-        path = folder / file.path
-        try:
-            digest = sha256(path)
-        except OSError as error:
-            raise ConfigError(f"{path} of the plan cannot be read: {error.strerror}") from error
-        if digest != file.sha256:
-            raise ConfigError(f"{path} is not what was planned (its SHA-256 differs): plan again")
 
 
 def check_target(plan: MigrationPlan, session: "Session") -> None:

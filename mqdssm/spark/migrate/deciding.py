@@ -11,7 +11,6 @@ from mqdssm.errors import MqdssmError
 from mqdssm.events.making import Target
 from mqdssm.events.references import batched
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
 from mqdssm.spark.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
 from mqdssm.spark.migrate.known import Known
@@ -257,7 +256,7 @@ class Decider:
         manager = one.candidates[0]
         for entry in superfluous.of(manager):
             ldap_class, role, level = SETTINGS_CLASS, SETTINGS, CHILDREN
-            if DN.parse(entry.dn).name != RDN_VALUE:
+            if entry.name.name != RDN_VALUE:
                 ldap_class, role, level = SERVER_CLASS, CONTAINER, PARENTS
             else:
                 writer.conflict(
@@ -384,7 +383,7 @@ class _There:
         if candidate.guid is None or candidate.is_there:
             return _At(entry)
         twins = self._by_guid[made.ldap_class].get(candidate.guid, [])
-        others = [one for one in twins if DN.parse(one.dn) != made.dn]
+        others = [one for one in twins if one.name != made.dn]
         if others:
             return _At(entry, f"the directory has an object with the GUID {candidate.guid} at {others[0].dn}")
         return _At(entry)

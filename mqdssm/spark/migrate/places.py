@@ -14,6 +14,7 @@ from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
 from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
+from mqdssm.model.escapes import csv_cell
 from mqdssm.spark.migrate.operations import DELETE, OBJECT
 from mqdssm.spark.migrate.target import TargetView
 from mqdssm.tables import TABLES, compute
@@ -183,10 +184,9 @@ def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> int:
     draft = path.with_name(path.name + ".new")
     count = 0
     with draft.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(GUID_MAP_COLUMNS)
+        file.write(",".join(GUID_MAP_COLUMNS) + "\n")
         for row in rows:
-            writer.writerow((row.type, row.old, row.new, row.dn))
+            file.write(",".join(map(csv_cell, (row.type, str(row.old), str(row.new), row.dn))) + "\n")
             count += 1
         file.flush()
         os.fsync(file.fileno())

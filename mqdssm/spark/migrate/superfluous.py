@@ -82,7 +82,7 @@ class Superfluous:
         if manager.served is None:
             return []
         owned = [] if manager.served.identifier is None else self._owned.get(manager.served.identifier, [])
-        found = {DN.parse(one.dn): one for one in owned}
+        found = {one.name: one for one in owned}
         for dn in self._before(manager):
             if dn.normalized in self._ownerless:
                 found[dn] = self._ownerless[dn.normalized]

@@ -122,7 +122,7 @@ def sites_there(session: "Session") -> dict[str, KnownSite]:
     try:
         for entry in session.find(base, session.profile.class_filter(SITE_CLASS), [GUID_ATTRIBUTE]):
             raw = entry.first(GUID_ATTRIBUTE)
-            name = DN.parse(entry.dn).name
+            name = entry.name.name
             guid = UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None
             found[name.lower()] = KnownSite(name, entry.dn, guid)
     except ObjectNotFound:
@@ -155,7 +155,7 @@ def _names_of(entry: Entry, account: str | None) -> Iterable[str]:
     """What a computer may be called, the name of its account first."""
     if account is not None:
         yield (entry.first(account) or b"").decode(errors="replace").removesuffix("$").lower()
-    yield DN.parse(entry.dn).name.lower()
+    yield entry.name.name.lower()
 
 
 def _computer(name: str, entries: Sequence[Entry]) -> Computer:

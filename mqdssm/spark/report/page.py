@@ -15,7 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, MissingPackageError
+from mqdssm.model.escapes import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 CELL_CHARS_MAX: Final = 240
 """Characters of a value that are shown."""
-EXTRA: Final = "mqdssm[spark]"
 
 
 def check_page(path: Path) -> None:
@@ -88,9 +88,7 @@ def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
     text = "" if value is None else str(value)
     if len(text) > limit:
         text = text[: limit - 1] + "…"
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+    return visible(text)
 
 
 def dn(value: object) -> "Markup":
@@ -110,7 +108,7 @@ def _environment() -> "Environment":
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise ConfigError(f"reports need the Python package jinja2: pip install '{EXTRA}'") from error
+        raise MissingPackageError("jinja2") from error
     made = Environment(
         loader=PackageLoader("mqdssm.spark.report"),
         autoescape=True,  # all of it, whatever a template is called

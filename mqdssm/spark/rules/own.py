@@ -19,7 +19,7 @@ They come from a TOML file::
     rules = ["certificate-not-yet-valid"]
 
 A condition is Spark SQL over the columns of the type, true for a defect. It runs with the rights of who runs
-the validation, so that what could call any Java method is refused.
+the validation, so that it may call only the functions of `mqdssm.spark.rules.functions`.
 """
 
 import difflib
@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.rules.expressions import columns_in, columns_of_template, parse, template
+from mqdssm.spark.rules.expressions import columns_in, columns_of_template, template
+from mqdssm.spark.rules.functions import checked_sql
 from mqdssm.spark.rules.rule import SEVERITIES, Rule, Wrong
 from mqdssm.spark.rules.vocabulary import FRAMES
 
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 SHOWN_MAX: Final = 15
 """Names that a message lists."""
-REFUSED: Final = frozenset({"java_method", "reflect", "try_reflect"})
-"""Functions of Spark's that call any Java method."""
 _REQUIRED: Final = ("id", "severity", "types", "what", "condition", "message")
 _OPTIONAL: Final = ("attribute", "section")
 _TABLES: Final = ("rule", "severity", "off")
@@ -156,10 +155,13 @@ def _rule(given: Any, number: int) -> Rule:
             raise ValueError(f"{where}: there is no type {name!r}{_likely(name, FRAMES)}")
     if given["severity"] not in SEVERITIES:
         raise ValueError(f"{where}: severity {given['severity']!r} is none of {', '.join(SEVERITIES)}")
-    texts = [given["condition"], *(part.text for part in template(given["message"]) if part.is_expression)]
-    for text in texts:
-        _check(text, given["types"], where)
-    used = columns_in(given["condition"]) | columns_of_template(given["message"])
+    try:
+        condition, message = checked_sql(given["condition"]), _checked_message(given["message"])
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    used = columns_in(condition) | columns_of_template(message)
+    for kind in given["types"]:
+        _check_columns(used, kind, where)
     return Wrong(
         id=given["id"],
         severity=given["severity"],
@@ -167,32 +169,24 @@ def _rule(given: Any, number: int) -> Rule:
         attribute=given.get("attribute") or min(used, default="Identifier"),
         section=given.get("section", ""),
         what=given["what"],
-        message=given["message"],
-        bad=given["condition"],
+        message=message,
+        bad=condition,
     )
 
 
-def _check(text: str, types: Sequence[str], where: str) -> None:
-    """Refuse what no rule may do, and columns that there are not."""
-    from sqlglot import expressions as exp
+def _checked_message(text: str) -> str:
+    """Return a message with its expressions as Spark may be given them."""
+    parts = (f"{{{checked_sql(part.text)}}}" if part.is_expression else part.text for part in template(text))
+    return "".join(parts)
 
-    try:
-        found = parse(text)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
-    if found.find(exp.Query, exp.Table) is not None:
-        raise ValueError(f"{where}: sub-queries are refused: a rule looks at one object")
-    if isinstance(found, exp.Command | exp.DDL | exp.DML):
-        raise ValueError(f"{where}: {text!r} is a command, not a condition")  # noqa: TRY004  one kind of error
-    for call in found.find_all(exp.Func):
-        name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
-        if name.lower() in REFUSED:
-            raise ValueError(f"{where}: {name} is refused: it could call any Java method")
-    for kind in types:
-        known = [column.name for column in FRAMES[kind]]
-        for name in sorted(columns_in(text)):
-            if name.lower() not in {one.lower() for one in known}:
-                raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, known)}")
+
+def _check_columns(used: Iterable[str], kind: str, where: str) -> None:
+    """Refuse columns that a type does not have."""
+    known = [column.name for column in FRAMES[kind]]
+    lower = {name.lower() for name in known}
+    for name in sorted(used):
+        if name.lower() not in lower:
+            raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, known)}")
 
 
 def check_columns(own: Sequence[Rule], spark: "SparkSession", source: "Source") -> None:

@@ -15,7 +15,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.mqis_files import FORMS, TableFiles, find_named, known_columns, not_read
+from mqdssm.spark.mqis_files import FORMS, TableFiles, csv_header, find_named, known_columns, not_read
 from mqdssm.spark.sources.cells import CellMaker, cell_maker, text_maker
 from mqdssm.spark.sources.mapping import SourceMapping, TableMapping
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
@@ -162,7 +162,7 @@ def _names(file: Path, form: str, encoding: str) -> tuple[str, ...]:
             case "csv":
                 # cells are decoded strictly, each by itself, when they are read
                 with file.open(encoding=_bom(encoding), errors="replace", newline="") as lines:
-                    return tuple(next(csv.reader(lines), ()))
+                    return csv_header(lines)
             case _:
                 return _json_names(file, encoding)
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
@@ -172,7 +172,8 @@ def _names(file: Path, form: str, encoding: str) -> tuple[str, ...]:
 def _json_names(file: Path, encoding: str) -> tuple[str, ...]:
     names: dict[str, None] = {}
     with file.open("rb") as lines:
-        for line in lines:
+        # a piece of a line that is too long is no object: who reads the rows says so
+        for line in iter(lambda: lines.readline(LINE_BYTES_MAX), b""):
             row = _object(line, encoding)
             if isinstance(row, dict):
                 names.update(dict.fromkeys(row))

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, SourceNotConnected
+from mqdssm.model.redaction import REMOVED, redact
 from mqdssm.spark.mqis_files import TableFiles
 from mqdssm.spark.sources.mapping import SourceMapping, refuse_secret
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
@@ -235,4 +236,4 @@ def _words(error: BaseException, password: str | None) -> str:
     kept = [line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))]
     causes = [found[1] for line in kept if (found := _CAUSE.search(line))]
     said = causes[-1] if causes else " ".join(kept)
-    return (said.replace(password, "***") if password else said)[:SAID_CHARS_MAX].strip()
+    return redact(said.replace(password, REMOVED) if password else said)[:SAID_CHARS_MAX].strip()

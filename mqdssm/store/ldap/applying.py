@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqdssm.directory.entries import parse_name
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.responses import LdapResult
@@ -76,6 +77,8 @@ class _Run:
             return True
         if self.alone or plan.ahead or plan.before or plan.behind:
             return False
+        if not self.deleted:
+            return True
         dns = [DN.parse(one.item.dn) for one in (*plan.first, *plan.last)]
         touched = {name for dn in dns for name in (dn.normalized, dn.parent.normalized)}
         return not (touched & self.deleted)
@@ -99,8 +102,14 @@ class Applier:
         self._maker = Maker(Target.of(session), lambda _guids, _class: {})
         self._domain = domain_of(reader.places.root)
 
-    def apply(self, changes: Sequence[Wanted]) -> tuple[int, int, list[Guid | None]]:
+    def apply(
+        self, changes: Sequence[Wanted], view: View | None = None
+    ) -> tuple[int, int, list[Guid | None]]:
         """Make changes, in their order as far as one depends on another.
+
+        Args:
+            changes: the changes.
+            view: what was read for them already; what is found to be otherwise is read again.
 
         Returns:
             How many from the beginning are durable, the status of the next one (or MQ_OK), and the GUIDs of
@@ -113,7 +122,8 @@ class Applier:
         attempts = 0
         while len(identifiers) < len(changes):
             some = changes[len(identifiers) : len(identifiers) + CHANGES_AT_ONCE]
-            made, failure = self._some(some)
+            made, failure = self._some(some, view)
+            view = None
             identifiers += made
             attempts = 1 if made else attempts + 1
             if failure is not None and not (failure.stale and attempts < ATTEMPTS_MAX):
@@ -131,9 +141,9 @@ class Applier:
         ]
         return self._viewing.view(changes[0].numbers.partition, [one.concern for one in changes], refers)
 
-    def _some(self, changes: Sequence[Wanted]) -> tuple[list[Guid | None], Failure | None]:
+    def _some(self, changes: Sequence[Wanted], view: View | None) -> tuple[list[Guid | None], Failure | None]:
         """Make some changes; those from the beginning that are durable, and why the next one is not."""
-        planner = self._planner(changes)
+        planner = self._planner(changes, view)
         failures: dict[int, Failure] = {}
         identifiers: list[Guid | None] = []
         run, first_row, moves = _Run(), changes[0].row, self.homes.moves
@@ -161,8 +171,8 @@ class Applier:
         row = min(failures)
         return identifiers[: row - first_row], failures[row]
 
-    def _planner(self, changes: Sequence[Wanted]) -> Planner:
-        return Planner(self.view(changes), self._maker, self._domain)
+    def _planner(self, changes: Sequence[Wanted], view: View | None = None) -> Planner:
+        return Planner(self.view(changes) if view is None else view, self._maker, self._domain)
 
     def _complete(self, changes: Sequence[Wanted], identifiers: Sequence[Guid | None]) -> None:
         """See to what follows from changes of sites and machines, also if they were known already.
@@ -181,7 +191,7 @@ class Applier:
         names = (path_of(one) for one, _ in written if one.type is ObjectType.MACHINE)
         aside = list(self.homes.asides(encoded for name in names if (encoded := _encoded(name))))
         for held in aside:
-            self.homes.send_home(DN.parse(held.dn))
+            self.homes.send_home(parse_name(held.dn))
         machines = [guid for one, guid in written if one.type is ObjectType.MACHINE]
         self.companions.follow([*machines, *(held.identifier for held in aside)])
         self.companions.follow_sites(guid for one, guid in written if one.type is ObjectType.SITE)

@@ -15,7 +15,14 @@ from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.events.context import Context
-from mqdssm.events.settings import CONFIGURATION_ATTRIBUTES, Served, delete_one, reconcile, remove_all
+from mqdssm.events.settings import (
+    ATTRIBUTES,
+    CONFIGURATION_ATTRIBUTES,
+    Served,
+    delete_one,
+    remove_all,
+    settle,
+)
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.propids import ObjectType
@@ -75,10 +82,10 @@ class Companions:
         }
         for guid in having - servers.keys():
             if guid in dead or guid in machines:
-                nobody = Served(identifier=guid.uuid, computer="", sites=(), values={})
-                self._try(f"settings of {guid}", partial(remove_all, self._context, nobody))
+                deleted = Served.deleted(guid.uuid)
+                self._try(f"settings of {guid}", partial(remove_all, self._context, deleted))
         for guid, one in servers.items():
-            self._try(machines[guid].dn, partial(reconcile, self._context, one))
+            self._try(machines[guid].dn, partial(settle, self._context, one))
 
     def _owners(self, machines: Iterable[Guid]) -> set[Guid]:
         """Those of some machines that have settings objects."""
@@ -102,8 +109,8 @@ class Companions:
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
         """
-        for entry in list(self._session.find(site, _OF_CLASS, ["1.1"])):
-            self._try(entry.dn, partial(delete_one, self._context, DN.parse(entry.dn)))
+        for entry in list(self._session.find(site, _OF_CLASS, [OBJECT_GUID])):
+            self._try(entry.dn, partial(delete_one, self._context, entry))
 
     def mend(self) -> None:
         """Finish what a crash cut short: of all machines that serve, and all that have settings objects.
@@ -127,12 +134,8 @@ class Companions:
 
 
 def _served(held: Held, identifier: Guid) -> Served:
-    values = {name: raws for name in CONFIGURATION_ATTRIBUTES if (raws := held.entry.get(name, ()))}
-    values[OBJECT_GUID] = (bytes(identifier),)
-    sites = tuple(Guid(raw).uuid for raw in held.entry.get(SITES, ()) if len(raw) == GUID_BYTES)
-    return Served(
-        identifier=identifier.uuid, computer=DN.parse(held.dn).parent.name, sites=sites, values=values
-    )
+    values = {name.lower(): list(held.entry.get(name, ())) for name in ATTRIBUTES}
+    return Served.of(Entry(held.dn, values | {OBJECT_GUID.lower(): [bytes(identifier)]}))
 
 
 def _guid(entry: Entry, name: str) -> Guid | None:

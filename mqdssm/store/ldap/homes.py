@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
+from mqdssm.directory.entries import parse_name
 from mqdssm.directory.filters import And, Equal, LdapFilter, Substrings
 from mqdssm.directory.loading.items import Action, Item
+from mqdssm.directory.loading.judging import BUSY_CODES
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.session import Session
@@ -31,6 +33,7 @@ from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held, held_of, values_of
 from mqdssm.store.ldap.planning import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
 from mqdssm.store.ldap.references import follow, see_to
 from mqdssm.store.ldap.view import Concern, Reader, View, Viewing
+from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.properties import NAME as PATH_NAME
 from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES
 
@@ -40,6 +43,14 @@ _OF_QUEUE: Final = Equal("objectClass", PROPERTY_TABLES[ObjectType.QUEUE].classe
 _INDEX_FAILED: Final = "DN index add failed"
 _SHORT_LIVED: Final = "mqis short-lived"
 _OF_MACHINE: Final = Equal("objectClass", MANAGER_CLASS.encode())
+
+
+def _may_pass(error: DirectoryError) -> bool:
+    """True if the next attempt may succeed, as on a server that is full now (decision R97)."""
+    if isinstance(error, ObjectAlreadyExists | ObjectNotFound):
+        return False
+    code = error.ldap_code
+    return code is None or code in BUSY_CODES or is_full(code, error.server_text)
 
 
 class Homes:
@@ -61,14 +72,16 @@ class Homes:
         What refers to an entry is told before, so that a crash in between is found by the next attempt.
 
         Raises:
-            DirectoryError: the directory cannot be reached.
+            DirectoryError: the server cannot do it now; the operation is repeated.
         """
         for one in renamings:
             follow(self._session, self._reader, str(one.old), str(one.new))
             self.moves += 1
             try:
                 self._rename(one)
-            except (ObjectAlreadyExists, ObjectNotFound) as error:
+            except DirectoryError as error:
+                if _may_pass(error):
+                    raise
                 log.warning("%s keeps its name: %s", one.old, error)
                 follow(self._session, self._reader, str(one.new), str(one.old))
 
@@ -134,12 +147,12 @@ class Homes:
             return
         there = view.at.get(place.dn.normalized)
         if there is None:
-            self.rename([Renaming(DN.parse(held.dn), place.dn)])
+            self.rename([Renaming(parse_name(held.dn), place.dn)])
         elif held.type is ObjectType.MACHINE and there.identifier is None and there.has_class(MANAGER_CLASS):
             # the placeholder makes way, and what is below it follows
             away = aside_of(place.dn, NULL_GUID, view.partition)
             self._dissolve(away)  # what a crash left
-            self.rename([Renaming(place.dn, away), Renaming(DN.parse(held.dn), place.dn)])
+            self.rename([Renaming(place.dn, away), Renaming(parse_name(held.dn), place.dn)])
             self._dissolve(away)
 
     # -- queues of machines that stand aside
@@ -173,7 +186,7 @@ class Homes:
             target = place.dn
             if view.at.get(target.normalized) is not None:
                 target = aside_of(place.dn, held.identifier, held.numbers.partition)
-            self.rename([Renaming(DN.parse(held.dn), target)])
+            self.rename([Renaming(parse_name(held.dn), target)])
 
     def _dissolve(self, placeholder: DN) -> None:
         """Send the queues below a placeholder home that stands aside, and remove it."""
@@ -193,8 +206,8 @@ class Homes:
             if not is_aside(entry.dn):
                 continue
             held = held_of(entry)
-            self.send_home(DN.parse(held.dn))
+            self.send_home(parse_name(held.dn))
             if held.is_object:
                 self.settle_one(held)
             elif held.identifier is None:
-                self._dissolve(DN.parse(held.dn))
+                self._dissolve(parse_name(held.dn))

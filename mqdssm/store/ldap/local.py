@@ -43,7 +43,7 @@ class Authority:
         if is_known(held, wanted.numbers) or is_known(view.tombstones.get(guid), wanted.numbers):
             return Outcome(status=Hresult.MQ_OK, identifier=guid)
         problem = self._taken(view, wanted, held) or self._homeless(concern, operation.partition_id)
-        return self._apply(wanted) if problem is None else Outcome(status=problem)
+        return self._apply(wanted, view) if problem is None else Outcome(status=problem)
 
     def _taken(self, view: View, wanted: Wanted, held: Held | None) -> Hresult | None:
         """Whether another object has the identifier or the path name."""
@@ -95,7 +95,8 @@ class Authority:
                 problem = rules.EXISTS[kind]
         if problem is not None:
             return Outcome(status=problem)
-        return self._apply(self._wanted(Command.UPDATE, Concern(kind, guid, None, properties), operation))
+        named = self._wanted(Command.UPDATE, Concern(kind, guid, None, properties), operation)
+        return self._apply(named, view if operation.identifier is not None else None)
 
     def delete(self, operation: DeleteObject) -> Outcome:
         """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first."""
@@ -108,7 +109,8 @@ class Authority:
         if not is_known(held, wanted.numbers) and held.type is ObjectType.MACHINE and self._has_queues(held):
             return Outcome(status=Hresult.MQ_ERROR)
         named = Concern(operation.object_type, held.identifier, None, {})
-        return self._apply(self._wanted(Command.DELETE, named, operation))
+        again = self._wanted(Command.DELETE, named, operation)
+        return self._apply(again, view if operation.identifier is not None else None)
 
     def _has_queues(self, machine: Held) -> bool:
         """Whether a machine has queues of its partition: below it by their names, or by PROPID_Q_QMID."""
@@ -155,8 +157,9 @@ class Authority:
             return Wanted(row=0, command=command, concern=concern, numbers=numbers, scope=operation.scope)
         return Wanted(row=0, command=command, concern=concern, numbers=numbers)
 
-    def _apply(self, wanted: Wanted) -> Outcome:
-        _, status, identifiers = self._applier.apply([wanted])
+    def _apply(self, wanted: Wanted, view: View | None) -> Outcome:
+        """Make a change, by what was read to see whether it may be."""
+        _, status, identifiers = self._applier.apply([wanted], view)
         return Outcome(status=status, identifier=identifiers[0] if status == Hresult.MQ_OK else None)
 
 

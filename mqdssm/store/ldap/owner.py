@@ -10,7 +10,7 @@ from typing import Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, ObjectAlreadyExists, ObjectNotFound
-from mqdssm.model.guid import Guid
+from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.store.ldap.places import Places
 
 _CLASS: Final = "mqisServer"
@@ -59,6 +59,22 @@ def claim(session: Session, places: Places, owner: Owner) -> None:
         )
     if found.first(_NAME) != owner.machine_name.encode():
         session.modify(places.server, {_NAME: (owner.machine_name.encode(),)})
+
+
+def read_owner(session: Session, places: Places) -> Owner | None:
+    """Return the server whose directory it is; None: nobody's.
+
+    Raises:
+        ConfigError: its entry is damaged.
+        DirectoryError: it cannot be read.
+    """
+    found = _read(session, places)
+    if found is None:
+        return None
+    raw = found.first(_ID) or b""
+    if len(raw) != GUID_BYTES:
+        raise ConfigError(f"{found.dn}: {_ID} is no GUID: {raw!r}")
+    return Owner(machine_id=Guid(raw), machine_name=(found.first(_NAME) or b"").decode(errors="replace"))
 
 
 def _read(session: Session, places: Places) -> Entry | None:

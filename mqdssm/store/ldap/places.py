@@ -11,6 +11,7 @@ The rest is below ``CN=MQIS,CN=MsmqServices,CN=Services,CN=Configuration``::
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -25,13 +26,14 @@ from mqdssm.tables import compute, places
 from mqdssm.tables.property_facts import queue_rdn
 from mqdssm.tables.schema_attributes import OWN_UUID
 
-_ROOT: Final = "MQIS"
 CONTAINERS: Final = ("Partitions", "Neighbors", "Networks", "Missing", "Others")
 _NAMES: Final = UUID(OWN_UUID)
 NAME_CHARS_MAX: Final = 64
 """Longest name that becomes one in the directory; what has a longer one is named by its GUID."""
 NAME_BYTES_MAX: Final = 192
 """The same in UTF-8: slapd takes 242."""
+_NAMES_KEPT: Final = 4096
+"""Names that are not checked again: each change asks for its own three times."""
 
 
 _UTF_16: Final = "UTF-16LE:"
@@ -88,11 +90,12 @@ class Places:
         """
         naming = session.naming
         self._profile: Profile = session.profile
+        self._name: Final = lru_cache(maxsize=_NAMES_KEPT)(self._checked_name)
         self.root = naming.root
         self.forest_root = naming.configuration.parent
         self.bases = naming.guid_bases
         self.enterprise = places.enterprise_dn(self.forest_root)
-        self.state = self.enterprise.child("CN", _ROOT)
+        self.state = places.replication_dn(self.forest_root)
         self.partitions, self.neighbors, self.networks, self.missing, self.others = (
             self.state.child("CN", name) for name in CONTAINERS
         )
@@ -100,7 +103,7 @@ class Places:
     @property
     def server(self) -> DN:
         """Whose directory it is."""
-        return self.state.child("CN", "Server")
+        return places.replication_server_dn(self.forest_root)
 
     def partition(self, partition: Guid) -> DN:
         """The state of a partition."""
@@ -130,7 +133,7 @@ class Places:
         identifier: Guid,
         path_name: str | None,
         properties: Mapping[Propid, PropertyValue],
-        computers: Mapping[str, DN],
+        computers: Mapping[str, DN | None],
     ) -> Place | None:
         """Where an object belongs ([MS-MQDSSM] 2.2.1); None: its path name does not say it.
 
@@ -139,7 +142,7 @@ class Places:
             identifier: its GUID, which is its name where the directory cannot hold the other one.
             path_name: its path name.
             properties: all it has.
-            computers: lower-case name -> where the computer is, of those that are not at their usual place.
+            computers: lower-case name -> where the computer is; None: where it usually is.
         """
         match object_type:
             case ObjectType.QUEUE:
@@ -158,7 +161,7 @@ class Places:
                 return self._link(identifier, properties)
         return None
 
-    def _machine(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN]) -> Place:
+    def _machine(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]) -> Place:
         name = self._name(path_name)
         if not name:
             return Place(self.others.child("CN", str(identifier)))
@@ -170,7 +173,7 @@ class Places:
         name = compute.link_name(*guids) if len(guids) == len(sites) else str(identifier)
         return Place(places.link_dn(self.forest_root, name))
 
-    def computer(self, name: str, computers: Mapping[str, DN]) -> DN:
+    def computer(self, name: str, computers: Mapping[str, DN | None]) -> DN:
         """Where a computer is."""
         return computers.get(name.casefold()) or places.computer_dn(self.root, name)
 
@@ -180,7 +183,7 @@ class Places:
             return self._name((path_name or "").partition("\\")[0])
         return self._name(path_name) if object_type is ObjectType.MACHINE else ""
 
-    def _queue(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN]) -> Place:
+    def _queue(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]) -> Place:
         computer = self.computer_name(ObjectType.QUEUE, path_name)
         if not computer or path_name is None:
             return Place(self.others.child("CN", str(identifier)))
@@ -192,7 +195,7 @@ class Places:
     def _below(self, parent: DN, name: str | None, identifier: Guid) -> Place:
         return Place(parent.child("CN", self._name(name) or str(identifier)))
 
-    def _name(self, name: str | None) -> str:
+    def _checked_name(self, name: str | None) -> str:
         """The name, if it can be one in the directory; else nothing."""
         if not name or len(name) > NAME_CHARS_MAX or name != name.strip():
             return ""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqdssm.directory.entries import parse_name
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.events.making import Maker
@@ -218,7 +219,7 @@ class Planner:
         older = number is not None and number < wanted.numbers.number
         if older and concern.type not in _STAY:
             aside = aside_of(place.dn, occupant.identifier, wanted.numbers.partition)
-            plan.before.append(Renaming(DN.parse(occupant.dn), aside))
+            plan.before.append(Renaming(parse_name(occupant.dn), aside))
             self._view.remove(occupant)
             self._view.put(Held(str(aside), occupant.entry))
             self._add(wanted, place.dn, target, plan)
@@ -237,7 +238,7 @@ class Planner:
     def _place(self, concern: Concern, guid: Guid, held: Held | None) -> Place:
         place = self._view.place(concern, guid, path_of(concern))
         if held is not None and (place is None or concern.type in _STAY):
-            return Place(DN.parse(held.dn))
+            return Place(parse_name(held.dn))
         if place is None:
             raise Refused(Hresult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "its path name names no place for it")
         return place
@@ -329,7 +330,7 @@ class Planner:
         is_free = self._view.at.get(place.dn.normalized) is None
         if place.dn.normalized != held.key and is_free and held.type not in _STAY:
             self._parents(wanted, place, plan)
-            plan.behind.append(Renaming(DN.parse(held.dn), place.dn))
+            plan.behind.append(Renaming(parse_name(held.dn), place.dn))
 
     # -- parts of objects
 

@@ -36,7 +36,7 @@ from mqdssm.store.ldap.local import Authority
 from mqdssm.store.ldap.owner import Owner, claim
 from mqdssm.store.ldap.places import Places
 from mqdssm.store.ldap.planning import MANAGER_CLASS, Wanted
-from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, read_of
+from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, range_filter, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
 from mqdssm.store.ldap.view import Concern, Reader
 from mqdssm.store.lookup import Restriction, View
@@ -99,7 +99,7 @@ class LdapStore:
         """Look at the directory, and make the containers that are missing.
 
         Args:
-            session: a session with the directory.
+            session: a session with the directory, whose options have `allow_replicated`.
             owner: the server whose directory it has to be; None: somebody who only reads.
             closes_session: it is the store's own.
 
@@ -137,7 +137,7 @@ class LdapStore:
             ConfigError: as above.
             DirectoryError: as above.
         """
-        session = Session.open(options)
+        session = Session.open(replace(options, allow_replicated=True))
         try:
             return cls(session, owner=owner, closes_session=True)
         except BaseException:
@@ -219,14 +219,23 @@ class LdapStore:
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
         partition = operation.partition_id
-        self._mend()
         highest = self._highest(partition)
         saved = self._state.partition(partition)
         lowest = MIN if saved is None else saved.last
-        if saved is not None and saved.owned:  # one change at a time: only the last one can be unfinished
+        owned = saved is not None and saved.owned
+        if owned:  # one change at a time: only the last one can be unfinished
             lowest = max(lowest, highest.minus(CEILING_STEP))
-        self._finish(partition, lowest)
-        return ops.Recovered(highest=highest)
+        try:
+            self._mend()
+            status = self._finish(partition, lowest)
+            if owned and status == Hresult.MQ_OK:
+                status = self._repeat(partition, highest)
+        except DirectoryError as error:
+            if not is_full(error.ldap_code, error.server_text):
+                raise
+            log.warning("what was cut short in partition %s waits for room: %s", partition, error)
+            status = Hresult.MQ_ERROR_DS_IS_FULL
+        return ops.Recovered(highest=highest, status=status)
 
     def _mend(self) -> None:
         """Finish what a crash cut short beside the objects: once, since it is of the time before."""
@@ -243,15 +252,44 @@ class LdapStore:
     def _highest(self, partition: Guid) -> SequenceNumber:
         return self._ranges.highest(partition, self._state.ceiling(partition))
 
-    def _finish(self, partition: Guid, after: SequenceNumber) -> None:
-        """Finish deletions that a crash cut short: of an object and its tombstone, the newer counts (R15)."""
+    def _finish(self, partition: Guid, after: SequenceNumber) -> int:
+        """Finish deletions that were cut short: of an object and its tombstone, the newer counts (R15).
+
+        Returns:
+            MQ_OK; else why one could not be finished.
+        """
+        status: int = Hresult.MQ_OK
         wanted = And(
             (TOMBSTONE, Equal(PARTITION, bytes(partition)), GreaterOrEqual(NUMBER, number_value(after)))
         )
         graves = readable(self._reader.find(wanted))
         for some in batched(graves, _TOMBSTONES_AT_ONCE):
             again = [one for row, grave in enumerate(some) if (one := _deletion(row, grave)) is not None]
-            self._applier.apply([_at(row, one) for row, one in enumerate(again)])
+            _, failed, _ = self._applier.apply([_at(row, one) for row, one in enumerate(again)])
+            status = failed or status
+        return status
+
+    def _repeat(self, partition: Guid, number: SequenceNumber) -> int:
+        """Repeat what follows from the last change of an authority: names and references (R97, R103).
+
+        Returns:
+            MQ_OK; else why it could not be done.
+        """
+        status: int = Hresult.MQ_OK
+        wanted = range_filter(partition, number, number, (bucket_of(partition, number),))
+        for held in readable(self._reader.find(wanted)):
+            if held.type is None or held.identifier is None or not held.is_object:
+                continue
+            concern = Concern(held.type, held.identifier, None, values_of(held, held.type))
+            numbers = Numbering(partition, number)
+            again = Wanted(row=0, command=Command.CREATE, concern=concern, numbers=numbers)
+            try:
+                _, failed, _ = self._applier.apply([again])
+            except MappingError as error:  # nothing of replication depends on it
+                log.error("what follows from change %d could not all be done: %s", number, error)  # noqa: TRY400
+            else:
+                status = failed or status
+        return status
 
     def _expect(self, partition: Guid, number: SequenceNumber) -> None:
         """Raise the ceiling before a number is written."""

@@ -126,15 +126,9 @@ class View:
     computers: dict[str, DN | None] = field(default_factory=dict)
     accounts: dict[bytes, Held] = field(default_factory=dict)
 
-    @property
-    def known_computers(self) -> Mapping[str, DN]:
-        """Where computers are."""
-        return {name: dn for name, dn in self.computers.items() if dn is not None}
-
     def place(self, concern: Concern, identifier: Guid, path_name: str | None) -> Place | None:
         """Where an object belongs."""
-        computers = self.known_computers
-        return self.places.of_object(concern.type, identifier, path_name, concern.properties, computers)
+        return self.places.of_object(concern.type, identifier, path_name, concern.properties, self.computers)
 
     def put(self, held: Held) -> None:
         """An entry is there now."""
@@ -223,7 +217,7 @@ class Viewing:
         of_class = self._reader.session.profile.class_filter(COMPUTER)
         usual = {normalize(str(names.computer_dn(self._places.root, name))) for name in paths.values()}
         for key, entry in self._asked(terms, _name_of, of_class):
-            dn = DN.parse(entry.dn)
+            dn = entry.name
             if view.computers.get(key) is None or dn.normalized in usual:
                 view.computers[key] = dn
         missing = {
@@ -237,7 +231,7 @@ class Viewing:
         dn_filter = self._reader.session.profile.dn_filter
         terms = {key: dn_filter(str(dn)) for key, dn in missing.items()}
         for key, entry in self._asked(terms, _name_of, attributes=("1.1",)):
-            view.computers[key] = DN.parse(entry.dn)
+            view.computers[key] = entry.name
 
     def _asked(
         self,
@@ -254,7 +248,7 @@ class Viewing:
         found: set[str] = set()
         are_strange = False
         for entry in self._reader.any_of(wanted.values(), within, attributes):
-            key = key_of(DN.parse(entry.dn))
+            key = key_of(entry.name)
             if key in wanted:
                 found.add(key)
                 yield key, entry

@@ -9,7 +9,8 @@
 #   MSMQ_LDAP_SHARE          folder of msmq.schema, mqis.schema, base-tree.ldif  /usr/local/share/openldap-msmq
 #   MSMQ_LDAP_SUFFIX         the root, dc=... only                               dc=example,dc=com
 #   MSMQ_LDAP_PASSWORD_FILE  password of cn=admin,<suffix>; made when missing    DIR/password
-#   MSMQ_LDAP_ADDRESS        address that is listened on                         127.0.0.1
+#   MSMQ_LDAP_ADDRESS        address that is listened on; on any but loopback    127.0.0.1
+#                            passwords are taken over TLS alone
 #   MSMQ_LDAP_PORT           ldap (StartTLS is offered)                          389
 #   MSMQ_LDAPS_PORT          ldaps                                               636
 #   MSMQ_LDAP_SOCKET         socket for ldapi, below 100 bytes                   DIR/run/ldapi
@@ -202,6 +203,7 @@ rootDSE   "$DIR/conf/rootdse.ldif"
 TLSCACertificateFile  "$DIR/tls/ca.pem"
 TLSCertificateFile    "$DIR/tls/cert.pem"
 TLSCertificateKeyFile "$DIR/tls/key.pem"
+$(case $ADDRESS in (127.*) ;; (*) echo "security simple_bind=64" ;; esac)
 authz-regexp "gidNumber=$(id -g)\\\\+uidNumber=$(id -u),cn=peercred,cn=external,cn=auth" "cn=admin,$SUFFIX"
 access to dn.base="" by * read
 access to dn.base="cn=Subschema" by * read

@@ -119,6 +119,8 @@ def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str
 
 def _who_is_behind(partition: PartitionLedger, owner: Server, servers: list[Server]) -> str:
     last = partition.last if not partition.loose else copy_of(owner, partition.partition_id).highest
+    # whoever starts below it gets everything anew (decision R39)
+    last = max(last, int(owner.persisted[partition.partition_id].purged))
     for server in servers:
         saved = server.persisted.get(partition.partition_id)
         if saved is None:

@@ -105,7 +105,7 @@ class Losses:
             return
         self._stop(server)
         self._loosen(server, partitions, known)
-        server.lose(copy)
+        self._world.lose(server, copy)
         server.settings = replace(server.settings, restored=True)
         self._start(server)
         for _ in range(_DOUBT_S):
@@ -116,7 +116,7 @@ class Losses:
         yield from self._until_owned(server, partitions)
 
     def reinstall_primary(self, site_id: Guid) -> Task:
-        """A PSC loses its directory, and starts with nothing (decisions R43, R102)."""
+        """A PSC loses its directory, and starts with nothing (decisions R43, R102, R104)."""
         server, pec = self._census.owner(site_id), self._world.pec
         partitions = self._census.owned_by(server)
         if server is pec or not self.are_known(site_id):
@@ -127,7 +127,7 @@ class Losses:
         self._loosen(server, partitions, {})
         pec_name = pec.name
         server.settings = replace(server.settings, role=Role.PSC, pec_name=pec_name, psc_name="")
-        server.lose(self._world.new_store())
+        self._world.lose(server)
         yield self._dice.below(30) * 1.0
         self._start(server)
         yield from self._until_owned(server, partitions)
@@ -149,6 +149,14 @@ class Losses:
         if self._census.machine(server) is None:  # nobody else had heard of it (decision R80)
             service = Service.PEC if server is self._world.pec else Service.PSC
             yield from self._create_machine(server, service)
+        yield from self._remove_retired(partitions)
+
+    def _remove_retired(self, partitions: list[PartitionLedger]) -> Task:
+        """Remove machine objects again of servers that are gone: only who was lost knew of it (R104)."""
+        sites = {one.partition_id for one in partitions}
+        for server in list(self._world.servers):
+            if server.retired and server.settings.site_id in sites:
+                yield from self._remove_machine(server)
 
     def _start_over(self, server: Server, partition: PartitionLedger) -> None:
         partition.giver = server.index
@@ -185,10 +193,16 @@ class Losses:
 
     # -- taking over
 
-    def take_over(self, site_id: Guid) -> Task:
+    def furthest(self, site_id: Guid) -> Server | None:
+        """The whole backup controller of a site that knows most of it; None: there is none."""
+        owned = [one.partition_id for one in self._census.owned_by(self._census.owner(site_id))]
+        whole = [one for one in self._census.bscs_of(site_id) if all(map(one.is_whole, owned))]
+        return max(whole, key=lambda one: one.reached(site_id), default=None)
+
+    def take_over(self, site_id: Guid, heir: Server | None = None) -> Task:
         """A primary controller is lost for good; a backup controller is made what it was."""
         owner = self._census.owner(site_id)
-        heir = self._dice.of(self.heirs(site_id))
+        heir = heir or self._dice.of(self.heirs(site_id))
         partitions = self._census.owned_by(owner)
         self._world.retire(owner)
         for partition in partitions:
@@ -200,6 +214,7 @@ class Losses:
             self._start_over(heir, partition)
         self._retire_dead()
         yield from self._remove_machine(owner)
+        yield from self._remove_retired(partitions)
 
     def sites_that_are_back(self) -> list[PartitionLedger]:
         """Sites that were removed: only the authority that is lost knew of it."""

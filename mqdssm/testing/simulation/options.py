@@ -11,6 +11,8 @@ RECORDED_MAX: Final = 2_000
 """Seeds below it have no options that came later: those that are recorded keep their runs."""
 REINSTALLED_MIN: Final = 12_000
 """From this seed on primary controllers may lose their directories; seeds below it keep their runs."""
+FAILING_MIN: Final = 220_000
+"""From this seed on operations may fail; seeds below it keep their runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class ServerFaults:
         slow: chance that the store takes its time, at most `slow_max_ms`.
         slow_max_ms: see `slow`.
         flaky: chance that the store cannot be reached, or its answer is lost, and the driver repeats.
+        failing: chance that an operation on objects fails after it has done all, a part or nothing.
         skew_max_s: how far clocks stand apart, and jump while a server is down.
         drift_max: how much faster or slower a clock goes, in a thousand.
     """
@@ -59,6 +62,7 @@ class ServerFaults:
     slow: int = 0
     slow_max_ms: int = 0
     flaky: int = 0
+    failing: int = 0
     skew_max_s: int = 0
     drift_max: int = 0
 
@@ -166,7 +170,7 @@ def options_of(seed: int) -> Options:
         seed=seed,
         bscs=bscs,
         network=_network(dice),
-        servers=_servers(dice),
+        servers=_later_faults(seed, _servers(dice)),
         tuning=_tuning(dice),
         work=_later_options(seed, _work(dice, sum(bscs) + len(bscs))),
     )
@@ -250,6 +254,13 @@ def _work(dice: Dice, servers: int) -> Work:
         site_scope=dice.one_in(4),
         takeover=topology and dice.one_in(6),
     )
+
+
+def _later_faults(seed: int, faults: ServerFaults) -> ServerFaults:
+    """The faults that came later, with chances of their own."""
+    if seed < FAILING_MIN:
+        return faults
+    return replace(faults, failing=_sometimes(Dice("later faults", seed), (2, 10, 40)))
 
 
 def _later_options(seed: int, work: Work) -> Work:

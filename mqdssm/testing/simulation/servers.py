@@ -1,8 +1,8 @@
 """A directory server of the simulation: a real engine and a store, driven; it crashes and starts again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import operations as ops
@@ -14,8 +14,10 @@ from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, Purg
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.describing import describe
+from mqdssm.testing.simulation.failures import fail
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
 from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.stores import Store
 from mqdssm.testing.simulation.violation import Violation
 
 EPOCH_S: Final = 1_700_000_000
@@ -40,8 +42,24 @@ WRITING: Final = (
     ops.SweepPartition,
 )
 """Operations that write anything."""
+FAILING: Final = (
+    *CHANGING,
+    ops.Recover,
+    ops.ReadObject,
+    ops.ListObjects,
+    ops.HasObjects,
+    ops.LookupChanges,
+    ops.PurgeDeletedObjects,
+    ops.MarkPartition,
+    ops.SweepPartition,
+)
+"""Operations that may fail: those on objects."""
 RESETTING: Final = (ops.MarkPartition, ops.SweepPartition, ops.RemovePartition)
 """Operations that are rare, and write much."""
+
+
+Given: TypeAlias = ops.CreateObject | ops.UpdateObject | ops.DeleteObject
+"""Operations that give a number."""
 
 
 class Engine(Protocol):
@@ -52,16 +70,6 @@ class Engine(Protocol):
 
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
         """What number a service beside it may give; MIN: none."""
-
-
-class Store(Protocol):
-    """What an engine's operations are performed on; it outlives a crash."""
-
-    def perform(self, operation: Operation) -> Result:
-        """Perform an operation."""
-
-    def perform_torn(self, operation: Operation, moments: int) -> None:
-        """Perform an operation up to a moment, then lose everything that is not durable."""
 
 
 class World(Protocol):
@@ -130,7 +138,7 @@ class Server:
         furthest: the highest LastSeqNumber of each partition that it has ever persisted.
         gone: objects whose deletion it has applied.
         neighbors: what its store holds of neighbours, by is_bsc and name.
-        torn_operation: what a crash cut short, until the store is opened again.
+        torn: by partition, the change that a crash or a failure cut short, until the partition is recovered.
         faults: what goes wrong with it now.
     """
 
@@ -145,7 +153,7 @@ class Server:
         self.furthest: dict[Guid, int] = {}
         self.gone: set[Guid] = set()
         self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
-        self.torn_operation: Operation | None = None
+        self.torn: dict[Guid, Given] = {}
         self._world = world
         self._dice = dice
         self.faults = ServerFaults()
@@ -222,15 +230,21 @@ class Server:
         self._waits = False
         self.life += 1
 
-    def lose(self, store: Store) -> None:
-        """Lose everything that was kept; it is down."""
+    def lose(self, store: Store, torn: Mapping[Guid, Given] | None = None) -> None:
+        """Lose everything that was kept; it is down.
+
+        Args:
+            store: what takes the place of the directory.
+            torn: the changes that were cut short when that was copied; those count that are so still.
+        """
         self._say("loses its directory")
         self.store = store
         self.persisted.clear()
         self.neighbors.clear()
         self.furthest.clear()
         self.gone.clear()
-        self.torn_operation = None
+        copied = torn or {}
+        self.torn = {one: cut for one, cut in self.torn.items() if copied.get(one) is cut}
 
     def rename(self, name: str) -> None:
         """Give it another machine name, while it is down."""
@@ -332,6 +346,8 @@ class Server:
                 self._performed(operation)  # and its answer is lost
             self._later(self._dice.between(1, _REPEAT_MS_MAX), token, operation)
             return None
+        if faults.failing and isinstance(operation, FAILING) and self._dice.below(PER_MILLE) < faults.failing:
+            return Performed(token=token, result=self._fail(operation))
         if faults.slow and self._dice.below(PER_MILLE) < faults.slow:
             self._slowly(token, operation)
             return None
@@ -363,6 +379,15 @@ class Server:
                 self.step(Performed(token=token, result=result))
 
         self._world.schedule.after(before, do)
+
+    def _fail(self, operation: Operation) -> Result:
+        """Let an operation fail after it has done all, a part or nothing (decisions R66, R83)."""
+        result = fail(self.store, operation, self._dice, lambda: self._world.torn(self, operation))
+        if self._world.trace is not None:
+            self._say(f"! {describe(operation)} fails: {describe(result)}")
+        if isinstance(result, ops.Applied | ops.Recovered):
+            self._world.performed(self, operation, result)
+        return result
 
     def _performed(self, operation: Operation) -> Result:
         result = self.store.perform(operation)

@@ -1,6 +1,6 @@
 """Stores of the simulation: what survives a crash, and crashes between two writes of one operation."""
 
-from typing import Final
+from typing import Final, Protocol
 
 from mqdssm.engines.replication.operations import (
     ApplyChanges,
@@ -17,10 +17,19 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store.memory import Crash, MemoryStore, Moment
-from mqdssm.testing.simulation.servers import Store
 
 ALL: Final = 1 << 30
 """More than there are."""
+
+
+class Store(Protocol):
+    """What an engine's operations are performed on; it outlives a crash."""
+
+    def perform(self, operation: Operation) -> Result:
+        """Perform an operation."""
+
+    def perform_torn(self, operation: Operation, moments: int) -> None:
+        """Perform an operation up to a moment, then lose everything that is not durable."""
 
 
 class CrashingStore:

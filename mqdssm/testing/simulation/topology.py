@@ -172,7 +172,7 @@ class Administrator:
         if work.primary_restoring and known:
             yield lambda: self._about_site("restores a PSC", losses.restore_primary, known, alone=True)
         if work.primary_reinstalling and known:
-            yield lambda: self._about_site("reinstalls a PSC", losses.reinstall_primary, known, alone=True)
+            yield lambda: self._about_site("reinstalls a PSC", self._replace, known, alone=True)
 
     def _about_site(
         self,
@@ -186,10 +186,20 @@ class Administrator:
         site_id = self._dice.of(sites)
         return Choice(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
 
-    def _take_over(self, site_id: Guid) -> Task:
+    def _replace(self, site_id: Guid) -> Task:
+        """A PSC loses its directory: a BSC takes over, if there is one that can (decision R104)."""
+        heir = self._losses.furthest(site_id)
+        lost = self._census.owner(site_id)
+        if heir is None or self._taken_over or lost is self._world.pec:
+            yield from self._losses.reinstall_primary(site_id)
+        else:
+            self._count("has a BSC take over from a PSC that lost its directory")
+            yield from self._take_over(site_id, heir)
+
+    def _take_over(self, site_id: Guid, heir: Server | None = None) -> Task:
         """Have a site taken over, and make good what was lost of the topology (decision R86)."""
         self._taken_over = True
-        yield from self._losses.take_over(site_id)
+        yield from self._losses.take_over(site_id, heir)
         heir = self._census.owner(site_id)
         yield from self._create_machine(heir, Service.PSC, at=heir)
         yield from self._name_controller(site_id, heir)

@@ -50,11 +50,9 @@ from mqdssm.testing.simulation.ledger import (
     is_baton,
 )
 from mqdssm.testing.simulation.requests import RequestBook
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.servers import Given, Server
 from mqdssm.testing.simulation.violation import Violation
 
-Given = CreateObject | UpdateObject | DeleteObject
-"""Operations that give a number."""
 _COMMANDS: Final = {
     CreateObject: Command.CREATE,
     UpdateObject: Command.UPDATE,
@@ -121,9 +119,9 @@ class Watch:
             look(server, operation, result)
 
     def torn(self, server: Server, operation: Operation) -> None:
-        """Remember an operation that a crash cuts short: it counts if its number is there afterwards."""
+        """Remember an operation that is cut short: it counts if its number is there afterwards."""
         if isinstance(operation, Given):
-            server.torn_operation = operation
+            server.torn[operation.partition_id] = operation
 
     def _neighbor_saved(self, server: Server, operation: SaveNeighbor, _: Result) -> None:
         neighbor = operation.neighbor
@@ -147,11 +145,8 @@ class Watch:
     # -- authorities
 
     def _recovered(self, server: Server, operation: Recover, result: Recovered) -> None:
-        torn = server.torn_operation
-        if not isinstance(torn, Given) or torn.partition_id != operation.partition_id:
-            return
-        server.torn_operation = None
-        if result.highest == torn.seq_number:
+        torn = server.torn.pop(operation.partition_id, None)
+        if torn is not None and result.highest == torn.seq_number:
             self._give(server, torn, self._subject(torn))
 
     def _subject(self, operation: Given) -> Guid | None:

@@ -1,6 +1,6 @@
 """The simulated enterprise: its servers, what is between them, and who looks at it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -19,8 +19,8 @@ from mqdssm.testing.simulation.network import Network
 from mqdssm.testing.simulation.options import NetworkFaults, Options, ServerFaults
 from mqdssm.testing.simulation.requests import RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
-from mqdssm.testing.simulation.servers import Engine, Server, Store
-from mqdssm.testing.simulation.stores import copy_to
+from mqdssm.testing.simulation.servers import Engine, Given, Server
+from mqdssm.testing.simulation.stores import Store, copy_to
 from mqdssm.testing.simulation.watch import Watch
 
 Trace: TypeAlias = Callable[[str], None]
@@ -48,6 +48,19 @@ class Counts:
     notes: dict[str, int] = field(default_factory=dict)
     answers: dict[int, int] = field(default_factory=dict)
     states: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A copy of a server's directory.
+
+    Attributes:
+        store: the copy.
+        torn: by partition, the change that had been cut short then; the copy holds what was done of it.
+    """
+
+    store: Store
+    torn: Mapping[Guid, Given]
 
 
 class World:
@@ -128,22 +141,25 @@ class World:
         self._names[name.casefold()] = server
         server.rename(name)
 
-    def new_store(self) -> Store:
-        """An empty directory."""
-        return self._make_store()
-
-    def backup(self, server: Server) -> Store:
+    def backup(self, server: Server) -> Backup:
         """A copy of a server's directory."""
         copy = self._make_store()
         copy_to(server.store, copy)
-        return copy
+        return Backup(copy, dict(server.torn))
 
-    def reinstall(self, server: Server, store: Store | None = None) -> None:
+    def reinstall(self, server: Server, backup: Backup | None = None) -> None:
         """Give a server that is down an empty directory, or an old one; it is a BSC."""
         owner = self.owner(server.settings.site_id)
         psc_name = "" if owner is None else owner.name
         server.settings = replace(server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name)
-        server.lose(store or self._make_store())
+        self.lose(server, backup)
+
+    def lose(self, server: Server, backup: Backup | None = None) -> None:
+        """Take the directory of a server that is down away; an older copy or nothing takes its place."""
+        if backup is None:
+            server.lose(self._make_store())
+        else:
+            server.lose(backup.store, backup.torn)
 
     def start(self, server: Server) -> None:
         """Start a server, if it is down; what waits for it arrives."""

@@ -17,6 +17,7 @@ from mqdssm import errors
 from mqdssm.cli import exits, logs
 from mqdssm.cli.output import CHUNK_ROWS, Output
 from mqdssm.model.elements import Queue
+from mqdssm.model.escapes import visible
 
 ERRORS = [
     (exits.UsageProblem("x"), 2),
@@ -30,6 +31,8 @@ ERRORS = [
     (errors.ObjectAlreadyExists("x"), 5),
     (errors.GenericDirectoryError("x"), 6),
     (errors.ConfigError("x"), 6),
+    (errors.ObjectChanged("x"), 6),
+    (errors.MissingPackageError("pyarrow"), 6),
     (errors.MappingError("x"), 6),
     (errors.TransportError("x"), 6),
     (errors.DecodeError("[MS-DTYP] 2.4.6", "Owner", 4, "x"), 6),
@@ -73,7 +76,7 @@ def test_words():
 
 @given(st.text())
 def test_visible_text_is_one_harmless_line(text):
-    shown = exits.visible(text)
+    shown = visible(text)
     assert "\n" not in shown
     assert shown.isprintable()
     assert (shown == text) == text.isprintable()

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.settings import default_file, load, read_password
+from mqdssm.cli.profile_file import default_file, shown_default_file
+from mqdssm.cli.settings import load, read_password
 
 VALUES = {  # setting: (option, variable, file), each another value
     "url": (("ldap://o",), "ldap://e", "ldap://f"),
@@ -20,6 +21,7 @@ VALUES = {  # setting: (option, variable, file), each another value
     "catalog": (("ldap://o",), "ldap://e", "ldap://f"),
     "read_only": (True, "true", True),
     "allow_clear_text": (True, "1", True),
+    "allow_replicated": (True, "1", True),
     "log_file": (None, "/e", "/f"),
     "spark_master": ("spark://o", "spark://e", "spark://f"),
     "spark_conf": (("spark.a=o",), "spark.a=e", "spark.a=f"),
@@ -73,7 +75,7 @@ def test_precedence(name, monkeypatch, tmp_path):
         from_option = load({name: option})
         assert from_option.sources == {name: f"--{name.replace('_', '-')}"}
         found.append(getattr(from_option.settings, name))
-    if name not in {"read_only", "allow_clear_text", "forest"}:
+    if name not in {"read_only", "allow_clear_text", "allow_replicated", "forest"}:
         assert len(set(found)) == len(found)
     else:
         assert found == [True, True, True]
@@ -210,11 +212,28 @@ def test_the_usual_place(tmp_path):
     ("text", "words"),
     [
         ("user = ", "is no TOML: "),
-        ('colour = "red"\n', "c.toml: Extra inputs are not permitted"),
+        (
+            'colour = "red"\n',
+            "c.toml has 'colour', which is no setting: there are allow_clear_text, allow_replicated",
+        ),
+        ('usr = "red"\n', "c.toml has 'usr', which is no setting: did you mean user?"),
+        ('CA_FILE = "red"\n', "c.toml has 'CA_FILE', which is no setting: did you mean ca_file?"),
+        ('defualt = "a"\n', "c.toml has 'defualt', which is no setting: did you mean default?"),
+        (
+            '[connection.a]\nuser = "red"\n',
+            "c.toml has 'connection', which is no setting: did you mean connections?",
+        ),
+        (
+            "[connections.a]\nread_olny = true\n",
+            "c.toml: connection 'a' has 'read_olny', which is no setting: did you mean read_only?",
+        ),
+        ('usr = "red"\n[connections.a]\nread_only = true\n', "c.toml has 'usr'"),
+        ("default = ['a']\n", "has no connection ['a']; it has none"),
+        ('tls = "starttl"\n', "c.toml: tls: Input should be 'ldaps', 'starttls' or 'none'"),
         ('password = "planted"\n', "holds a password: put the password into a file of its own"),
         ('[connections.a]\npassword = "planted"\n', "holds a password"),
         ("connections = 5\n", "connections must be tables"),
-        ("read_only = 7\n", "c.toml: Input should be a valid boolean"),
+        ("read_only = 7\n", "c.toml: read_only: Input should be a valid boolean"),
         ("default = 3\n", "has no connection 3; it has none"),
         ('default = "x"\n[connections]\nx = 1\n', "has no connection 'x'"),
     ],
@@ -234,3 +253,20 @@ def test_a_profile_file_that_was_named_must_be_there(tmp_path):
         load({}, config=tmp_path / "none")
     with pytest.raises(UsageProblem, match="cannot be read"):
         load({}, config=tmp_path)
+
+
+def test_the_usual_place_as_people_write_it(monkeypatch, tmp_path):
+    monkeypatch.setattr("typer.get_app_dir", lambda name: str(tmp_path / ".config" / name))
+    assert shown_default_file() == "~/.config/mqdssm/config.toml"
+    monkeypatch.setattr("typer.get_app_dir", lambda name: f"/etc/{name}")
+    assert shown_default_file() == str(Path("/etc/mqdssm/config.toml"))
+
+
+def test_variables_that_were_misspelt_are_warned_of(monkeypatch, caplog):
+    monkeypatch.setenv("MQDSSM_READ_ONYL", "true")
+    monkeypatch.setenv("MQDSSM_CACHE", "/tmp")
+    load({})
+    assert caplog.messages == ["the variable MQDSSM_READ_ONYL means nothing: did you mean MQDSSM_READ_ONLY?"]
+    caplog.clear()
+    load({}, environment=False)
+    assert caplog.messages == []

@@ -350,3 +350,38 @@ class TestExtendedNames:
     def test_names_that_are_no_text(self) -> None:
         with pytest.raises(DecodeError):
             extended_dn.plain_row(("CN=a", b"<GUID=" + str(GUID).encode() + b">;CN=\xff"), ["mSMQSite1"])
+
+
+class TestGuard:
+    """Changes of the entry that was read, or none (decision M92)."""
+
+    ENTRY = Entry("CN=q,DC=contoso,DC=test", {"objectguid": [GUID.bytes_le], "msmqservicetype": [b"17"]})
+
+    def test_the_object_is_named_by_its_guid_and_old_values_are_deleted(self) -> None:
+        guard = AD.guard(self.ENTRY, ["mSMQServiceType", "mSMQDsServices"])
+        assert guard.name == f"<GUID={GUID}>"
+        assert guard.identity == GUID.bytes_le
+        assert guard.old == {"mSMQServiceType": [b"17"], "mSMQDsServices": []}
+        assert not guard.controls, "no assertion control there"
+
+    def test_an_entry_that_was_read_without_guid_is_named_by_its_dn(self) -> None:
+        assert AD.guard(Entry("CN=q", {}), ()).name == "CN=q"
+
+    @pytest.mark.parametrize(
+        ("code", "text", "changed"),
+        [
+            (16, "attribute 'mSMQServiceType': no matching attribute value while deleting attribute", True),
+            (20, "0000200D: SINGLE-VALUE attribute mSMQServiceType specified more than once", True),
+            (
+                19,
+                "00002081: AttErr: DSID-03151DFD, #1: problem 1005 (CONSTRAINT_ATT_TYPE)",
+                True,
+            ),
+            (19, "0000207C: AttErr: DSID-03151DFD", False),
+            (0, "", False),
+            (50, "00002098: SecErr", False),
+        ],
+    )
+    def test_results_that_say_that_another_value_is_there(self, code: int, text: str, changed: bool) -> None:
+        guard = AD.guard(self.ENTRY, ["mSMQServiceType"])
+        assert guard.shows_change(LdapResult(code, text=text)) is changed

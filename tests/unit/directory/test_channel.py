@@ -66,6 +66,20 @@ class TestAnswers:
             wire.channel.receive(number, soon())
         assert wire.channel.broken
 
+    def test_an_answer_of_countless_small_entries_does_not_fill_the_memory(
+        self, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(channel_module, "ANSWER_ENTRIES_MAX", 3)
+        for count in (3, 4):
+            number = sent(wire)
+            wire.server.sendall(answers.entry(number, "cn=a", {}) * count + answers.search_done(number))
+            if count == 3:
+                assert sum(len(messages) for _, messages in wire.channel.receive(number, soon()).parts) == 3
+                continue
+            with pytest.raises(ConnectionBroken, match="more than 3 entries"):
+                wire.channel.receive(number, soon())
+        assert wire.channel.broken
+
     @pytest.mark.parametrize("size", [1, 2, 7, 1000])
     def test_page_that_arrives_in_pieces(self, wire: Wire, size: int) -> None:
         number = sent(wire)

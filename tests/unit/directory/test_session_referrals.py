@@ -43,7 +43,11 @@ def test_referred_operations_are_errors(trap: tuple[str, list[str]]) -> None:
     )
     with scripted_server(script) as port:
         options = ConnectionOptions.of(
-            f"ldap://127.0.0.1:{port}", tls="none", user="CN=me", password="s3cr3t-words"
+            f"ldap://127.0.0.1:{port}",
+            tls="none",
+            user="CN=me",
+            password="s3cr3t-words",
+            allow_replicated=True,  # no search before the first change
         )
         with Session.open(options) as session:
             for call in (

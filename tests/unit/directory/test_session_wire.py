@@ -79,7 +79,11 @@ def wire() -> Iterator[tuple[Session, Recorder]]:
     recorder = Recorder()
     with scripted_server(recorder) as port:
         options = ConnectionOptions.of(
-            f"ldap://127.0.0.1:{port}", user="CN=me,DC=x", password="pässword", tls="none"
+            f"ldap://127.0.0.1:{port}",
+            user="CN=me,DC=x",
+            password="pässword",
+            tls="none",
+            allow_replicated=True,  # or the first change is preceded by a search (decision R106)
         )
         with Session.open(options) as session:
             yield session, recorder

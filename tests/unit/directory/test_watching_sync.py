@@ -119,8 +119,9 @@ def test_without_a_cookie_everything_is_compared():
     assert phases.take().is_empty
     phases.info(PhaseEnds(present=False, done=True, cookie=COOKIE))
     assert phases.take() == Hints(full=True, has_gap=True, place=COOKIE.decode())
-    phases.entry(*add(TWO, "CN=two", b"next"))
-    assert phases.take() == Hints(touched=(Touched(str(TWO), "CN=two", QUEUE),), place="next")
+    phases.entry(*add(TWO, "CN=two", b"next"), "version")
+    assert phases.take() == Hints(place="next")
+    assert phases.take_told() == (Touched(str(TWO), "CN=two", QUEUE, version="version"),)
 
 
 def test_deletions_are_listed_while_the_server_remembers():
@@ -128,13 +129,15 @@ def test_deletions_are_listed_while_the_server_remembers():
     phases.info(IdSet((str(ONE),), deletes=True))
     phases.entry(*add(TWO, "CN=two"))
     assert phases.take().is_empty, "a cookie counts together with all that came before it"
-    phases.info(PhaseEnds(present=False, done=True, cookie=b"later"))
+    assert not phases.take_told()
+    phases.info(PhaseEnds(present=False, done=True, cookie=b"csn=7;9"))
     found = phases.take()
-    assert found.touched == (Touched(str(ONE), gone=True), Touched(str(TWO), "CN=two", QUEUE))
-    assert (found.present, found.full, found.has_gap, found.place) == (None, False, False, "later")
+    assert found.touched == (Touched(str(TWO), "CN=two", QUEUE),)
+    assert (found.full, found.has_gap, found.place) == (False, False, "csn=7;9")
+    assert phases.take_told() == (Touched(str(ONE), gone=True, version="9"),), "the last number is not older"
 
 
-def test_what_a_present_phase_does_not_mention_is_looked_for():
+def test_a_present_phase_does_not_say_what_came_and_went():
     phases = Phases(COOKIE)
     phases.info(IdSet((str(ONE),), deletes=False))
     phases.entry("CN=three", QUEUE, SyncState(EntryState.PRESENT, str(THREE)))
@@ -143,10 +146,9 @@ def test_what_a_present_phase_does_not_mention_is_looked_for():
     assert phases.take().is_empty
     phases.info(PhaseEnds(present=False, done=True, cookie=b"later"))
     found = phases.take()
-    assert found.present == {str(ONE), str(TWO), str(THREE)}
     assert [one.key for one in found.touched] == [str(TWO)]
     assert found.has_gap
-    assert phases.take().present is None, "it is said once"
+    assert not phases.take().has_gap, "it is said once"
 
 
 def test_where_nothing_happened_the_place_is_the_same():
@@ -163,7 +165,8 @@ def test_changes_as_they_are_made():
     phases.entry("CN=one", QUEUE, SyncState(EntryState.MODIFY, str(ONE), b"1"))
     phases.entry("CN=two", frozenset(), SyncState(EntryState.DELETE, str(TWO), b"2"))
     phases.info(NewCookie(b"3"))
-    assert phases.take() == Hints(
-        touched=(Touched(str(ONE), "CN=one", QUEUE), Touched(str(TWO), "CN=two", frozenset(), gone=True)),
-        place="3",
+    assert phases.take() == Hints(place="3")
+    assert phases.take_told() == (
+        Touched(str(ONE), "CN=one", QUEUE),
+        Touched(str(TWO), "CN=two", frozenset(), gone=True),
     )

@@ -4,8 +4,9 @@ import asyncio
 import errno
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ipaddress import IPv4Network
 from types import SimpleNamespace
 
 import pytest
@@ -25,7 +26,7 @@ from mqdssm.drivers.discovery_server import DiscoveryService
 from mqdssm.drivers.interfaces import connected_networks
 from mqdssm.engines.discovery.client import Broadcast, State
 from mqdssm.engines.discovery.values import DiscoveryResult, Network
-from mqdssm.errors import TransportError
+from mqdssm.errors import ConfigError, TransportError
 from mqdssm.model.guid import Guid
 
 
@@ -325,6 +326,77 @@ def _udp(data: bytes, *, source: tuple[str, int], destination: tuple[str, int]) 
     return ports + (8 + len(data)).to_bytes(2, "big") + bytes(2) + data
 
 
+# --- who is answered, and what the operator hears of it
+
+
+async def soon(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  sockets and timers of the service are at work
+            await asyncio.sleep(0.01)
+
+
+def test_networks_that_come_and_go_are_answered_as_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decision S19: the loopback alone where the system does not tell, in any case what is allowed."""
+    networks = ["127.0.0.0/8", "10.1.0.0/16"]
+    failures: list[Exception] = []
+
+    def on_link() -> tuple[IPv4Network, ...]:
+        if failures:
+            raise failures[0]
+        return tuple(map(IPv4Network, networks))
+
+    async def run() -> None:
+        service = DiscoveryService([("0.0.0.0", 0)], answers(), allow_from=[IPv4Network("10.9.0.0/16")])
+        service.start()
+        running = asyncio.create_task(service.run())
+        assert str(service.sources) == "10.1.0.0/16, 10.9.0.0/16, 127.0.0.0/8"
+        networks.pop()
+        await soon(lambda: str(service.sources) == "10.9.0.0/16, 127.0.0.0/8")
+        networks.append("10.2.0.0/16")
+        await soon(lambda: "10.2.0.0/16" in str(service.sources))
+        failures.append(OSError("no memory"))
+        await asyncio.sleep(0.1)
+        assert "10.2.0.0/16" in str(service.sources)
+        failures[0] = ConfigError("not known")
+        await soon(lambda: str(service.sources) == "10.9.0.0/16, 127.0.0.0/8")
+        service.stop()
+        await running
+
+    monkeypatch.setattr(discovery_server, "on_link_networks", on_link)
+    monkeypatch.setattr(discovery_server, "INTERFACES_S", 0.02)
+    asyncio.run(run())
+
+
+def test_the_log_tells_what_was_counted_while_it_runs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines: list[str] = []
+
+    async def run() -> None:
+        service = DiscoveryService([(HERE, 0)], answers(site=OWN_SITE), on_report=lines.append)
+        service.start()
+        running = asyncio.create_task(service.run())
+        for turn in (1, 2):
+            await DiscoveryDriver(client()).discover([network_of(service)])
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sending:
+                sending.sendto(b"garbage", service.addresses[0])
+            await soon(lambda turn=turn: sum(line.count("answered: 1") for line in lines) == turn)
+        count = len(lines)
+        await asyncio.sleep(0.2)
+        assert len(lines) == count  # nothing happened
+        service.stop()
+        await running
+        assert service.seen()["answered"] == 2
+        # the packet filter keeps garbage away where there is one
+        assert service.seen().get("dropped by the system", 0) + service.seen().get("no request", 0) == 2
+
+    monkeypatch.setattr(discovery_server, "REPORT_S", 0.05)
+    with caplog.at_level("INFO"):
+        asyncio.run(run())
+    assert lines[0].startswith("in the last 0.05 s: ")
+    assert [one.message for one in caplog.records if one.message.startswith("in the last")] == lines
+
+
 # --- the machine's networks
 
 
@@ -335,8 +407,6 @@ def test_the_networks_of_this_machine_are_known(monkeypatch: pytest.MonkeyPatch)
         assert network.port == 1234
         assert not network.local.startswith("127.")
     monkeypatch.setattr("sys.platform", "win32")
-    from mqdssm.errors import ConfigError
-
     with pytest.raises(ConfigError, match="name them"):
         connected_networks()
 

@@ -5,14 +5,19 @@ import socket
 import sys
 import time
 from collections.abc import Collection, Iterator
+from contextlib import ExitStack, suppress
+from ipaddress import IPv4Network
 from itertools import product
 
 import pytest
-from discovering import other_reply, own_reply, request
+from discovering import OTHER_SITE, OWN_SITE, other_reply, own_reply, request
 from discovery_services import HERE, answers, client, serving
 
 from mqdssm.drivers import packet_filter
 from mqdssm.drivers.discovery import DiscoveryDriver
+from mqdssm.engines.discovery.answers import BRIEF_ONE_IN, REPLY_BYTES_MAX
+from mqdssm.engines.discovery.rates import BYTES_AT_ONCE, BYTES_PER_S
+from mqdssm.engines.discovery.sources import EVERYWHERE, SourceNetworks
 from mqdssm.engines.discovery.values import Network
 
 GARBAGE = [
@@ -34,11 +39,11 @@ def _patient(where: tuple[str, int], seconds: float) -> Iterator[int]:
         time.sleep(0.3)
 
 
-def _answered(where: tuple[str, int]) -> bool:
-    """Whether a request is answered within a second."""
+def _answered(where: tuple[str, int], sender: str = HERE, seconds: float = 1) -> bool:
+    """True if a request is answered in time."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        asking.bind((HERE, 0))
-        asking.settimeout(1)
+        asking.bind((sender, 0))
+        asking.settimeout(seconds)
         asking.sendto(request(), where)
         try:
             return bool(asking.recv(4096))
@@ -73,6 +78,7 @@ def test_a_flood_does_not_keep_others_from_their_answer(
     # a try is answered, in time or too late; the flood is, too, if it asks, but not more than a source may
     flooded = counts["answered"] - sum(tries)
     assert flooded <= (0 if packets is GARBAGE else 10 + 5 * (seconds + 1)), counts
+    assert counts.get("answered briefly", 0) <= (0 if packets is GARBAGE else sent / BRIEF_ONE_IN), counts
 
 
 def _flooder(where: tuple[str, int], seconds: float, packets: list[bytes], sender: str) -> list[str]:
@@ -96,7 +102,78 @@ def _flooder(where: tuple[str, int], seconds: float, packets: list[bytes], sende
     return [sys.executable, "-c", code, where[0], str(where[1]), str(seconds), sender, *packed]
 
 
-def passed(packets: list[bytes], *, muted: Collection[str] = (), sender: str = HERE) -> list[bytes]:
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_a_small_flood_of_many_sources_brings_no_more_bytes_than_it_costs_and_the_rate() -> None:
+    """Decision S5, on sockets: 400 sources that all ask at once, some of them the own site."""
+    many = answers(*(f"SERVER{number:05}" for number in range(100)), site=OTHER_SITE)
+
+    async def run() -> tuple[int, int, int, dict[str, int]]:
+        received = sent = own = 0
+        async with serving(many, address="0.0.0.0") as (service,):
+            port = service.addresses[0][1]
+            with ExitStack() as stack:
+                asking = []
+                for number in range(400):
+                    one = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                    one.bind((f"127.3.{number // 200}.{number % 200 + 1}", 0))
+                    one.setblocking(False)
+                    asking.append(one)
+                for turn in range(3):
+                    for number, one in enumerate(asking):
+                        site = OTHER_SITE if number % 4 == 0 else OWN_SITE
+                        received += one.sendto(request(site=site), (HERE, port))
+                        if not number % 50:
+                            await asyncio.sleep(0)
+                    enough = len(asking) * (turn + 1)
+                    while sum(service.counts.seen().values()) < enough:  # noqa: ASYNC110
+                        await asyncio.sleep(0.01)
+                for number, one in enumerate(asking):
+                    with suppress(BlockingIOError):
+                        while True:
+                            sent += len(one.recv(2048))
+                            own += number % 4 == 0
+            return received, sent, own, dict(service.counts.seen())
+
+    begin = time.monotonic()
+    received, sent, own, counts = asyncio.run(run())
+    took_s = time.monotonic() - begin
+    assert sent <= received + BYTES_AT_ONCE + BYTES_PER_S * took_s
+    assert sent < 0.5 * REPLY_BYTES_MAX * 900
+    assert own == 300  # one of the own site is always answered
+    assert counts["answered briefly"] > 100
+    assert counts["too many bytes for all sources"] > 100
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+def test_a_computer_whose_address_is_forged_has_its_answer() -> None:
+    """Decision S5: somebody asks in its name, 150 times a second."""
+
+    async def run() -> int:
+        async with serving(answers("PSC1", "PSC2")) as (service,):
+            (where,) = service.addresses
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forging:
+                forging.bind(("127.4.0.1", 0))
+                for _ in range(60):
+                    forging.sendto(request(), where)
+                await asyncio.sleep(0.1)
+                answered = 0
+                for _ in range(12):
+                    for _ in range(7):
+                        forging.sendto(request(), where)
+                    answered += await asyncio.to_thread(_answered, where, "127.4.0.1", 0.3)
+                return answered
+
+    assert asyncio.run(run()) >= 2
+
+
+def passed(
+    packets: list[bytes],
+    *,
+    muted: Collection[str] = (),
+    sender: str = HERE,
+    sources: SourceNetworks = EVERYWHERE,
+    dropped: int | None = None,
+) -> list[bytes]:
     """What of some datagrams arrives at a socket with the filter of the server."""
     end = b"\0\1" + bytes(50)
     with (
@@ -106,7 +183,7 @@ def passed(packets: list[bytes], *, muted: Collection[str] = (), sender: str = H
     ):
         receiving.bind((HERE, 0))
         receiving.settimeout(10)
-        if not packet_filter.attach(receiving, muted):
+        if not packet_filter.attach(receiving, muted, sources):
             pytest.skip("this system has no packet filters")
         sending.bind((sender, 0))
         last.bind((HERE, 0))
@@ -116,6 +193,8 @@ def passed(packets: list[bytes], *, muted: Collection[str] = (), sender: str = H
         arrived = []
         while not arrived or arrived[-1] != end:
             arrived.append(receiving.recv(65_536))
+        if dropped is not None:
+            assert packet_filter.dropped(receiving) == dropped
         return arrived[:-1]
 
 
@@ -153,6 +232,27 @@ def test_the_packet_filter_mutes_sources() -> None:
     many = [f"127.1.{number // 250}.{number % 250}" for number in range(1000)]
     assert passed([request()], muted=many, sender=many[packet_filter.SOURCES_MAX]) == [request()]
     assert passed([bytes(52)], muted=many) == []
+
+
+@pytest.mark.parametrize("more", [0, packet_filter.NETWORKS_MAX - 2, packet_filter.NETWORKS_MAX])
+def test_the_packet_filter_drops_what_comes_from_other_networks(more: int) -> None:
+    """Decision S19; where there are more networks than a program names, the engine alone does."""
+    others = [IPv4Network((0x0A00_0000 + 512 * number, 24)) for number in range(more)]
+    sources = SourceNetworks([IPv4Network("127.0.0.0/24"), IPv4Network("127.5.0.64/26"), *others])
+    too_many = len(sources.networks) > packet_filter.NETWORKS_MAX
+    muted = {f"127.1.0.{number}" for number in range(packet_filter.SOURCES_MAX)}
+    for sender, is_allowed in (
+        ("127.0.0.77", True),
+        ("127.5.0.64", True),
+        ("127.5.0.127", True),
+        ("127.5.0.128", False),
+        ("127.0.1.1", False),
+    ):
+        assert (sender in sources) is is_allowed
+        arrives = is_allowed or too_many
+        wanted = [request()] * 3 if arrives else []
+        drops = 0 if arrives else 3
+        assert passed([request()] * 3, muted=muted, sender=sender, sources=sources, dropped=drops) == wanted
 
 
 def test_where_there_is_no_packet_filter_the_engine_drops_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

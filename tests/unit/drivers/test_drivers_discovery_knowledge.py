@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 from discovering import knowledge
 
-from mqdssm.drivers.discovery_knowledge import KnowledgeCache, protocols_of
+from mqdssm.drivers.discovery_knowledge import KnowledgeCache, _entry, protocols_of
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.errors import ConfigError, DirectoryNotConnected
+from mqdssm.model.elements import QueueManager
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,29 @@ from mqdssm.errors import ConfigError, DirectoryNotConnected
 def test_protocols_of_addresses(addresses: bytes, protocols: tuple[bool, bool]) -> None:
     """Decision S11."""
     assert protocols_of(addresses) == protocols
+
+
+@pytest.mark.spec("MS-MQSD 3.1.7.1")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("BERDC1", True),
+        ("x" * 15, True),
+        ("Düsseldorf_$-~", True),
+        ("x" * 16, False),
+        ("berdc1.example.com", False),
+        ("a,b", False),
+        ("a\\b", False),
+        ("", False),
+    ],
+)
+def test_a_list_has_netbios_names_alone(name: str, told: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Decision S20."""
+    machine = QueueManager(computer_name=name or None, full_path="CN=msmq,CN=x")
+    assert [one.name for one in _entry(machine, b"")] == ([name] if told else [])
+    assert bool(caplog.records) is not told
+    if not told:
+        assert "CN=msmq,CN=x is not told of" in caplog.text
 
 
 class Directory:

@@ -1,5 +1,6 @@
 """The replication driver: a scripted engine, a recording queue manager, real threads."""
 
+import logging
 import threading
 import time
 from dataclasses import replace
@@ -168,6 +169,15 @@ def test_notes_are_counted(bench):
     bench.engine.answers[Started] = lambda _: [Note(what="dropped: x", detail="a"), Note(what="dropped: x")]
     bench.start()
     wait_until(lambda: bench.driver.counts.seen() == {"dropped: x": 2})
+
+
+def test_warnings_are_in_the_log_of_an_operator(bench, caplog):
+    caplog.set_level(logging.WARNING)
+    warning = Note(what="kept", detail="for PSC1", is_warning=True)
+    bench.engine.answers[Started] = lambda _: [Note(what="dropped: x", detail="a"), warning]
+    bench.start()
+    wait_until(lambda: bench.driver.counts.seen() == {"dropped: x": 1, "kept": 1})
+    assert caplog.messages == ["kept: for PSC1"]
 
 
 @pytest.mark.parametrize("where", ["engine", "store", "inbox"])

@@ -1,29 +1,34 @@
 """The state of a watch in a file: all of it or none, whose it is, damage, what was told since."""
 
+import hashlib
 import json
 import resource
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.watching.journal import Note, Place
 from mqdssm.events.watching.mirror import Known
 from mqdssm.events.watching.state_file import State, StateFile, Subject
+from mqdssm.model.watching import ChangeEvent
 
 KEYS = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(4)]
 SUBJECT = Subject(directory=KEYS[0], root="dc=test", types=("queue", "site"))
 
 
 def known(label: str) -> Known:
-    return Known("queue", f"CN={label},DC=test", KEYS[3], json.dumps({"Label": label}))
+    return Known("queue", f"CN={label},DC=test", KEYS[3], json.dumps({"Label": label}), f"after {label}")
 
 
 def state(*labels: str) -> State:
     made = State(subject=SUBJECT, server="ldap://one", place="somewhere")
     for key, label in zip(KEYS, labels, strict=False):
         made.mirror.put(key, known(label))
+    made.mirror.others[KEYS[3]] = "of a computer"
     made.mirror.is_complete = True
     return made
 
@@ -61,9 +66,32 @@ def test_what_is_saved_is_loaded(saved, tmp_path: Path):
     found = loaded(path)
     assert (found.subject, found.server, found.place) == (SUBJECT, "ldap://one", "somewhere")
     assert dict(found.mirror) == dict(state("one", "zwei — Ünï").mirror)
+    assert found.mirror.others == {KEYS[3]: "of a computer"}
     assert found.mirror.is_complete
-    assert found.mirror.doubt is None
+    assert not found.doubts
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_state_without_versions_is_known_and_compared(tmp_path: Path):
+    path = tmp_path / "state"
+    of_object = {"key": KEYS[1], "type": "queue", "dn": "CN=one", "guid": None, "body": "{}"}
+    head = {"format": "mqdssm watch", "version": 1, "subject": asdict(SUBJECT), "told": None}
+    place = {"server": "ldap://one", "place": "somewhere"}
+    lines = [json.dumps(one).encode() + b"\n" for one in (head | place, of_object)]
+    end = {"objects": 1, "sha256": hashlib.sha256(b"".join(lines)).hexdigest()}
+    path.write_bytes(b"".join(lines) + json.dumps(end).encode() + b"\n")
+    found = loaded(path)
+    assert dict(found.mirror) == {KEYS[1]: Known("queue", "CN=one", None, "{}")}
+    assert (found.subject, found.mirror.is_complete) == (SUBJECT, True)
+    assert found.place is None, "nothing is known of the versions, so that everything is compared"
+
+
+def test_a_state_of_a_later_version_is_refused(saved, tmp_path: Path):
+    path = tmp_path / "state"
+    saved(path, "one").close()
+    path.write_bytes(path.read_bytes().replace(b'"version":2', b'"version":3', 1))
+    with pytest.raises(ConfigError, match="its version is 3, not 2"):
+        loaded(path)
 
 
 def test_without_a_file_nothing_is_known(tmp_path: Path):
@@ -72,48 +100,145 @@ def test_without_a_file_nothing_is_known(tmp_path: Path):
     assert not found.mirror.is_complete
 
 
-def test_what_was_noted_was_told_but_for_the_last(saved, tmp_path: Path):
+def change(number: int, label: str | None) -> Note:
+    """The note of a change."""
+    body = None if label is None else known(label)
+    return Note(key=KEYS[number], known=body, id=f"id-{number}", time=5.5, event=ChangeEvent.CHANGED)
+
+
+def noted(path: Path, *notes: Note, acknowledged: int = 0) -> None:
+    """Go on with a state, and end without a farewell."""
+    file = StateFile(path)
+    file.load()
+    for one in notes:
+        file.journal.note(one)
+    if acknowledged:
+        file.journal.acknowledge(acknowledged)
+    file.close()
+
+
+def test_what_was_acknowledged_is_known_and_the_rest_is_in_doubt(saved, tmp_path: Path):
     path = tmp_path / "state"
-    file = saved(path, "one", "two")
-    file.note(KEYS[0], known("other"))
-    file.note(KEYS[1], None)
-    file.note(KEYS[2], known("new"))
+    saved(path, "one", "two").close()
+    gone, new = change(1, None), change(2, "new")
+    noted(path, change(0, "other"), gone, new, acknowledged=1)
     found = loaded(path)
-    assert dict(found.mirror) == {KEYS[0]: known("other")}
-    assert found.mirror.doubt == (KEYS[2], known("new"))
+    assert dict(found.mirror) == {KEYS[0]: known("other"), KEYS[1]: known("two")}
+    assert [(one.key, one.known, one.number) for one in found.doubts] == [
+        (KEYS[1], None, 2),
+        (KEYS[2], known("new"), 3),
+    ]
+    first = found.doubts[0]
+    assert (first.id, first.time, first.event) == (gone.id, gone.time, gone.event)
+    noted(path, acknowledged=3)
+    assert dict(loaded(path).mirror) == {KEYS[0]: known("other"), KEYS[2]: known("new")}
+    assert not loaded(path).doubts
 
 
-def test_what_is_being_told_while_it_is_saved_stays_in_doubt(saved, tmp_path: Path):
+def test_what_is_not_told_is_known_in_its_turn(saved, tmp_path: Path):
+    path = tmp_path / "state"
+    saved(path, "one").close()
+    silent = Note(key=KEYS[1], known=known("silent"))
+    noted(path, silent)
+    assert KEYS[1] in dict(loaded(path).mirror)
+    noted(path, change(0, "told"), Note(key=KEYS[0], known=known("silent")))
+    found = loaded(path)
+    assert dict(found.mirror)[KEYS[0]] == known("one")
+    assert [(one.known, one.is_change) for one in found.doubts] == [
+        (known("told"), True),
+        (known("silent"), False),
+    ]
+
+
+def test_a_place_counts_once_all_before_it_is_acknowledged(saved, tmp_path: Path):
     path = tmp_path / "state"
     file = saved(path, "one")
-    file.note(KEYS[0], None)
-    file.save(state("one"))
-    assert loaded(path).mirror.doubt == (KEYS[0], None)
-    file.told()
-    file.save(state("one"))
-    assert loaded(path).mirror.doubt is None
+    file.journal.note(change(0, "told"))
+    file.journal.place(Place(server="ldap://two", place="later", is_first=False))
+    file.close()
+    assert (loaded(path).server, loaded(path).place) == ("ldap://one", "somewhere")
+    noted(path, acknowledged=1)
+    assert (loaded(path).server, loaded(path).place) == ("ldap://two", "later")
 
 
-def test_a_note_that_is_not_whole_was_never_told(saved, tmp_path: Path):
-    path = tmp_path / "state"
-    file = saved(path, "one")
-    file.note(KEYS[0], known("told"))
-    notes = tmp_path / "state.told"
-    notes.write_bytes(notes.read_bytes() + b'{"key":"0000')
-    assert loaded(path).mirror.doubt == (KEYS[0], known("told"))
+@pytest.mark.parametrize("tail", [b'{"key":"0000', b"\0" * 4096, b'00000000 {"acknowledged":1}\n'])
+def test_the_end_of_a_journal_that_is_not_whole_counts_for_nothing(saved, tmp_path: Path, tail):
+    path, journal = tmp_path / "state", tmp_path / "state.journal"
+    saved(path, "one").close()
+    noted(path, change(0, "told"))
+    journal.write_bytes(journal.read_bytes() + tail)
+    assert [one.known for one in loaded(path).doubts] == [known("told")]
+    noted(path, change(0, "again"), acknowledged=2)
+    assert dict(loaded(path).mirror) == {KEYS[0]: known("again")}, "what is behind it is not hidden"
 
 
-def test_notes_of_an_older_state_count_for_nothing(saved, tmp_path: Path):
-    path = tmp_path / "state"
-    file = saved(path, "one")
-    file.note(KEYS[0], None)
-    notes = (tmp_path / "state.told").read_bytes()
-    file.told()
-    file.save(state("two"))
-    (tmp_path / "state.told").write_bytes(notes)
+def test_the_journal_of_an_older_state_counts_for_nothing(saved, tmp_path: Path):
+    path, journal = tmp_path / "state", tmp_path / "state.journal"
+    saved(path, "one").close()
+    noted(path, change(0, "told"))
+    older = journal.read_bytes()
+    saved(path, "two").close()
+    journal.write_bytes(older)
     found = loaded(path)
     assert dict(found.mirror) == {KEYS[0]: known("two")}
-    assert found.mirror.doubt is None
+    assert not found.doubts
+
+
+def test_a_state_is_due_when_its_journal_is_larger(saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mqdssm.events.watching.state_file.JOURNAL_BYTES_MIN", 0)
+    file = saved(tmp_path / "state", "one", "two", "three")
+    assert not file.is_due
+    for _ in range(6):
+        file.journal.place(Place(server="ldap://one", place="a" * 40, is_first=False))
+    assert not file.is_due
+    for _ in range(6):
+        file.journal.place(Place(server="ldap://one", place="a" * 100, is_first=False))
+    assert file.is_due
+    file.save(state("one"))
+    assert not file.is_due
+
+
+@pytest.fixture
+def version_1(tmp_path: Path) -> Path:
+    """A state as version 1 of the format had it: one change told while it was saved, two since."""
+    path = tmp_path / "state"
+
+    def line(said: dict[str, object]) -> bytes:
+        return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+    def entry(number: int, label: str) -> dict[str, object]:
+        body = json.dumps({"Label": label})
+        return {
+            "key": KEYS[number],
+            "type": "queue",
+            "dn": f"CN={label},DC=test",
+            "guid": KEYS[3],
+            "body": body,
+        }
+
+    subject = {"directory": KEYS[0], "root": "dc=test", "types": ["queue", "site"]}
+    head = {"format": "mqdssm watch", "version": 1, "subject": subject}
+    head |= {"server": "ldap://one", "place": "somewhere", "told": {"key": KEYS[1]}}
+    lines = line(head) + line(entry(0, "one")) + line(entry(1, "two"))
+    digest = hashlib.sha256(lines).hexdigest()
+    path.write_bytes(lines + line({"objects": 2, "sha256": digest}))
+    since = line({"state": digest}) + line(entry(0, "other")) + line(entry(2, "new"))
+    (tmp_path / "state.told").write_bytes(since + b'{"key":"0000')
+    return path
+
+
+def test_a_state_of_version_1_is_gone_on_with(version_1: Path):
+    for _ in range(2):  # whoever begins with it may be killed
+        found = loaded(version_1)
+        assert found.subject == SUBJECT
+        assert dict(found.mirror) == {KEYS[0]: replace(known("other"), version="")}
+        assert [(one.key, one.known) for one in found.doubts] == [
+            (KEYS[2], replace(known("new"), version=""))
+        ]
+        assert not version_1.with_name("state.told").exists()
+    again, later = loaded(version_1).doubts[0], loaded(version_1).doubts[0]
+    assert again == later
+    assert again.id
 
 
 def test_every_damage_is_noticed(saved, tmp_path: Path):
@@ -155,24 +280,23 @@ def test_a_full_disk_takes_neither_the_state_nor_the_lock(saved, tmp_path: Path)
     path, limits = tmp_path / "state", resource.getrlimit(resource.RLIMIT_FSIZE)
     saved(path, "one").close()
     file = StateFile(path)
-    there = file.load()
-    file.save(there)
-    file.note(KEYS[0], known("told"))
-    room = (tmp_path / "state.told").stat().st_size + 20
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    file.load()
+    file.journal.note(change(0, "told"))
+    size = file.journal.size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))
     try:
         with pytest.raises(OSError, match="too large"):
-            file.note(KEYS[1], known("never told"))
+            file.journal.note(change(1, "never told"))
         with pytest.raises(OSError, match="too large"):
             file.save(state(*("much" for _ in KEYS)))
         file.close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not (tmp_path / "state.new").exists(), "it would keep the disk full"
-    assert (tmp_path / "state.told").stat().st_size == room, "half of a note"
+    assert (tmp_path / "state.journal").stat().st_size == size, "half of a note is taken back"
     found = loaded(path)
     assert dict(found.mirror) == {KEYS[0]: known("one")}
-    assert found.mirror.doubt == (KEYS[0], known("told"))
+    assert [one.known for one in found.doubts] == [known("told")]
 
 
 def test_a_link_to_a_state_is_another_name_of_it(saved, tmp_path: Path):

@@ -256,7 +256,10 @@ def test_an_object_that_was_read_sends_what_was_assigned_since():
     queue.label = "a"  # the same value again is an assignment
     queue.journaling = True
     assert queue.assigned == {"Label", "Journaling"}
-    queue.unset("Journaling")
+    queue.unset("Journaling")  # a write removes it
+    assert queue.assigned == {"Label", "Journaling"}
+    assert queue.populated == {"Identifier", "Label", "Quota"}
+    queue.forget("Journaling")  # a write leaves it alone
     assert queue.assigned == {"Label"}
     queue.mark_written()
     assert queue.assigned == frozenset()

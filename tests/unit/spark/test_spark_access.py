@@ -1,9 +1,11 @@
 """Where Spark runs, and how its machines log in: what is refused before Java starts."""
 
+import os
 import pickle
 import socket
 import subprocess
 import sys
+import tempfile
 import zipfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -186,11 +188,20 @@ def test_folders_between(tmp_path) -> None:
         pass
 
 
+@pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize("password", [SECRET, "pä ss", "ends with\n", "ends with\r", "\n"])
-def test_a_password_lies_in_a_private_file_meanwhile(password: str) -> None:
+def test_a_password_lies_in_memory_or_a_private_file_meanwhile(
+    password: str, in_memory: bool, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if not in_memory:
+        monkeypatch.delattr(os, "memfd_create")
     with access_to(URL, LogIn(user="cn=a", password=password)) as access:
         file = Path(access.password_file or "")
-        assert file.stat().st_mode & 0o777 == 0o600
+        assert [one.stat().st_mode & 0o777 for one in tmp_path.iterdir()] == ([] if in_memory else [0o600])
+        read = f"from pathlib import Path; print(Path({str(file)!r}).read_bytes())"  # as Spark's workers do
+        other = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
+        assert other.stdout == f"{(password + chr(13) + chr(10)).encode()!r}\n"
         assert access.password() == password
         assert SECRET not in repr(access)
         assert SECRET.encode() not in pickle.dumps(access)

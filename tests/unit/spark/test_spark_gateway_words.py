@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from mqdssm.spark.gateway import _is_not_of_py4j, how_it_ended
+from mqdssm.spark.gateway import _is_not_of_py4j, command_line, how_it_ended
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,16 @@ from mqdssm.spark.gateway import _is_not_of_py4j, how_it_ended
 )
 def test_how_java_ended(code: int | None, words: str) -> None:
     assert how_it_ended(code) == f"its Java {words}"
+
+
+def test_secrets_are_no_arguments_of_java() -> None:
+    conf = {
+        "spark.driver.memory": "4g",
+        "spark.hadoop.fs.s3a.secret.key": "hunter2",
+        "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net": "hunter2",
+        "spark.ssl.keyPassword": "hunter2",
+    }
+    assert command_line(conf) == ["--conf", "spark.driver.memory=4g"]
 
 
 @pytest.mark.parametrize(

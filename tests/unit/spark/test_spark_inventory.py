@@ -25,6 +25,7 @@ from rules_world import (
 )
 
 from mqdssm.errors import ConfigError
+from mqdssm.model.escapes import visible
 from mqdssm.spark.inventory import TABLES, Inventory, json_lines, write_csv, write_inventory_page
 from mqdssm.spark.inventory.people import everywhere
 from mqdssm.spark.inventory.rights import rights_of
@@ -167,6 +168,8 @@ def test_csv_holds_what_json_holds(tmp_path) -> None:
         with (folder / f"{name}s.csv").open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
         assert len(rows) == len(whole.get(name, []))
+        text = (folder / f"{name}s.csv").read_text(encoding="utf-8-sig")
+        assert all(line[0] == line[-1] == '"' for line in text.splitlines())  # every cell is quoted
         for row, record in zip(rows, whole[name], strict=True):
             assert list(row) == list(record)
     with pytest.raises(ConfigError, match="not empty"):
@@ -181,8 +184,9 @@ def test_csv_without_an_object_has_its_columns(tmp_path) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_no_value_is_a_formula(text) -> None:
-    assert cell(text) == f"'{text}"
-    assert cell([text, "a"]) == f"'{text}; a"
+    shown = visible(text)
+    assert cell(text) == f"'{shown}"
+    assert cell([text, "a"]) == f"'{shown}; a"
     assert cell(-1) == "-1"
 
 

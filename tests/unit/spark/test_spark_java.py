@@ -1,5 +1,6 @@
 """Java is looked for before anything is started, and its absence has words."""
 
+import importlib.util
 import sys
 
 import pytest
@@ -76,7 +77,7 @@ def test_java_that_does_not_run(machine) -> None:
 
 
 def test_missing_package_says_what_to_install(monkeypatch) -> None:
-    monkeypatch.setattr(session.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pyspark: pip install 'mqdssm\[spark\]'"):
         session.check_spark()
 

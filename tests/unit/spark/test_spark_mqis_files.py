@@ -1,9 +1,11 @@
 """Which files of a folder are tables of MQIS, and what is said where they are not."""
 
+import csv
+
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.mqis_files import SMALL_BYTES_MAX, find_tables, is_small, not_read
+from mqdssm.spark.mqis_files import SMALL_BYTES_MAX, csv_header, find_tables, is_small, not_read
 
 
 def touch(folder, *names):
@@ -48,6 +50,20 @@ def test_what_cannot_be_used_is_told(tmp_path, names, words):
     touch(tmp_path, *names)
     with pytest.raises(ConfigError, match=words):
         find_tables(tmp_path)
+
+
+def test_of_a_header_without_end_little_is_read(tmp_path):
+    file = tmp_path / "Queue.csv"
+    for begin, text in (("", "x" * 100_000 + ","), ('"', "line\n" * 20_000)):
+        with file.open("w", encoding="utf-8", newline="") as written:
+            written.writelines([begin, *[text] * 100])
+        with file.open(encoding="utf-8", newline="") as lines:
+            with pytest.raises(csv.Error, match=r"more than 1,048,576 characters|field limit"):
+                csv_header(lines)
+            assert lines.buffer.tell() < 2_000_000
+    file.write_text('a,"b\nc",d\n1,2,3\n', encoding="utf-8")
+    with file.open(encoding="utf-8", newline="") as lines:
+        assert csv_header(lines) == ("a", "b\nc", "d")
 
 
 def test_no_folder(tmp_path):

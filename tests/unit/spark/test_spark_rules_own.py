@@ -7,6 +7,7 @@ from source_tree import ROOT
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.rules import RULES, Wrong
+from mqdssm.spark.rules.functions import ALLOWED
 from mqdssm.spark.rules.own import RuleFile, load
 
 GOOD = """
@@ -47,6 +48,12 @@ def test_the_documented_example(tmp_path) -> None:
     assert next(rule for rule in found.rules if rule.id == "queue-name-form").severity == "info"
 
 
+def test_the_documented_functions() -> None:
+    text = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    listed = text.partition("Functions that a rule may call")[2].partition("```text\n")[2].partition("```")[0]
+    assert set(listed.split()) == ALLOWED
+
+
 def test_severities_and_switching_off(tmp_path) -> None:
     text = '[severity]\nqueue-name-form = "info"\n[off]\nrules = ["guid-unique"]\n'
     found = loaded(tmp_path, text)
@@ -71,9 +78,22 @@ def test_severities_and_switching_off(tmp_path) -> None:
         ('what = "every queue has a label"', "", "rule label-required has no what"),
         ('id = "label-required"', "", "rule number 1 has no id"),
         ("label-required", "guid-unique", "rule guid-unique: there is one of this id already"),
-        ("Label is null", "java_method('a', 'b') is null", "java_method is refused"),
+        ("Label is null", "java_method('a', 'b') is null", "(?i)java_method is refused"),
         ("Label is null", "Reflect('a', 'b') is null", "(?i)reflect is refused"),
+        ("Label is null", "`reflect`('a', 'b') is null", "(?i)reflect is refused"),
+        ("Label is null", "system.builtin.reflect('a', 'b') is null", "(?i)a call by 'reflect' is refused"),
+        ("Label is null", "IDENTIFIER('reflect')('a', 'b') is null", "rule label-required: "),
+        ("Label is null", "exists(Unreadable, x -> reflect(x) = 1)", "(?i)reflect is refused"),
         ("Label is null", "TRY_REFLECT('a') = 1", "(?i)try_reflect is refused"),
+        (
+            "Label is null",
+            "xpath_string(Label, 'a') = 'b'",
+            "(?i)xpath_string is refused.*docs/validation.md",
+        ),
+        ("Label is null", "lenght(Label) = 1", "(?i)lenght is refused.*did you mean length"),
+        ("Label is null", "session_user = 'root'", "(?i)session_user is refused"),
+        ("Label is null", "Label = '${env:HOME}'", r"'\$\{' is refused"),
+        ("Label is null", "Label = 'it''s'", "a doubled quote is refused"),
         ("Label is null", "Label in (select 1)", "sub-queries are refused"),
         ("Label is null", "exists(select 1)", "sub-queries are refused"),
         ("Label is null", "Label is (", "rule label-required: "),
@@ -96,6 +116,19 @@ def test_what_cannot_be_is_refused_and_named(tmp_path, old: str, new: str, words
     with pytest.raises(ConfigError, match=words) as refusal:
         loaded(tmp_path, GOOD.replace(old, new))
     assert "ours.toml" in str(refusal.value)
+
+
+HIDDEN = "/* /*+ */ or reflect('java.lang.System', 'getenv', 'HOME') is not null -- */\n"
+"""sqlglot reads one comment, Spark two and a call between them."""
+
+
+def test_spark_gets_what_was_parsed_and_no_comment(tmp_path) -> None:
+    text = GOOD.replace('"Label is null or', f"""'''Label = 'x' {HIDDEN} or""").replace("'a')\"", "'a')'''")
+    text = text.replace('"Label is {Label}"', f"'''Label is {{Label {HIDDEN}}}!'''")
+    (rule,) = loaded(tmp_path, text).own
+    assert isinstance(rule, Wrong)
+    assert rule.bad == "Label = 'x' OR EXISTS(Unreadable, x -> x = 'a')"
+    assert rule.message == "Label is {Label}!"
 
 
 def test_a_file_that_is_not_there(tmp_path) -> None:

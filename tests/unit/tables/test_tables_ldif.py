@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqdssm.model.dn import DN
-from mqdssm.tables import TABLES, ldif, markdown, places, schema, schema_attributes
+from mqdssm.tables import TABLES, ldif, markdown, places, schema, schema_attributes, schema_mqis
 from mqdssm.tables.generated import generated_files
 from mqdssm.tables.ldif import attribute_definition, class_definition, fold
 from mqdssm.tables.schema_compare import compare, needed_attributes, parse_description
@@ -285,3 +285,13 @@ def test_definitions_of_other_servers_are_read():
 def test_text_that_is_no_definition_is_refused(text):
     with pytest.raises(ValueError, match="no schema definition"):
         parse_description(text)
+
+
+def test_everything_of_ours_says_what_it_is() -> None:
+    """Definitions of Microsoft have no description. People meet ours in servers and do not know them."""
+    for definition in (*schema_mqis.ATTRIBUTES, *schema_mqis.CLASSES):
+        assert len(definition.description) > len(definition.name)
+        assert "'" not in definition.description  # would have to be escaped (RFC 4512 1.4)
+    text = ldif.openldap_schema_text(ldif.REPLICATION)
+    assert text.count(" DESC") == len(schema_mqis.ATTRIBUTES) + len(schema_mqis.CLASSES)
+    assert all(f"'{one.description}'" in text for one in schema_mqis.ATTRIBUTES)  # on one line

@@ -1,0 +1,113 @@
+"""``mqdssm compare-replicas``: compare the directories of replicating servers ([MC-MQDSRP])."""
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli.diff import CONNECTION_PREFIX
+from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.run import Run, add_command, usage_problems
+
+if TYPE_CHECKING:
+    from mqdssm.store.ldap.replicas import Replica, ReplicaDifference
+
+app = typer.Typer(add_completion=False)
+
+COLUMNS: Final = ("difference", "replicas", "numbers", "type", "object", "name", "properties")
+SHOWN_MAX: Final = 1000
+"""Differences that a table shows; all of them are in the JSON."""
+Named = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="A B…",
+        help="LDAP URLs, or connection:NAME of the profile file; the others are compared with A.",
+        show_default=False,
+    ),
+]
+
+
+def compare_replicas(run: Run, *, replicas: Named) -> int:
+    r"""Compare the directories of replicating servers; exit code 1 if they differ.
+
+    Objects are compared by number and content (\[MC-MQDSRP]) while the servers go on working. What a replica
+    has not applied yet is counted as lag, and is no difference. A URL is opened with the options of the
+    connection.
+    """
+    from mqdssm.store.ldap.replicas import ReplicaComparison
+
+    count = 0
+    with contextlib.ExitStack() as stack:
+        opened = [_opened(run, named, stack) for named in replicas]
+        with usage_problems():
+            comparison = ReplicaComparison(opened)
+        rows = []
+        with run.output.progress("comparing", counted=False):
+            for difference in comparison.differences():
+                count += 1
+                if run.output.is_json:
+                    run.output.json_line(json.dumps(_as_json(difference), ensure_ascii=False))
+                elif count <= SHOWN_MAX:
+                    rows.append(_row(difference))
+        names = [replica.name for replica in opened]
+    if run.output.is_json:
+        summary = {"kind": "summary", "replicas": names, "objects": comparison.objects}
+        run.output.json_line(json.dumps({**summary, "differences": count, "lag": comparison.lag}))
+    elif rows:
+        run.output.rows(COLUMNS, rows)
+        if count > len(rows):
+            run.output.note(f"{count - len(rows)} more differences: --output json has all of them")
+    else:
+        run.output.line("no differences")
+    run.output.note(
+        f"{count} differences between {', '.join(names)} in {comparison.objects} objects and deletions; "
+        f"{comparison.lag} have not reached every replica yet"
+    )
+    return ExitCode.FINDINGS if count else ExitCode.FINE
+
+
+def _opened(run: Run, named: str, stack: contextlib.ExitStack) -> "Replica":
+    from mqdssm.directory.session import Session
+    from mqdssm.store.ldap.replicas import Replica
+
+    if named.startswith(CONNECTION_PREFIX):
+        of = run.by(named.removeprefix(CONNECTION_PREFIX))
+    elif "://" in named:
+        of = run.at(named.split())
+    else:
+        raise UsageProblem(f"{named!r} is no replica: name an LDAP URL, or {CONNECTION_PREFIX}NAME")
+    session = stack.enter_context(Session.open(of.connection_options(read_only=True)))
+    with usage_problems():
+        return Replica(session)
+
+
+def _as_json(one: "ReplicaDifference") -> dict[str, Any]:
+    return {
+        "kind": one.kind.value,
+        "replicas": one.replicas,
+        "numbers": one.numbers,
+        "partition": None if one.partition_id is None else str(one.partition_id),
+        "type": None if one.object_type is None else one.object_type.spec_name,
+        "object": None if one.identifier is None else str(one.identifier),
+        "name": one.name,
+        "properties": one.properties,
+    }
+
+
+def _row(one: "ReplicaDifference") -> tuple[str, ...]:
+    told = _as_json(one)
+    numbers = " ".join("-" if number is None else str(number) for number in one.numbers)
+    replicas, properties = " ".join(one.replicas), ", ".join(one.properties)
+    return one.kind.value, replicas, numbers, told["type"] or "", told["object"] or "", one.name, properties
+
+
+add_command(
+    app,
+    "compare-replicas",
+    compare_replicas,
+    examples=(
+        "mqdssm compare-replicas ldap://pec.example.com ldap://psc1.example.com",
+        "mqdssm compare-replicas connection:pec connection:psc1 connection:bsc11 -o json",
+    ),
+)

@@ -1,0 +1,113 @@
+"""The profile file: TOML that holds settings at its top, or several connections by name."""
+
+import os
+import tomllib
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from mqdssm.cli.exits import UsageProblem
+
+FILE_NAME: Final = "config.toml"
+
+_PATHS: Final = frozenset({"password_file", "keytab", "ca_file", "log_file", "spark_shared"})
+_OF_ALL: Final = frozenset({"log_file", "spark_master", "spark_conf", "spark_shared"})  # connections
+_BESIDE: Final = ("connections", "default")
+"""Keys of the file that are no settings."""
+_NO_PASSWORD: Final = "put the password into a file of its own and name that with password_file"  # noqa: S105  no password
+
+
+def default_file() -> Path:
+    """Return the usual place of the profile file on this kind of system."""
+    return Path(typer.get_app_dir("mqdssm")) / FILE_NAME
+
+
+def shown_default_file() -> str:
+    """Return the usual place of the profile file as people write it."""
+    file = default_file()
+    return f"~/{file.relative_to(Path.home()).as_posix()}" if file.is_relative_to(Path.home()) else str(file)
+
+
+def read_profile(
+    config: Path | None, connection: str | None, names: Collection[str]
+) -> tuple[Path, Mapping[str, Any]]:
+    """Read the profile file.
+
+    Args:
+        config: the file; None: ``MQDSSM_CONFIG``, or the usual place if there is one.
+        connection: one of its connections; None: ``MQDSSM_CONNECTION``, or the file's ``default``.
+        names: settings that it may hold.
+
+    Returns:
+        The file, and the settings of the connection.
+
+    Raises:
+        UsageProblem: the file cannot be used, or has no such connection or setting.
+    """
+    named = config or _from_environment("MQDSSM_CONFIG")
+    connection = connection or os.environ.get("MQDSSM_CONNECTION") or None
+    file = Path(named).expanduser() if named else default_file()
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if named:
+            raise UsageProblem(f"there is no profile file {file}") from None
+        if connection:
+            raise UsageProblem(f"connection {connection!r} needs a profile file, as {file}") from None
+        return file, {}
+    except OSError as error:
+        raise UsageProblem(f"the profile file {file} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageProblem(f"the profile file {file} is no TOML: {error}") from None
+    return file, _chosen(file, content, connection, names)
+
+
+def _from_environment(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value) if value else None
+
+
+def _chosen(
+    file: Path, content: dict[str, Any], connection: str | None, names: Collection[str]
+) -> Mapping[str, Any]:
+    _check_names(str(file), content, (*_BESIDE, *names))
+    connections: Any = content.pop("connections", {})
+    default: Any = content.pop("default", None)
+    wanted = connection or default
+    chosen: Any = content
+    if not isinstance(connections, dict):
+        raise UsageProblem(f"{file}: connections must be tables, as [connections.lab]")
+    if wanted is not None:
+        chosen = connections.get(wanted) if isinstance(wanted, str) else None
+        if not isinstance(chosen, dict):
+            raise UsageProblem(
+                f"{file} has no connection {wanted!r}; it has {', '.join(connections) or 'none'}"
+            )
+        _check_names(f"{file}: connection {wanted!r}", chosen, names)
+        # these are no matter of the connection; who logs in is: nothing else is handed down
+        chosen = {name: value for name, value in content.items() if name in _OF_ALL} | chosen
+    return {name: _relative_to(file, name, value) for name, value in chosen.items()}
+
+
+def _check_names(where: str, content: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse keys that mean nothing: one that was misspelt would have no effect.
+
+    Raises:
+        UsageProblem: there is one, or a password.
+    """
+    if "password" in content:
+        raise UsageProblem(f"{where} holds a password: {_NO_PASSWORD}")
+    for name in content:
+        if name not in known:
+            close = get_close_matches(name.lower(), known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"
+            raise UsageProblem(f"{where} has {name!r}, which is no setting: {hint}")
+
+
+def _relative_to(file: Path, name: str, value: Any) -> Any:
+    if name in _PATHS and isinstance(value, str):
+        return file.parent / Path(value).expanduser()
+    return value

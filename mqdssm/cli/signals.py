@@ -1,0 +1,50 @@
+"""SIGTERM and SIGHUP as exceptions: what a command has opened is closed, temporary files are removed."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Final, Never
+
+SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+EXIT_CODE_BASE: Final = 128
+"""As shells report a program that ended by a signal: this and the number of the signal."""
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal that ends programs; as Ctrl-C no `except Exception` keeps it.
+
+    Attributes:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"ended by {signal.Signals(number).name}")
+        self.number = number
+
+
+@contextlib.contextmanager
+def termination() -> Iterator[None]:
+    """Raise `Terminated` in the main thread where a signal would end the program at once.
+
+    Signals that are ignored stay so, as under ``nohup``. After the first one the others are ignored: nothing
+    interrupts the removal of what the command has made.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # where no signal arrives
+        return
+    ours = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+
+    def end(number: int, _: FrameType | None) -> Never:
+        for one in ours:
+            signal.signal(one, signal.SIG_IGN)
+        raise Terminated(number)
+
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)

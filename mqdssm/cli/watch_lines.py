@@ -1,0 +1,105 @@
+"""Changes as lines: JSON for programs, columns for people."""
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.cli import human
+from mqdssm.model.escapes import printable_json
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from mqdssm.model.watching import AttributeChange, ObjectChange
+
+SHOWN_CHARS_MAX: Final = 60
+"""Characters of a value that a line for people shows; JSON has all of them."""
+_UNKNOWN: Final = "(not kept)"
+_NOTHING: Final = "(none)"
+
+
+def status_json(stamp: "tuple[str, datetime]", event: str, **more: str) -> str:
+    """Return a line of JSON that tells of the watch itself."""
+    name, time = stamp
+    said = {"id": name, "time": _time_text(time), "event": event, **more}
+    return printable_json(json.dumps(said, ensure_ascii=False))
+
+
+def _time_text(time: "datetime") -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def json_of(change: "ObjectChange") -> str:
+    """A change as one line of JSON; a value that is not known is left out, none is null."""
+    said = {
+        "id": change.id,
+        "time": None if change.time is None else _time_text(change.time),
+        "event": change.event.value,
+        "type": change.type,
+        "dn": change.dn,
+        "guid": None if change.guid is None else str(change.guid),
+        "changes": {name: _sides(change, name, one) for name, one in change.changes.items()},
+    }
+    return printable_json(json.dumps(said, ensure_ascii=False))
+
+
+def _sides(change: "ObjectChange", name: str, one: "AttributeChange") -> dict[str, Any]:
+    from mqdssm.model.watching import UNKNOWN
+
+    sides = {"old": one.old, "new": one.new}
+    return {side: _plain(change, name, value) for side, value in sides.items() if value is not UNKNOWN}
+
+
+def _plain(change: "ObjectChange", name: str, value: Any) -> Any:
+    """A value as the JSON form of its element has it."""
+    if value is None:
+        return None
+    if name in change.element.adm_names():
+        field = change.element.field_name(name)
+        return json.loads(change.element.from_directory({field: value}).to_json(memory=False))[name]
+    return _ldap_plain(value)
+
+
+def _ldap_plain(value: Any) -> Any:
+    from base64 import b64encode
+
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, tuple | list):
+        return [_ldap_plain(one) for one in value]
+    return value
+
+
+def text_of(change: "ObjectChange") -> str:
+    """A change as one line for people."""
+    told = [f"{name}: {_arrow(change, name, one)}" for name, one in change.changes.items()]
+    return "  ".join(
+        (f"{change.event.value:7}", f"{change.type:13}", change.dn, *(["; ".join(told)] * bool(told)))
+    )
+
+
+def _arrow(change: "ObjectChange", name: str, one: "AttributeChange") -> str:
+    from mqdssm.model.watching import ChangeEvent
+
+    if change.event is ChangeEvent.CREATED:
+        return _shown(change, name, one.new)
+    if change.event is ChangeEvent.DELETED:
+        return _shown(change, name, one.old)
+    return f"{_shown(change, name, one.old)} → {_shown(change, name, one.new)}"
+
+
+def _shown(change: "ObjectChange", name: str, value: Any) -> str:
+    from mqdssm.model.watching import UNKNOWN
+    from mqdssm.tables import table_of
+
+    if value is UNKNOWN:
+        return _UNKNOWN
+    if value is None or value in ("", b"", ()):
+        return _NOTHING
+    row = table_of(change.element).by_adm.get(name)
+    text = human.text_of(row, value) if row is not None else _ldap_text(value)
+    return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"
+
+
+def _ldap_text(value: Any) -> str:
+    plain = _ldap_plain(value)
+    return ", ".join(map(str, plain)) if isinstance(plain, list) else str(plain)

@@ -1,0 +1,155 @@
+"""Status of a directory server, for people and metrics: its partitions and its neighbours.
+
+Nothing here decides anything. Numbers are sequence numbers, or differences of them.
+"""
+
+from dataclasses import dataclass
+
+from mqdssm.engines.replication import purging
+from mqdssm.engines.replication.state import Neighbor, Partition, Server
+from mqdssm.model.guid import Guid
+from mqdssm.model.replication import PurgeState
+from mqdssm.model.seqnum import SequenceNumber
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatus:
+    """Status of one partition.
+
+    Attributes:
+        partition_id: GUID_NULL for the enterprise, else the site's identifier.
+        authority_name: machine name of the owner.
+        is_owned: this server gives its numbers.
+        last: LastSeqNumber.
+        purged: PurgedSeqNumber.
+        missing: numbers that this server has been told of and has not applied.
+        not_purged: numbers behind `purged`: deleted objects among them are still kept.
+        purge_state: step of a full synchronization.
+        is_unfinished: a change failed in the middle, and is tried again (decision R103).
+    """
+
+    partition_id: Guid
+    authority_name: str
+    is_owned: bool
+    last: SequenceNumber
+    purged: SequenceNumber
+    missing: int
+    not_purged: int
+    purge_state: PurgeState
+    is_unfinished: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgementStatus:
+    """Acknowledgement of one partition of this server by one PSC.
+
+    Attributes:
+        partition_id: the partition.
+        acked: the number that the PSC acknowledged last.
+        unacknowledged: numbers behind it. PSCs acknowledge each 256th.
+        holds_purging: deleted objects are kept for this PSC only.
+    """
+
+    partition_id: Guid
+    acked: SequenceNumber
+    unacknowledged: int
+    holds_purging: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighborStatus:
+    """Status of one neighbour.
+
+    Attributes:
+        machine_name: its machine.
+        site_id: its site.
+        is_bsc: a BSC of this site; else the PSC of another site.
+        waiting: changes that it is sent next.
+        acknowledgements: of a PSC, one for each partition that this server owns.
+        silent_s: of a BSC, seconds since it was heard; None where it never was, and of PSCs.
+    """
+
+    machine_name: str
+    site_id: Guid
+    is_bsc: bool
+    waiting: int
+    acknowledgements: tuple[AcknowledgementStatus, ...]
+    silent_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStatus:
+    """Status of a directory server.
+
+    Attributes:
+        machine_name: its machine.
+        psc_name: of a BSC, its PSC; else empty.
+        partitions: by identifier.
+        neighbors: by name.
+    """
+
+    machine_name: str
+    psc_name: str
+    partitions: tuple[PartitionStatus, ...]
+    neighbors: tuple[NeighborStatus, ...]
+
+
+def status_of(server: Server, now: float) -> ServerStatus:
+    """Return partitions and neighbours of a server; nothing is changed.
+
+    Args:
+        server: a server, which another thread may be working on.
+        now: seconds since 1970 by its clock.
+    """
+    partitions = sorted(server.partitions.values(), key=lambda partition: partition.id)
+    neighbors = (*server.pscs.values(), *server.bscs.values())  # copied before they are used
+    owned = [partition for partition in partitions if partition.record.owned]
+    return ServerStatus(
+        machine_name=server.name,
+        psc_name=server.psc_name,
+        partitions=tuple(_partition(partition) for partition in partitions),
+        neighbors=tuple(
+            _neighbor(server, neighbor, owned, now)
+            for neighbor in sorted(neighbors, key=lambda neighbor: neighbor.name)
+        ),
+    )
+
+
+def _partition(partition: Partition) -> PartitionStatus:
+    record, last = partition.record, partition.last
+    return PartitionStatus(
+        partition_id=partition.id,
+        authority_name=record.authority_name,
+        is_owned=record.owned,
+        last=last,
+        purged=record.purged,
+        missing=max(partition.known - last, 0),
+        not_purged=max(last - record.purged, 0),
+        purge_state=record.purge_state,
+        is_unfinished=partition.unfinished,
+    )
+
+
+def _neighbor(server: Server, neighbor: Neighbor, owned: list[Partition], now: float) -> NeighborStatus:
+    record = neighbor.record
+    heard = record.last_acked_time
+    return NeighborStatus(
+        machine_name=neighbor.name,
+        site_id=record.partition_id,
+        is_bsc=record.is_bsc,
+        waiting=len(neighbor.available),
+        acknowledgements=()
+        if record.is_bsc
+        else tuple(_acknowledgement(server, neighbor, partition) for partition in owned),
+        silent_s=max(now - heard, 0.0) if record.is_bsc and heard else None,
+    )
+
+
+def _acknowledgement(server: Server, neighbor: Neighbor, partition: Partition) -> AcknowledgementStatus:
+    acked, last = neighbor.record.acked_of(partition.id), partition.last
+    return AcknowledgementStatus(
+        partition_id=partition.id,
+        acked=acked,
+        unacknowledged=max(last - acked, 0),
+        holds_purging=purging.holds_purging(server.settings, last, acked),
+    )

@@ -1,0 +1,160 @@
+"""The one object that an element stands for: by Identifier, FullPath or name, which must not disagree.
+
+The first of them that is set finds the object ([MS-MQDSSM] 3.1.6.2.x.2, 3.1.6.7.x.2), the others are compared
+with what was found. No event guesses which of two objects is meant (decision M89).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from mqdssm.directory.entries import Entry
+from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.events import forest
+from mqdssm.events.attributes import KEYS, NO_ATTRIBUTES
+from mqdssm.events.context import Context
+from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at, user_of
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN, folded
+from mqdssm.model.elements import Enterprise, Queue, QueueManager, Site, User
+from mqdssm.model.queuenames import lower_each
+from mqdssm.tables import compute
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.places import enterprise_dn, site_dn
+from mqdssm.wire.sid import Sid
+
+NAME_EXTENSION: Final = "mSMQQueueNameExt"
+SID: Final = "objectSid"
+
+Find = Callable[[Sequence[str]], Entry]
+"""Read attributes of the object that a key leads to."""
+Judge = Callable[[Entry], bool]
+"""True if an object plainly has a key; raises ValueError for a name that is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One attribute by which an element says which object it stands for.
+
+    Attributes:
+        name: the specification's name.
+        value: of the element.
+        find: the object that the key leads to.
+        is_of: a first look, without a request, at an object that another key led to.
+        needs: LDAP attributes that this look needs.
+    """
+
+    name: str
+    value: object
+    find: Find
+    is_of: Judge
+    needs: tuple[str, ...] = ()
+
+
+def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: Sequence[str]) -> Entry:
+    """Read the entry that an element stands for, to be changed.
+
+    Raises:
+        GenericDirectoryError: the element does not say which object it is, its keys disagree, or the object
+            is in another domain (M73).
+        ObjectNotFound: there is no such object.
+    """
+    keys = list(_keys_of(ctx, table, obj))
+    if not keys:
+        names = ", ".join(sorted(KEYS[table.name]))
+        raise GenericDirectoryError(
+            f"this {table.name} does not say which object it stands for: set one of {names}"
+        )
+    first, *others = keys
+    needed = dict.fromkeys(name for key in others for name in key.needs)
+    entry = first.find(
+        [*(name for name in attributes if name not in NO_ATTRIBUTES), *needed] or NO_ATTRIBUTES
+    )
+    ctx.session.refuse_elsewhere("change", entry.dn)
+    against = [problem for key in others if (problem := _disagreement(key, entry))]
+    if against:
+        raise GenericDirectoryError(
+            f"this {table.name} does not say which object it stands for: {first.name} {first.value} is "
+            f"{entry.dn}, but {', '.join(against)}",
+            dn=entry.dn,
+            hint="nothing was changed: read the object again, or unset what is not meant",
+        )
+    return entry
+
+
+def _disagreement(key: Key, entry: Entry) -> str | None:
+    """Return what another key leads to, in words; None for the object itself."""
+    try:
+        if key.is_of(entry):
+            return None
+        # spelt in a way that only the server knows to be the same
+        other = key.find(NO_ATTRIBUTES)
+    except (ObjectNotFound, ValueError):
+        return f"{key.name} {key.value} is no object"
+    except GenericDirectoryError as error:
+        return f"of {key.name} {key.value}: {error.message}"
+    return None if other.name == entry.name else f"{key.name} {key.value} is {other.dn}"
+
+
+def _keys_of(ctx: Context, table: ElementTable, obj: DirectoryObject) -> Iterator[Key]:
+    """Yield the keys that an element has, in the order in which they count."""
+    identifier, full_path = obj.identifier, getattr(obj, "full_path", None)
+    if identifier is not None:
+
+        def by_guid(attributes: Sequence[str]) -> Entry:
+            return forest.get(ctx, identifier, attributes, class_filter(ctx, table))
+
+        yield Key("Identifier", identifier, by_guid, lambda _: False)
+    if full_path:
+        yield _path("FullPath", full_path, partial(entry_at, ctx, table, full_path), full_path)
+    match obj:
+        case Queue():
+            yield from _queue_keys(ctx, table, obj)
+        case QueueManager(computer_name=str(computer)) if computer:
+            find = partial(queue_manager_at, ctx, table, computer)
+            yield Key("ComputerName", computer, find, lambda entry: _same(entry.name.parent.name, computer))
+        case Site(name=str(name)) if name:
+            find = partial(entry_at, ctx, table, site_dn(ctx.forest_root, name))
+            yield Key("Name", name, find, lambda entry: _same(entry.name.name, name))
+        case Enterprise() if identifier is None:  # decision M60
+            place = enterprise_dn(ctx.forest_root)
+            yield _path("FullPath", place, partial(entry_at, ctx, table, place), str(place))
+        case User(security_identifier=str(sid)) if sid:
+            find = partial(user_of, ctx, table, sid)
+            yield Key(
+                "SecurityIdentifier",
+                sid,
+                find,
+                lambda entry: entry.first(SID) == bytes(Sid.parse(sid)),
+                (SID,),
+            )
+
+
+def _queue_keys(ctx: Context, table: ElementTable, queue: Queue) -> Iterator[Key]:
+    if path := queue.directory_path:
+
+        def by_path(attributes: Sequence[str]) -> Entry:
+            return entry_at(ctx, table, compute.dn_of_directory_path(path), attributes)
+
+        yield Key(
+            "DirectoryPath", path, by_path, lambda entry: compute.dn_of_directory_path(path) == entry.name
+        )
+    if pathname := queue.pathname:
+        find = partial(queue_at, ctx, table, pathname)
+        yield Key("Pathname", pathname, find, lambda entry: _is_named(entry, pathname), (NAME_EXTENSION,))
+
+
+def _path(name: str, value: object, find: Find, dn: str) -> Key:
+    return Key(name, value, find, lambda entry: DN.parse(dn) == entry.name)
+
+
+def _is_named(entry: Entry, pathname: str) -> bool:
+    """True if the path name of a queue is the one that reading gives it ([MS-MQDSSM] 3.1.6.11.2.1)."""
+    place, extension = compute.queue_place(entry.dn), entry.first(NAME_EXTENSION)
+    text = None if extension is None else extension.decode(errors="replace")
+    return compute.pathname(place.computer, place.cn, text) == lower_each(pathname)
+
+
+def _same(one: str, other: str) -> bool:
+    return folded(one) == folded(other)

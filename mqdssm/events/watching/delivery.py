@@ -1,0 +1,203 @@
+"""Delivery of the changes of a watch: each is noted before it is told, and counts once it is acknowledged."""
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from typing import Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.events.watching.follower import Follower
+from mqdssm.events.watching.journal import Note, Place
+from mqdssm.events.watching.mirror import Known
+from mqdssm.events.watching.selection import Selection
+from mqdssm.events.watching.state_file import State, StateFile
+from mqdssm.model.watching import ChangeEvent, ObjectChange
+
+log: Final = logging.getLogger(__name__)
+
+UNACKNOWLEDGED_MAX: Final = 100_000
+"""Changes that may be told without an acknowledgement: all of them are told again after a crash."""
+UNACKNOWLEDGED_MANY: Final = 1_000
+"""Changes without any acknowledgement after which a warning is logged."""
+SYNC_EVERY_S: Final = 1.0
+"""What was noted is brought to the disk so often, in seconds. Only after a power failure it matters."""
+PLACE_EVERY_S: Final = 60.0
+"""The place is noted so often where nothing was told, in seconds: other changes of the directory move it."""
+_ID_OCTETS: Final = 8
+
+
+class Delivery:
+    """Gives changes their ids, notes them, and keeps which of them were acknowledged (decisions W13, W14)."""
+
+    def __init__(self, state: State, file: StateFile | None, selection: Selection) -> None:
+        """Deliver from a state on.
+
+        Args:
+            state: where to begin; its mirror is what was noted.
+            file: that keeps it; None: nothing is kept.
+            selection: what is told.
+        """
+        self._state, self._file, self._selection = state, file, selection
+        self._start = secrets.token_hex(_ID_OCTETS)
+        self._ids = count(1)
+        self._lock = threading.RLock()
+        self._made = self._returned = self._open = 0
+        self._has_acknowledged = False
+        self._placed = (state.server, state.place, state.is_first)
+        self._is_told = False
+        self._placed_at = self._synced_at = 0.0
+
+    # -- what is told
+
+    def stamp(self) -> tuple[str, float]:
+        """Return a new id, and the time in seconds since 1970."""
+        return f"{self._start}-{next(self._ids)}", time.time()
+
+    def note(self, key: str, known: Known | None, change: ObjectChange | None) -> ObjectChange | None:
+        """Note the new state of an object, and the change that is told of it.
+
+        Returns:
+            The change as it is told; None: nothing is told.
+
+        Raises:
+            ConfigError: too many changes were told without an acknowledgement.
+            OSError: the note cannot be written.
+        """
+        if change is not None and change.event is ChangeEvent.CREATED and self._state.is_first:
+            change = replace(change, event=ChangeEvent.EXISTING)
+        if change is None or not self._selection.includes(change):
+            self._write(Note(key=key, known=known))
+            return None
+        self._check_open()
+        name, seconds = self.stamp()
+        self._made = self._write(Note(key=key, known=known, id=name, time=seconds, event=change.event))
+        self._open += 1
+        return replace(change, id=name, time=_time_of(seconds))
+
+    def again(self, follower: Follower) -> Iterator[ObjectChange]:
+        """Tell again what was told by the watch before, and not acknowledged.
+
+        Raises:
+            DirectoryError: an object could not be read.
+        """
+        for note, change in follower.tell_again(self._state.doubts):
+            self._made = note.number
+            self._open += 1
+            event = change.event if note.event is None else note.event
+            yield replace(change, event=event, id=note.id, time=_time_of(note.time))
+
+    def returned(self) -> None:
+        """Note that the last change that was made was returned to the caller."""
+        self._returned = self._made
+
+    def acknowledge(self) -> None:
+        """Count every change that was returned as told.
+
+        Raises:
+            OSError: that cannot be written; then they are told again.
+        """
+        with self._lock:
+            self._has_acknowledged, self._open = True, 0
+            if self._file is None or not self._file.is_begun:
+                return
+            journal = self._file.journal
+            if self._returned > journal.acknowledged:
+                journal.acknowledge(self._returned)
+                self._is_told = True
+                self._sync(time.monotonic())
+
+    def _check_open(self) -> None:
+        if self._file is None:
+            return
+        if self._open >= UNACKNOWLEDGED_MAX:
+            raise ConfigError(
+                f"{self._file.path}: {self._open} changes were told, and none acknowledged: "
+                "call commit() after those that were handled"
+            )
+        if self._open == UNACKNOWLEDGED_MANY and not self._has_acknowledged:
+            log.warning(
+                "%s: %d changes were told, and none was acknowledged: without commit() all are told again",
+                self._file.path,
+                self._open,
+            )
+
+    # -- what is kept
+
+    def begin(self) -> None:
+        """Save the state where it is the first one, and can be gone on with.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self._lock:
+            if self._file is not None and not self._file.is_begun and self._state.mirror.is_complete:
+                self._save(self._file)
+
+    def tend(self) -> None:
+        """Do what is due: note the place, bring notes to the disk, save the state.
+
+        Raises:
+            OSError: something cannot be written.
+        """
+        self.begin()
+        with self._lock:
+            if self._file is None or not self._file.is_begun:
+                return
+            now = time.monotonic()
+            if now >= self._placed_at + (SYNC_EVERY_S if self._is_told else PLACE_EVERY_S):
+                self._note_place(self._file, now)
+            self._sync(now)
+            if self._file.is_due and self._file.journal.is_settled:
+                self._save(self._file)
+
+    def close(self) -> None:
+        """Note the last place, and let another watch have the state.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self._lock:
+            file = self._file
+            if file is None:
+                return
+            try:
+                if file.is_begun:
+                    self._note_place(file, time.monotonic())
+                    file.journal.sync()
+            finally:
+                file.close()
+                file.is_begun = False
+        if self._returned and not self._has_acknowledged:
+            log.warning("%s: no change was acknowledged: without commit() all are told again", file.path)
+            self._returned = 0
+
+    def _save(self, file: StateFile) -> None:
+        file.save(self._state)
+        self._made = self._returned = 0
+        self._placed = (self._state.server, self._state.place, self._state.is_first)
+
+    def _note_place(self, file: StateFile, now: float) -> None:
+        place = (self._state.server, self._state.place, self._state.is_first)
+        if place != self._placed:
+            file.journal.place(Place(server=place[0], place=place[1], is_first=place[2]))
+        self._placed, self._placed_at, self._is_told = place, now, False
+
+    def _sync(self, now: float) -> None:
+        if self._file is not None and now >= self._synced_at + SYNC_EVERY_S:
+            self._file.journal.sync()
+            self._synced_at = now
+
+    def _write(self, note: Note) -> int:
+        with self._lock:
+            if self._file is None or not self._file.is_begun:
+                return 0
+            return self._file.journal.note(note)
+
+
+def _time_of(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,275 @@
+"""Journal of a watch: what changed since its state was saved, what was returned, and what was acknowledged.
+
+Lines are only appended, so that a watcher writes as much as it has to tell. Each line has a checksum: after a
+power failure the end of a file may hold anything.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.events.watching.mirror import Known
+from mqdssm.model.watching import ChangeEvent
+
+log: Final = logging.getLogger(__name__)
+
+LINE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Octets of a line; no object of a directory is larger."""
+MODE: Final = 0o600
+"""The files hold what the directory shows to the watcher, and perhaps to nobody else."""
+_CHECKSUM_CHARS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """New state of one object (decision W13).
+
+    Attributes:
+        key: of the object.
+        known: its new state; None: the object is gone.
+        number: position among the notes of the journal, from 1.
+        id: of the change that was made of it; "": none was.
+        time: when the change was seen, in seconds since 1970.
+        event: of the change; None: as the states of the object say.
+    """
+
+    key: str
+    known: Known | None
+    number: int = 0
+    id: str = ""
+    time: float = 0.0
+    event: ChangeEvent | None = None
+
+    @property
+    def is_change(self) -> bool:
+        """True if a change was made of it."""
+        return bool(self.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where to go on, once every change that was noted before is acknowledged (decision W13).
+
+    Attributes:
+        server: URL of the server that understands the place.
+        place: of `Hints.place`.
+        is_first: what existed before the first start is still being told.
+    """
+
+    server: str
+    place: str | None
+    is_first: bool
+
+
+class Journal:
+    """A journal in a file, which belongs to one saved state (decisions W7, W13, W14).
+
+    Attributes:
+        size: octets of the file; 0: there is none yet.
+        noted: number of the last note.
+        changes: number of the last note that is of a change.
+        acknowledged: number of the last note that is acknowledged, with all before it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open nothing yet."""
+        self._path = path
+        self._handle: int | None = None
+        self._is_synced = True
+        self.size = self.noted = self.changes = self.acknowledged = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """True if every change is acknowledged."""
+        return self.changes <= self.acknowledged
+
+    def begin(self, digest: str, notes: Iterable[Note] = (), *, acknowledged: int = 0) -> None:
+        """Replace the journal by a new one; on the disk when this returns.
+
+        Args:
+            digest: of the state that it belongs to.
+            notes: what it begins with.
+            acknowledged: how many of these are.
+
+        Raises:
+            OSError: it cannot be written; then the old one is still there.
+        """
+        self.close()
+        beside = self._path.with_name(self._path.name + ".new")
+        beside.unlink(missing_ok=True)
+        self.size = self.noted = self.changes = self.acknowledged = 0
+        self._handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE)
+        self._append({"state": digest})
+        for note in notes:
+            self.note(note)
+        if acknowledged:
+            self.acknowledge(acknowledged)
+        self.sync()
+        self.close()  # where open files cannot be renamed
+        beside.replace(self._path)
+        self._handle = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+
+    def resume(self, digest: str) -> bool:
+        """Go on with the journal of a state; what is not whole at its end is cut off.
+
+        Returns:
+            False where there is none.
+
+        Raises:
+            OSError: the file cannot be read or written.
+        """
+        self.close()
+        self.size = self.noted = self.changes = self.acknowledged = 0
+        lines = self._lines()
+        if next(lines, None) != {"state": digest}:
+            return False
+        for said in lines:
+            if "key" in said:
+                self.noted += 1
+                self.changes = self.noted if said.get("id") else self.changes
+            self.acknowledged = max(self.acknowledged, said.get("acknowledged", 0))
+        self._handle = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        if os.fstat(self._handle).st_size > self.size:
+            log.warning("%s: its end is damaged: what it held is told again", self._path)
+            os.ftruncate(self._handle, self.size)
+        return True
+
+    def records(self) -> Iterator[Note | Place]:
+        """Notes and places, in the order in which they were written.
+
+        Raises:
+            ConfigError: a line lacks something.
+            OSError: the file cannot be read.
+        """
+        number, end, self.size = 0, self.size, 0
+        for said in self._lines():
+            try:
+                if "key" in said:
+                    number += 1
+                    yield _note_in(said, number)
+                elif "place" in said:
+                    place = None if said["place"] is None else str(said["place"])
+                    yield Place(server=str(said["server"]), place=place, is_first=said["first"] is True)
+            except (KeyError, TypeError, ValueError):
+                raise ConfigError(f"{self._path}: a line lacks something: remove this file") from None
+        self.size = end
+
+    def note(self, note: Note) -> int:
+        """Append a note.
+
+        Returns:
+            Its number.
+
+        Raises:
+            OSError: it cannot be written; then it counts for nothing.
+        """
+        said: dict[str, Any] = {"key": note.key, "known": None if note.known is None else asdict(note.known)}
+        if note.is_change:
+            event = None if note.event is None else note.event.value
+            said = {"id": note.id, "time": note.time, "event": event, **said}
+        self._append(said)
+        self.noted += 1
+        if note.is_change:
+            self.changes = self.noted
+        return self.noted
+
+    def acknowledge(self, number: int) -> None:
+        """Append that all notes up to a number are acknowledged.
+
+        Raises:
+            OSError: it cannot be written; then they are not.
+        """
+        self._append({"acknowledged": number})
+        self.acknowledged = number
+
+    def place(self, place: Place) -> None:
+        """Append a place.
+
+        Raises:
+            OSError: it cannot be written; then it counts for nothing.
+        """
+        self._append({"server": place.server, "place": place.place, "first": place.is_first})
+
+    def sync(self) -> None:
+        """Bring to the disk what was appended.
+
+        Raises:
+            OSError: it cannot be.
+        """
+        if self._handle is not None and not self._is_synced:
+            os.fsync(self._handle)
+            self._is_synced = True
+
+    def close(self) -> None:
+        """Close the file."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with contextlib.suppress(OSError):  # that it could not be written was said when it was
+                os.close(handle)
+
+    def _append(self, said: dict[str, Any]) -> None:
+        if self._handle is None:
+            raise ValueError(f"{self._path} is closed")
+        left = memoryview(_line(said))
+        size = self.size + len(left)
+        self._is_synced = False
+        try:
+            while left:
+                left = left[os.write(self._handle, left) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, self.size)  # half a line would hide those behind it
+            raise
+        self.size = size
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """The lines up to the first that is not whole; `size` follows."""
+        try:
+            file = self._path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            for line in iter(lambda: file.readline(LINE_BYTES_MAX), b""):
+                said = _parsed(line)
+                if said is None:
+                    return
+                self.size += len(line)
+                yield said
+
+
+def _line(said: dict[str, Any]) -> bytes:
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """The object of a line; None where the line is not whole."""
+    text = line[_CHECKSUM_CHARS + 1 : -1]
+    if line != b"%08x %s\n" % (zlib.crc32(text), text):
+        return None
+    said = json.loads(text)
+    return said if isinstance(said, dict) else None
+
+
+def _note_in(said: dict[str, Any], number: int) -> Note:
+    """A note of a line.
+
+    Raises:
+        KeyError, TypeError, ValueError: something else.
+    """
+    known, event = said["known"], said.get("event")
+    return Note(
+        key=str(said["key"]),
+        known=None if known is None else Known(**known),
+        number=number,
+        id=str(said.get("id", "")),
+        time=float(said.get("time", 0.0)),
+        event=None if event is None else ChangeEvent(event),
+    )

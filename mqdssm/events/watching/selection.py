@@ -1,0 +1,98 @@
+"""Selection of the changes that a watch tells."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Self
+
+from mqdssm.directory.entries import parse_name
+from mqdssm.errors import ConfigError
+from mqdssm.events.watching.bodies import FULL_PATH
+from mqdssm.model.elements import Queue, QueueManager
+from mqdssm.model.watching import LDAP_MARK, WATCHED_TYPES, ChangeEvent, ObjectChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Types, attributes, events and computers whose changes are told (decision W3).
+
+    Attributes:
+        types: that are watched.
+        ignore: attributes whose changes are not told.
+        events: that are told; none: all.
+        computers: in lower case; only their queues and queue managers are told of; none: all objects.
+    """
+
+    types: tuple[str, ...]
+    ignore: frozenset[str]
+    events: frozenset[ChangeEvent]
+    computers: frozenset[str]
+
+    @classmethod
+    def of(
+        cls,
+        types: Collection[str],
+        *,
+        ignore: Collection[str] = (),
+        events: Collection[str] = (),
+        computers: Collection[str] = (),
+    ) -> Self:
+        """Check what somebody wants to be told.
+
+        Raises:
+            ConfigError: an unknown type, attribute or event; a computer without a name; one text, which
+                would be taken for many letters.
+        """
+        for name, given in (("ignore", ignore), ("events", events), ("computers", computers)):
+            if isinstance(given, str):
+                raise ConfigError(f"{name} is a list of names: [{given!r}], not {given!r}")
+        unknown = set(types) - set(WATCHED_TYPES)
+        if unknown:
+            raise ConfigError(
+                f"{', '.join(sorted(unknown))} cannot be watched: use {', '.join(WATCHED_TYPES)}"
+            )
+        wrong = set(events) - set(ChangeEvent)
+        if wrong:
+            raise ConfigError(f"there is no event {', '.join(sorted(wrong))}: use {', '.join(ChangeEvent)}")
+        if not all(name.strip() for name in computers):
+            raise ConfigError("computers: a name is empty")
+        watched = tuple(name for name in WATCHED_TYPES if name in types or not types)
+        return cls(
+            types=watched,
+            ignore=_ignored(ignore, watched),
+            events=frozenset(map(ChangeEvent, events)),
+            computers=frozenset(name.strip().lower() for name in computers),
+        )
+
+    def includes(self, change: ObjectChange) -> bool:
+        """True if a change is told."""
+        if self.events and change.event not in self.events:
+            return False
+        return not self.computers or not self.computers.isdisjoint(_computers_of(change))
+
+
+def _ignored(names: Collection[str], types: Collection[str]) -> frozenset[str]:
+    """Attributes whose changes are not told.
+
+    Raises:
+        ConfigError: names that nothing of these types has.
+    """
+    known = {name for one in types for name in WATCHED_TYPES[one].adm_names()}
+    for name in names:
+        if name not in known and not name.startswith(LDAP_MARK):
+            raise ConfigError(
+                f"{name!r} cannot be ignored: nothing that is watched has this attribute (of attributes that "
+                f"are LDAP's alone: '{LDAP_MARK}NAME')"
+            )
+    return frozenset(names)
+
+
+def _computers_of(change: ObjectChange) -> set[str]:
+    """Names of the computers to which an object belongs, and belonged before, in lower case."""
+    if change.element not in {Queue, QueueManager}:
+        return set()
+    moved = change.changes.get(FULL_PATH)
+    names = [change.dn, *(name for name in moved or () if isinstance(name, str))]
+    places = [parse_name(name).parent for name in names]
+    if change.element is Queue:
+        places = [place.parent for place in places]
+    return {place.name.lower() for place in places}

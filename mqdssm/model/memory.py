@@ -1,0 +1,57 @@
+"""What JSON keeps of an object that was read: which attributes were assigned or unset since (M45)."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic_core import from_json
+
+ASSIGNED: Final = "Assigned"
+ORIGINAL: Final = "OriginalIdentifier"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of an object that was read, out of its JSON form.
+
+    Attributes:
+        rest: the JSON form without it.
+        assigned: the specification's names of what was assigned or unset since it was read: these values are
+            validated, the others are taken as a directory held them.
+        original_identifier: see `DirectoryObject`.
+    """
+
+    rest: str
+    assigned: frozenset[str]
+    original_identifier: UUID | None
+
+    @classmethod
+    def in_json(cls, text: str | bytes) -> "Memory | None":
+        """Return the memory in a JSON form; None where there is none.
+
+        Raises:
+            ValueError: no JSON, or a memory that is none.
+        """
+        values: Any = from_json(text)  # refuses what is nested too deep, too
+        if not isinstance(values, dict) or ASSIGNED not in values:
+            return None
+        names, original = values.pop(ASSIGNED), values.pop(ORIGINAL, None)
+        problems = [] if _are_names(names) else [f"{ASSIGNED} must be a list of names, not {names!r}"]
+        problems += (
+            [] if isinstance(original, str | None) else [f"{ORIGINAL} must be a GUID, not {original!r}"]
+        )
+        if problems:
+            raise ValueError("; ".join(problems))
+        return cls(json.dumps(values), frozenset(names), None if original is None else UUID(str(original)))
+
+    @staticmethod
+    def add(text: str, assigned: Iterable[str], original_identifier: UUID | None) -> str:
+        """Return a JSON form with the memory of its object."""
+        own = {ORIGINAL: str(original_identifier)} if original_identifier is not None else {}
+        return json.dumps(json.loads(text) | own | {ASSIGNED: sorted(assigned)}, ensure_ascii=False)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)

@@ -1,0 +1,328 @@
+"""Comparison of replicas, object by object and number by number ([MC-MQDSRP] 3.1.1.2).
+
+Directories are read while their servers go on working. A change that one replica has not applied yet is lag
+and no difference: its number is above the last number of that replica. What differs is read a second time.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Final
+
+from mqdssm.directory.filters import And, Equal, Not, Present, any_of
+from mqdssm.directory.session import Session
+from mqdssm.errors import ConfigError, MappingError
+from mqdssm.events.references import batched
+from mqdssm.model.guid import Guid
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.replication import DirectoryPartition, PurgeState
+from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.store.ldap.held import Held, readable
+from mqdssm.store.ldap.owner import read_owner
+from mqdssm.store.ldap.places import Places
+from mqdssm.store.ldap.ranges import Ranges, change_of
+from mqdssm.store.ldap.state import StateKeeper
+from mqdssm.store.ldap.view import Reader
+from mqdssm.tables.numbering import NUMBER, PARTITION
+from mqdssm.tables.properties import NAME, OBJECT_GUID
+
+READ_AGAIN_TOGETHER: Final = 1000
+"""Objects that are read a second time at once: what is kept of them with their properties."""
+_DIGEST_BYTES: Final = 16
+_NUMBERED_CLASSES: Final = (b"mSMQQueue", b"mSMQConfiguration", b"mSMQSiteLink")
+"""Classes whose objects have a number in the directory of a replicating server."""
+
+
+class Kind(StrEnum):
+    """Kinds of differences.
+
+    MISSING: a replica lacks an object or a tombstone that it must have by its last number.
+    NUMBER: two replicas have one object with two numbers, and the older one must have the newer number.
+    CONTENT: two replicas have other properties under one number.
+    UNKNOWN: the owner of the partition does not know a number that a replica has.
+    UNNUMBERED: another program made an object, which has no number.
+    DAMAGED: an entry of a replica cannot be read.
+    """
+
+    MISSING = "missing"
+    NUMBER = "number"
+    CONTENT = "content"
+    UNKNOWN = "unknown"
+    UNNUMBERED = "unnumbered"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDifference:
+    """Difference between two replicas, or something wrong in one.
+
+    Attributes:
+        kind: of the difference.
+        replicas: machine names of the servers; the first one has the higher number, where numbers differ.
+        numbers: number of the object in each; None: it is not there.
+        partition_id: its partition; None where the object has no number.
+        object_type: its type; DELETED_OBJECT where the first replica has a tombstone.
+        identifier: its GUID.
+        name: its path name or distinguished name.
+        properties: names of the properties that differ, of CONTENT.
+    """
+
+    kind: Kind
+    replicas: tuple[str, ...]
+    numbers: tuple[SequenceNumber | None, ...] = ()
+    partition_id: Guid | None = None
+    object_type: ObjectType | None = None
+    identifier: Guid | None = None
+    name: str = ""
+    properties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """What one replica has of an object."""
+
+    number: SequenceNumber
+    object_type: ObjectType
+    digest: bytes
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.object_type is ObjectType.DELETED_OBJECT
+
+
+class Replica:
+    """The directory of a replicating server, only read.
+
+    Args:
+        session: a session with the directory; it may be read-only.
+
+    Raises:
+        ConfigError: the directory is that of no replicating server.
+        DirectoryError: it cannot be read.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._places = Places(session)
+        self._reader = Reader(session, self._places)
+        owner = read_owner(session, self._places)
+        if owner is None:
+            raise ConfigError(f"{session.server_url} holds the directory of no replicating server")
+        self.machine_id, self.name = owner.machine_id, owner.machine_name
+
+    def partitions(self) -> dict[Guid, DirectoryPartition]:
+        """Return the state of all partitions, an owned one with the highest number that there is."""
+        keeper = StateKeeper(self._session, self._places)
+        found = {one.partition_id: one for one in keeper.load().partitions}
+        ranges = Ranges(self._session, self._reader)
+        for identifier, state in found.items():
+            if state.owned:
+                highest = ranges.highest(identifier, keeper.ceiling(identifier))
+                found[identifier] = _with_last(state, max(state.last, highest))
+        return found
+
+    def objects(self, partition: Guid) -> Iterator[Held]:
+        """Return objects and tombstones of a partition; damaged entries are logged."""
+        yield from readable(self._reader.find(Equal(PARTITION, bytes(partition))))
+
+    def objects_of(self, partition: Guid, identifiers: Iterable[Guid]) -> Iterator[Held]:
+        """Return some objects and tombstones of a partition."""
+        for held in self._reader.holding(identifiers):
+            if held.numbers is not None and held.numbers.partition == partition:
+                yield held
+
+    def unnumbered(self) -> Iterator[Held]:
+        """Return objects that another program made: they have a GUID and no number."""
+        classes = any_of(*(Equal("objectClass", name) for name in _NUMBERED_CLASSES))
+        yield from readable(self._reader.find(And((classes, Present(OBJECT_GUID), Not(Present(NUMBER))))))
+
+
+class ReplicaComparison:
+    """Compares replicas with the first one.
+
+    Args:
+        replicas: at least two, of different servers.
+
+    Attributes:
+        objects: number of objects and tombstones that were compared.
+        lag: number of objects that a replica has not heard of yet.
+
+    Raises:
+        ConfigError: one server is named twice, or there is nothing to compare.
+    """
+
+    def __init__(self, replicas: Sequence[Replica]) -> None:
+        if len(replicas) < 2:
+            raise ConfigError("there is nothing to compare: name two or more replicas")
+        if len({replica.machine_id for replica in replicas}) < len(replicas):
+            names = ", ".join(replica.name for replica in replicas)
+            raise ConfigError(f"each replica is to be named once: {names}")
+        self._replicas = replicas
+        self.objects = 0
+        self.lag = 0
+
+    def differences(self) -> Iterator[ReplicaDifference]:
+        """Yield all differences.
+
+        Raises:
+            DirectoryError: a directory cannot be read.
+        """
+        first, *others = self._replicas
+        known = {identifier for replica in self._replicas for identifier in replica.partitions()}
+        for partition in sorted(known):
+            for other in others:
+                yield from self._partition(first, other, partition)
+        for replica in self._replicas:
+            for held in replica.unnumbered():
+                yield ReplicaDifference(
+                    kind=Kind.UNNUMBERED,
+                    replicas=(replica.name,),
+                    object_type=held.type,
+                    identifier=held.identifier,
+                    name=held.dn,
+                )
+
+    def _partition(self, a: Replica, b: Replica, partition: Guid) -> Iterator[ReplicaDifference]:
+        states = _states(a, b, partition)  # before the objects: a replica has all up to its last number
+        versions: list[dict[Guid, _Version]] = []
+        for replica in (a, b):
+            found: dict[Guid, _Version] = {}
+            for held in replica.objects(partition):
+                try:
+                    _note_version(found, held)
+                except MappingError:
+                    yield _damaged(replica, partition, held)
+            versions.append(found)
+        keys = versions[0].keys() | versions[1].keys()
+        self.objects += len(keys)
+        suspects = []
+        for key in sorted(keys):
+            verdict = _judge((versions[0].get(key), versions[1].get(key)), states)
+            if verdict is _LAG:
+                self.lag += 1
+            elif verdict is not None:
+                suspects.append(key)
+        for some in batched(suspects, READ_AGAIN_TOGETHER):
+            yield from self._read_again(a, b, partition, some)
+
+    def _read_again(
+        self, a: Replica, b: Replica, partition: Guid, keys: Sequence[Guid]
+    ) -> Iterator[ReplicaDifference]:
+        """Read once more what looks different: servers go on working meanwhile."""
+        states = _states(a, b, partition)
+        entries: list[dict[Guid, Held]] = []
+        for replica in (a, b):
+            newest: dict[Guid, Held] = {}
+            for held in replica.objects_of(partition, keys):
+                if held.identifier is not None:
+                    newest[held.identifier] = max(
+                        held, newest.get(held.identifier, held), key=lambda one: one.age
+                    )
+            entries.append(newest)
+        for key in keys:
+            pair = (entries[0].get(key), entries[1].get(key))
+            versions = (_version(pair[0]), _version(pair[1]))
+            verdict = _judge(versions, states)
+            if verdict is _LAG:
+                self.lag += 1
+            elif verdict is not None:
+                yield _difference(verdict, (a.name, b.name), pair, partition)
+
+
+_LAG: Final = "lag"
+
+
+def _with_last(state: DirectoryPartition, last: SequenceNumber) -> DirectoryPartition:
+    return replace(state, last=last)
+
+
+def _states(a: Replica, b: Replica, partition: Guid) -> tuple[DirectoryPartition, DirectoryPartition]:
+    nothing = DirectoryPartition(partition_id=partition, authority_name="")
+    return a.partitions().get(partition, nothing), b.partitions().get(partition, nothing)
+
+
+def _version(held: Held | None) -> _Version | None:
+    if held is None or held.numbers is None:
+        return None
+    change, _ = change_of(held, MIN)
+    told = repr((change.command, sorted(change.properties))).encode()
+    digest = blake2b(told, digest_size=_DIGEST_BYTES).digest()
+    return _Version(held.numbers.number, held.type or ObjectType.DELETED_OBJECT, digest)
+
+
+def _note_version(found: dict[Guid, _Version], held: Held) -> None:
+    version = _version(held)
+    if version is None or held.identifier is None:
+        raise MappingError(f"{held.dn} has no number or no GUID")
+    known = found.get(held.identifier)
+    if known is None or known.number < version.number:  # of an object and its tombstone the newer counts
+        found[held.identifier] = version
+
+
+def _judge(
+    versions: tuple[_Version | None, _Version | None],
+    states: tuple[DirectoryPartition, DirectoryPartition],
+) -> str | None:
+    """Return the kind of a difference, `_LAG`, or None where there is none."""
+    a, b = versions
+    if a == b:
+        return None
+    if any(state.purge_state is not PurgeState.NORMAL for state in states):
+        return _LAG  # a full synchronization is under way
+    if a is not None and b is not None and a.number == b.number:
+        return Kind.CONTENT
+    is_first = b is None or (a is not None and a.number > b.number)
+    newer, older = (a, b) if is_first else (b, a)
+    ahead, behind = states if is_first else (states[1], states[0])
+    if newer is None:
+        return None
+    if older is None and newer.is_deleted and newer.number <= behind.purged:
+        return None
+    if newer.number > behind.last:
+        return Kind.UNKNOWN if behind.owned else _LAG
+    if older is None and behind.purged > ahead.last:
+        return _LAG  # the deletion is purged already, and the other one has to synchronize in full
+    return Kind.MISSING if older is None else Kind.NUMBER
+
+
+def _damaged(replica: Replica, partition: Guid, held: Held) -> ReplicaDifference:
+    return ReplicaDifference(
+        kind=Kind.DAMAGED,
+        replicas=(replica.name,),
+        partition_id=partition,
+        object_type=held.type,
+        identifier=held.identifier,
+        name=held.dn,
+    )
+
+
+def _difference(
+    kind: str, names: tuple[str, str], pair: tuple[Held | None, Held | None], partition: Guid
+) -> ReplicaDifference:
+    numbers = tuple(None if one is None or one.numbers is None else one.numbers.number for one in pair)
+    if (numbers[1] or MIN) > (numbers[0] or MIN) or numbers[0] is None:
+        names, pair, numbers = (names[1], names[0]), (pair[1], pair[0]), (numbers[1], numbers[0])
+    shown = pair[0] or pair[1]
+    return ReplicaDifference(
+        kind=Kind(kind),
+        replicas=names,
+        numbers=numbers,
+        partition_id=partition,
+        object_type=None if shown is None else shown.type,
+        identifier=None if shown is None else shown.identifier,
+        name="" if shown is None else _name(shown),
+        properties=_differing(pair) if kind == Kind.CONTENT else (),
+    )
+
+
+def _name(held: Held) -> str:
+    raws = held.entry.get(NAME, ())
+    return raws[0].decode(errors="replace") if raws else held.dn
+
+
+def _differing(pair: tuple[Held | None, Held | None]) -> tuple[str, ...]:
+    if pair[0] is None or pair[1] is None:
+        return ()
+    a, b = (dict(change_of(held, MIN)[0].properties) for held in pair if held is not None)
+    return tuple(name.name for name in sorted(a.keys() | b.keys()) if a.get(name) != b.get(name))

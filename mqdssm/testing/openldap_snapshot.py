@@ -1,0 +1,59 @@
+"""Entries of a private directory at one moment, to which the directory can be set back."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.model.dn import DN
+from mqdssm.testing.accounts import Connection, bound, connect_as_owner
+
+if TYPE_CHECKING:
+    from mqdssm.testing.openldap import OpenLdapServer
+
+PAGE_ENTRIES: Final = 1000
+
+Entries = Mapping[str, Mapping[str, list[bytes]]]
+"""DN -> names and values of the attributes that users may write."""
+
+
+@contextlib.contextmanager
+def undone_changes(server: "OpenLdapServer") -> Iterator[None]:
+    """Undo at the end what anybody changed meanwhile: entries that were added, changed or deleted.
+
+    Args:
+        server: a server that runs, now and at the end.
+    """
+    with bound(connect_as_owner(server.ldapi_url)) as connection:
+        before = _read_entries(connection, server.base_dn)
+    yield
+    with bound(connect_as_owner(server.ldapi_url)) as connection:
+        _restore(connection, before, _read_entries(connection, server.base_dn))
+
+
+def _read_entries(connection: Connection, base_dn: str) -> Entries:
+    found = connection.extend.standard.paged_search(
+        base_dn, "(objectClass=*)", attributes=["*"], paged_size=PAGE_ENTRIES, generator=True
+    )
+    return {entry["dn"]: dict(entry["raw_attributes"]) for entry in found}
+
+
+def _restore(connection: Connection, before: Entries, after: Entries) -> None:
+    for dn in sorted(after.keys() - before.keys(), key=_depth, reverse=True):
+        connection.delete(dn)
+    for dn in sorted(before.keys() - after.keys(), key=_depth):
+        connection.add(dn, attributes=before[dn])
+    for dn in before.keys() & after.keys():
+        if changes := _replacements(before[dn], after[dn]):
+            connection.modify(dn, changes)
+
+
+def _depth(dn: str) -> int:
+    return len(DN.parse(dn).rdns)
+
+
+def _replacements(before: Mapping[str, list[bytes]], after: Mapping[str, list[bytes]]) -> dict[str, Any]:
+    return {
+        name: [("MODIFY_REPLACE", before.get(name, []))]
+        for name in before.keys() | after.keys()
+        if sorted(before.get(name, [])) != sorted(after.get(name, []))
+    }

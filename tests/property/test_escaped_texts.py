@@ -1,0 +1,191 @@
+"""Text of a directory stays text, whichever writer gets it: LDIF, CSV, JSON, logs, terminals, pages."""
+
+import contextlib
+import csv
+import io
+import json
+import logging
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ldif_reader import read_ldif
+
+from mqdssm.cli import exits, logs
+from mqdssm.cli.output import Output, say
+from mqdssm.cli.table_layout import layout_of
+from mqdssm.cli.watch_lines import status_json
+from mqdssm.errors import GenericDirectoryError, MappingError
+from mqdssm.model.escapes import printable_json, visible
+from mqdssm.samples.files import _csv_line as sample_line
+from mqdssm.spark.diff.changes import _Changes, _comment
+from mqdssm.spark.inventory.writers import _csv_line, _json, cell
+from mqdssm.spark.ldif import record, replacement
+from mqdssm.spark.migrate.places import MapRow, read_guid_map, write_guid_map
+from mqdssm.spark.report.page import shown
+from mqdssm.spark.texts import csv_head, csv_records, jsonl_records
+from mqdssm.tables.ldif import fold
+
+GUID = UUID("11111111-2222-3333-4444-555555555555")
+PIECES = (
+    "\n", "\r", "\r\n", "\n\ndn: cn=x\nchangetype: delete\n\n", "\nCNF:", "\x00", "\x1b[2J", "\x07", "\x7f",
+    "\x85", "\x9b31m", "\u2028", "\u202e", "\u2066", "\u200f", '"', "'", ",", ";", "=1+1", "# ", ": ", "\\",
+    " ", "a", "ü", "\U0001f600", "\U000e0041", "\t",
+)  # fmt: skip
+HOSTILE = st.lists(
+    st.sampled_from(PIECES) | st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12
+).map("".join)
+
+
+def is_harmless(text: str) -> bool:
+    return all(line.isprintable() for line in text.split("\n"))
+
+
+@contextlib.contextmanager
+def printed():
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        yield out
+
+
+@given(HOSTILE, HOSTILE)
+def test_ldif_holds_the_records_that_were_written(dn: str, value: str) -> None:
+    made = record(dn, [("description", [value.encode()]), ("cn", [b"x"])], "add")
+    made += replacement(dn, [("description", [value.encode()])])
+    text = _comment(f"{dn}: {value}") + made.decode("ascii") + _comment(value)
+    assert is_harmless(text)
+    assert text.isascii()
+    first, second = read_ldif(text.encode())
+    assert (first[0], second[0]) == (dn, dn)
+    assert first[1] == {"changetype": [b"add"], "description": [value.encode()], "cn": [b"x"]}
+    assert second[1]["description"] == [value.encode()]
+
+
+@given(HOSTILE)
+def test_ldif_takes_no_text_for_the_name_of_an_attribute(name: str) -> None:
+    for write in (lambda: fold(name, b"x"), lambda: replacement("cn=x", [(name, [])])):
+        try:
+            made = write()
+        except MappingError:
+            continue
+        lines = made.decode().splitlines() if isinstance(made, bytes) else made
+        assert any(line.endswith(name) or line == f"{name}: x" for line in lines)
+        assert name.isascii()
+        assert name.isprintable()
+
+
+@given(HOSTILE, HOSTILE)
+def test_differences_that_are_left_are_comments(name: str, why: str) -> None:
+    class Left:
+        type, key = "queue", None
+
+    Left.name = name
+
+    def records():
+        raise GenericDirectoryError(why, dn=name)
+        yield ""
+
+    text = "".join(_Changes._told(None, Left, records()))  # type: ignore[arg-type]
+    assert is_harmless(text)
+    assert all(line.startswith("#") or not line for line in text.split("\n"))
+    assert list(read_ldif(text.encode())) == []
+
+
+@given(HOSTILE, HOSTILE)
+def test_csv_has_one_row_for_each(first: str, second: str) -> None:
+    schema = pa.schema([("a,b\n", pa.string()), ("list", pa.list_(pa.string()))])
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([first]), pa.array([[second]], pa.list_(pa.string()))], schema=schema
+    )
+    exported = b"".join([csv_head(schema), *csv_records(batch)]).decode()
+    head, row = csv.reader(io.StringIO(exported, newline=""), strict=True)
+    assert head == ["a,b\n", "list"]
+    assert (row[0], json.loads(row[1])) == (first, [second])
+    sampled = sample_line(["a", "b"], {"a": first, "b": second})
+    assert list(csv.reader(io.StringIO(sampled, newline=""), strict=True)) == [[first, second]]
+    listed = _csv_line([cell(first), cell([second, 1]), cell(None)])
+    assert is_harmless(listed.removesuffix("\r\n"))
+    ((one, two, none),) = csv.reader(io.StringIO(listed, newline=""), strict=True)
+    assert one.removeprefix("'") == visible(first) or one == visible(first)
+    assert one[:1] not in set("=+-@\t\r")
+    assert (two[-3:], none) == ("; 1", "")
+
+
+@given(HOSTILE)
+def test_a_guid_map_keeps_its_lines(tmp_path_factory, dn: str) -> None:
+    folder = tmp_path_factory.mktemp("map")
+    rows = [MapRow("queue", GUID, GUID, dn), MapRow("queue", GUID, GUID, "cn=x")]
+    assert write_guid_map(folder, rows) == 2
+    assert list(read_guid_map(folder / "guid-map.csv")) == rows
+
+
+@given(HOSTILE)
+def test_json_means_what_it_meant(text: str) -> None:
+    value = {text: [text, 1]}
+    for made in (json.dumps(value, ensure_ascii=False), json.dumps(value, ensure_ascii=False, indent=2)):
+        assert json.loads(printable_json(made)) == value
+        assert is_harmless(printable_json(made))
+    assert is_harmless(_json(value))
+    told = status_json(("1", datetime(2026, 1, 31, tzinfo=UTC)), "ready", text=text)
+    assert told.isprintable()
+    assert json.loads(told)["text"] == text
+    schema = pa.schema([("text", pa.string())])
+    lines = b"".join(jsonl_records(pa.RecordBatch.from_arrays([pa.array([text])], schema=schema)))
+    assert [json.loads(line) for line in lines.split(b"\n")[:-1]] == [{"text": text}]
+
+
+@given(HOSTILE)
+def test_terminals_are_not_steered(text: str) -> None:
+    with printed() as out:
+        output, programs = Output(), Output(is_json=True)
+        output.line(text)
+        output.rows([text], [[text]])
+        output.pairs([("name", text)])
+        output.note(text)
+        say(text)
+        programs.document({text: text})
+        programs.json_array([json.dumps({text: text}, ensure_ascii=False)])
+        programs.json_line(json.dumps(text, ensure_ascii=False))
+        say(exits.words_of(GenericDirectoryError(text, dn=text, server_text=text)))
+        say(exits.as_json(GenericDirectoryError(text, dn=text, server_text=text), 6))
+    assert is_harmless(out.getvalue())
+    assert out.getvalue().splitlines()[0] == visible(text)
+
+
+@given(HOSTILE, st.integers(20, 200))
+def test_tables_of_a_terminal_are_not_steered(text: str, width: int) -> None:
+    from rich.console import Console
+
+    drawn = io.StringIO()
+    console = Console(file=drawn, width=width, color_system=None, highlight=False, markup=False, emoji=False)
+    rows = [[visible(text), str(GUID)]]
+    console.print(layout_of(["Label", "Identifier"], rows, width).rendered(rows, head=True))
+    assert is_harmless(drawn.getvalue())
+
+
+@given(HOSTILE)
+def test_a_record_of_a_log_is_one_line(text: str) -> None:
+    record = logging.LogRecord("mqdssm", logging.WARNING, "", 0, "%s is damaged", (text,), None)
+    line = logs._FORMAT.format(record)
+    assert line.isprintable()
+    try:
+        raise ValueError(text)  # noqa: TRY301
+    except ValueError as error:
+        record.exc_info = (ValueError, error, None)
+    first, *rest = logs._FORMAT.format(record).split("\n")
+    assert first.isprintable()
+    assert all(line.isprintable() for line in rest)
+
+
+@given(HOSTILE)
+def test_pages_show_what_is_not_seen(text: str) -> None:
+    assert shown(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    "name", ["cn", "userCertificate;binary", "member;range=0-1499", "1.2.840.113556.1.4.1"]
+)
+def test_descriptions_of_attributes(name: str) -> None:
+    assert fold(name, b"x") == [f"{name}: x"]

@@ -1,0 +1,29 @@
+"""Planted defects: every mutant can still be planted, and every section of the adapter has one."""
+
+import conformance
+import mutants
+import pytest
+
+COVERED = ("MS-MQDSSM", "3.1.6")
+"""Document and chapter of which each normative section needs a mutant."""
+
+
+def test_every_mutant_can_be_planted() -> None:
+    """Whoever changes a line that a mutant names changes the mutant with it."""
+    proofs, _ = conformance.check(conformance.read_sections(), list(conformance.read_marks()))
+    if problems := mutants.find_problems(mutants.read_lists(), proofs):
+        pytest.fail("\n".join(problems), pytrace=False)
+
+
+def test_every_section_of_the_adapter_has_a_mutant() -> None:
+    document, chapter = COVERED
+    caught = {section for mutant in mutants.read_lists() for section in mutant.caught_by}
+    without = [
+        section.name
+        for section in conformance.read_sections().values()
+        if section.document == document
+        and f"{section.number}.".startswith(f"{chapter}.")
+        and section.kind == "normative"
+        and section.name not in caught
+    ]
+    assert not without

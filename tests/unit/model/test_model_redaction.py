@@ -1,0 +1,88 @@
+"""Secrets in texts that people read."""
+
+import pytest
+
+from mqdssm.model.redaction import is_secret_setting, redact, redact_strictly
+
+SECRETS = (
+    "spark.hadoop.fs.s3a.secret.key={}",
+    "spark.hadoop.fs.s3a.access.key={}",
+    "spark.hadoop.fs.azure.account.key.store.dfs.core.windows.net={}",
+    "--conf spark.hadoop.fs.s3a.session.token={} --conf spark.executor.memory=4g",
+    "SPARK_SSL_KEYPASSWORD and javax.net.ssl.trustStorePassword={}",
+    '"spark.hadoop.fs.s3a.secret.key": "{}"',
+    "{{'password': '{}'}}",
+    "Server=db;UID=sa;PWD={};Database=mqis",
+    "Pwd = {}",
+    "postgresql://reader:{}@db/mqis",
+    "jdbc:postgresql://reader:{}@db:5432/mqis?ssl=true",
+    "jdbc:oracle:thin:scott/{}@db:1521:orcl",
+    "Authorization: Bearer {}",
+    "authorization=Negotiate {}",
+    "the server said: bearer {} has expired",
+    "MQDSSM_PASSWORD={}",
+    "https://db/?user=a&password={}&ssl=true",
+)
+
+
+@pytest.mark.parametrize("text", SECRETS)
+@pytest.mark.parametrize("secret", ["AKIAsecretVALUE1234", "s3cr/t+Pass-w0rd=="])
+def test_a_secret_is_removed(text: str, secret: str) -> None:
+    assert secret not in redact(text.format(secret))
+    assert "***" in redact(text.format(secret))
+
+
+def test_user_information_without_a_colon() -> None:
+    assert redact("ldap://hunter2@dc1.contoso.test") == "ldap://***@dc1.contoso.test"
+
+
+@pytest.mark.parametrize("password", ["p@ss", "a/b@c", "p:q"])
+def test_a_password_of_an_address_with_signs_of_addresses(password: str) -> None:
+    assert redact(f"cannot reach jdbc:postgresql://reader:{password}@db/mqis") == (
+        "cannot reach jdbc:postgresql://***@db/mqis"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "put the password into a file of its own and name that with password_file",
+        "file c.toml holds a password: put it into a file",
+        "password_file=lab.password",
+        "MQDSSM_PASSWORD_FILE=/run/secrets/ldap",
+        "spark.executorEnv.MQDSSM_PASSWORD_FILE=/run/secrets/ldap",
+        "ldap://dc1.contoso.test:389 refused the password of cn=admin,dc=example,dc=com",
+        "user@contoso.test: the password has expired",
+        "ldap://127.0.0.1:3890/dc=example and admin@contoso",
+        "PasswordKeyId is no attribute: is it TokenName?",
+        "CN=secret,CN=msmq,CN=web01,DC=example",
+        "key=value, keys = 3, monkey=banana",
+        "spark.executor.memory=4g",
+        "spark.kubernetes.executor.secretKeyRef.MQDSSM_PASSWORD=ldap-reader:password",
+        "Basic authentication and bearer tokens are refused",
+        "(objectClass=mSMQQueue)",
+        "passage=narrow",
+    ],
+)
+def test_all_else_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_what_is_given_away_is_read_more_strictly() -> None:
+    assert redact_strictly("password: hunter2") == "password: ***"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("spark.hadoop.fs.s3a.secret.key", True),
+        ("spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net", True),
+        ("spark.ssl.keyPassword", True),
+        ("spark.executorEnv.MQDSSM_PASSWORD_FILE", False),
+        ("spark.kubernetes.executor.secretKeyRef.MQDSSM_PASSWORD", False),
+        ("spark.executor.memory", False),
+        ("spark.sql.redaction.options.regex", False),
+    ],
+)
+def test_names_of_settings(name: str, is_secret: bool) -> None:
+    assert is_secret_setting(name) is is_secret

@@ -1,0 +1,123 @@
+"""A plan that somebody altered is refused before its first change."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mqdssm.errors import ConfigError
+from mqdssm.spark.manifest import sha256
+from mqdssm.spark.migrate.operations import DELETE, MODIFY, OBJECT, SETTINGS, Operation, OperationsFile
+from mqdssm.spark.migrate.plan_check import check_files, check_operations
+from mqdssm.spark.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, Target
+
+ROOT = "DC=example,DC=com"
+QUEUE = f"CN=orders,CN=msmq,CN=WEB01,CN=Computers,{ROOT}"
+SETTINGS_DN = f"CN=MSMQ Settings,CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Configuration,{ROOT}"
+PART = "operations/5-deletes/part-00001.parquet"
+
+
+def operation(dn: str, ldap_class: str, action: str = DELETE, role: str = OBJECT) -> Operation:
+    return Operation(type="queue", role=role, guid=None, dn=dn, action=action, ldap_class=ldap_class)
+
+
+def planned(folder: Path, *operations: Operation, deletes: int = 1, **counts: int) -> MigrationPlan:
+    file = OperationsFile(folder / PART, 0)
+    for one in operations:
+        file.write(one)
+    file.close()
+    level = Level(
+        number=5,
+        name="5-deletes",
+        files=(PlanFile(path=PART, rows=len(operations), sha256=sha256(folder / PART)),),
+    )
+    return MigrationPlan(
+        made=datetime.now(UTC),
+        source="mqis",
+        target=Target(
+            urls=("ldap://x",),
+            profile="openldap",
+            root=ROOT,
+            configuration=f"CN=Configuration,{ROOT}",
+            keeps_guids=True,
+        ),
+        options=PlanOptions(),
+        tables={},
+        operations={name.replace("_", " "): count for name, count in counts.items()} | {"object equal": 7},
+        deletes={"Queue": deletes} if deletes else {},
+        levels=(level,),
+        equal=(),
+    )
+
+
+def test_a_plan_that_does_what_it_says(tmp_path) -> None:
+    plan = planned(
+        tmp_path,
+        operation(QUEUE, "mSMQQueue"),
+        operation(SETTINGS_DN, "mSMQSettings", role=SETTINGS),
+        operation(f"CN=MsmqServices,CN=Services,CN=Configuration,{ROOT}", "mSMQEnterpriseSettings", MODIFY),
+        object_delete=1,
+        settings_delete=1,
+        object_modify=1,
+    )
+    check_files(tmp_path, plan.levels[0].files)
+    check_operations(plan, tmp_path)
+
+
+def test_deletions_are_counted_in_the_files(tmp_path) -> None:
+    plan = planned(tmp_path, operation(QUEUE, "mSMQQueue"), deletes=0, object_delete=0)
+    with pytest.raises(ConfigError, match=r"hold 1 of 'object delete', plan.json says 0"):
+        check_operations(plan, tmp_path)
+    plan = planned(tmp_path, operation(QUEUE, "mSMQQueue"), deletes=0, object_delete=1)
+    with pytest.raises(ConfigError, match="delete 1 objects, 0 are allowed"):
+        check_operations(plan, tmp_path)
+    plan = planned(tmp_path, operation(QUEUE, "mSMQQueue"), object_delete=1)
+    with pytest.raises(ConfigError, match="delete 1 objects, 0 are allowed"):
+        check_operations(plan, tmp_path, allow_deletes=0)
+
+
+@pytest.mark.parametrize(
+    ("dn", "ldap_class", "action"),
+    [
+        (f"CN=Administrator,CN=Users,{ROOT}", "user", DELETE),
+        (f"CN=WEB01,CN=Computers,{ROOT}", "computer", DELETE),
+        (f"CN=Berlin,CN=Sites,CN=Configuration,{ROOT}", "site", DELETE),
+        (f"CN=Domain Admins,CN=Users,{ROOT}", "group", MODIFY),
+        (ROOT, "domainDNS", MODIFY),
+        (f"CN=Administrator,CN=Users,{ROOT}", "mSMQQueue", DELETE),
+        (f"CN=WEB01,CN=Computers,{ROOT}", "mSMQConfiguration", DELETE),
+        (f"CN=msmq,CN=WEB01,CN=Configuration,{ROOT}", "mSMQConfiguration", DELETE),
+        (f"CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Configuration,{ROOT}", "mSMQSettings", DELETE),
+        (f"CN=NTDS,CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Configuration,{ROOT}", "mSMQSettings", DELETE),
+        (f"CN=a,CN=b,CN=Services,CN=Configuration,{ROOT}", "mSMQEnterpriseSettings", MODIFY),
+        ("CN=orders,CN=msmq,CN=WEB01,DC=other,DC=org", "mSMQQueue", MODIFY),
+        ("no name at all", "mSMQQueue", DELETE),
+    ],
+)
+def test_only_objects_of_msmq_at_their_places(tmp_path, dn: str, ldap_class: str, action: str) -> None:
+    plan = planned(tmp_path, operation(dn, ldap_class, action), **{f"object_{action}": 1})
+    with pytest.raises(ConfigError, match="no migration does that; the plan was altered"):
+        check_operations(plan, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "is_ours"), [("mSMQSignCertificates", True), ("userPassword", False)])
+def test_of_users_only_what_is_msmqs_is_changed(tmp_path, name: str, is_ours: bool) -> None:
+    change = replace(operation(f"CN=Anna,CN=Users,{ROOT}", "user", MODIFY), values={name: (b"x",)})
+    plan = planned(tmp_path, change, object_modify=1)
+    if is_ours:
+        check_operations(plan, tmp_path)
+        return
+    with pytest.raises(ConfigError, match=f"the plan would change {name} of CN=Anna"):
+        check_operations(plan, tmp_path)
+
+
+@pytest.mark.parametrize("path", ["../x.parquet", "operations/../../x.parquet", "link/x.parquet"])
+def test_files_elsewhere_are_refused(tmp_path, path: str) -> None:
+    folder = tmp_path / "plan"
+    folder.mkdir()
+    (tmp_path / "x.parquet").write_bytes(b"x")
+    (folder / "link").symlink_to(tmp_path)
+    file = PlanFile(path=path, rows=1, sha256=sha256(tmp_path / "x.parquet"))
+    with pytest.raises(ConfigError, match=r"is no file in .*the plan was altered"):
+        check_files(folder, [file])

@@ -1,0 +1,123 @@
+"""The wheel in clean environments, one for each extra, as pip installs it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wheels import build_wheel
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
+
+INSTALL_S = 1500
+TESTS = """
+import mqdssm
+
+def test_orders(openldap_server, openldap_directory):
+    openldap_server.add_computer("shop1")
+    site = openldap_directory.create(mqdssm.Site(name="Berlin"))
+    openldap_directory.create(mqdssm.QueueManager(computer_name="shop1", site_identifier_list=[site]))
+    openldap_directory.create(mqdssm.Queue(pathname="shop1\\\\orders"))
+
+def test_empty(openldap_directory):
+    assert list(openldap_directory.search(mqdssm.Queue)) == []
+
+def test_container(openldap_container):
+    assert openldap_container.url
+"""
+DEMO = ["demo", "--sites", "2", "--machines", "4", "--queues", "20"]
+
+
+def run(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MQDSSM"))}
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_S,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("dist"))
+
+
+class Environment:
+    """A clean environment with the wheel and some extras."""
+
+    def __init__(self, folder: Path, wheel: Path, extras: str) -> None:
+        self.folder = folder
+        self.bin = folder / "venv" / "bin"
+        made = run(sys.executable, "-m", "venv", str(folder / "venv"), folder=folder)
+        assert made.returncode == 0, made.stderr
+        installed = self("pip", "install", "-q", f"{wheel}{extras}")
+        assert installed.returncode == 0, installed.stderr
+
+    def __call__(self, program: str, *args: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return run(str(self.bin / program), *args, folder=self.folder, **environment)
+
+    def error(self, *args: str, **environment: str) -> str:
+        """What a command says that ends with exit code 6."""
+        done = self("mqdssm", *args, **environment)
+        assert (done.returncode, done.stdout) == (6, "")
+        return done.stderr
+
+
+def needs(package: str, extra: str) -> str:
+    return f"error: this needs the Python package {package}: pip install 'mqdssm[{extra}]'\n"
+
+
+def log_in(environment: Environment, server, authentication: str) -> subprocess.CompletedProcess[str]:
+    return environment(
+        "mqdssm",
+        *("list", "queue", "--url", server.ldaps_url, "--ca-file", server.ca_file),
+        *("--user", "ann@EXAMPLE.COM", "--authentication", authentication),
+        MQDSSM_PASSWORD="secret",
+    )
+
+
+def test_base(wheel: Path, tmp_path: Path, openldap_server) -> None:
+    base = Environment(tmp_path, wheel, "")
+    assert base("mqdssm", "--version").stdout == "mqdssm 0.1.0\n"
+    demo = base("mqdssm", "demo", "--no-spark", "--machines", "4", "--queues", "20")
+    assert demo.returncode == 0, demo.stderr
+    assert base.error("validate", "--list-rules").endswith("pip install 'mqdssm[spark]'\n")
+    assert log_in(base, openldap_server, "ntlm").stderr == needs("spnego", "ad")
+    assert log_in(base, openldap_server, "kerberos").stderr == needs("spnego", "kerberos")
+    said = base("python", "-c", "from mqdssm.testing.containers import why_no_engine as w; print(w())").stdout
+    assert f"error: {said}" == needs("testcontainers", "testing")
+
+
+def test_extra_ad(wheel: Path, tmp_path: Path, openldap_server) -> None:
+    ad = Environment(tmp_path, wheel, "[ad]")
+    done = log_in(ad, openldap_server, "ntlm")
+    assert done.returncode == 3, done.stderr  # slapd knows no NTLM: but the package was there
+    done = log_in(ad, openldap_server, "kerberos")
+    assert "pip install 'mqdssm[kerberos]'" in done.stderr
+
+
+def test_extra_testing(wheel: Path, tmp_path: Path) -> None:
+    testing = Environment(tmp_path, wheel, "[testing]")
+    (tmp_path / "test_orders.py").write_text(TESTS)
+    done = testing("pytest", "-q", "-rs", "test_orders.py")
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout or "2 passed, 1 skipped" in done.stdout
+    assert "no container engine answers" in done.stdout or "3 passed" in done.stdout
+
+
+def test_extra_spark(wheel: Path, tmp_path: Path) -> None:
+    spark = Environment(tmp_path, wheel, "[spark]")
+    demo = spark("mqdssm", *DEMO, JAVA_HOME=os.environ.get("JAVA_HOME", ""))
+    assert demo.returncode == 0, demo.stderr
+    assert "0 missed" in demo.stdout
+    assert log_in_needs_ad(spark)
+
+
+def log_in_needs_ad(environment: Environment) -> bool:
+    code = "import importlib.util as u; print(u.find_spec('spnego'), u.find_spec('testcontainers'))"
+    return environment("python", "-c", code).stdout == "None None\n"
