@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,10 +79,12 @@ def _copy(source: Path, target: Path) -> None:
 
 
 @pytest.fixture
-def kept(kind: Kind, tmp_path: Path) -> Iterator[Kept]:
-    folder = tmp_path / "server"
-    with SERVERS[kind.name](folder) as server:
-        yield Kept(kind, server, folder)
+def kept(kind: Kind) -> Iterator[Kept]:
+    # Not below tmp_path, whose length depends on the machine: a controller's sockets need a short path.
+    with tempfile.TemporaryDirectory(prefix="mqdssm-kept-") as parent:
+        folder = Path(parent) / "server"
+        with SERVERS[kind.name](folder) as server:
+            yield Kept(kind, server, folder)
 
 
 def test_what_was_undone_by_a_restored_copy_is_told(kept: Kept, tmp_path: Path):
