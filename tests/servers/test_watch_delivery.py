@@ -3,9 +3,10 @@
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -172,6 +173,39 @@ def test_only_what_was_selected_is_told(machine: Machine, tmp_path: Path):
         told = list(watch)
     assert [(one.event, one.dn.lower()) for one in told] == [("deleted", mine.lower())]
     assert told[0].changes["Label"] == ("not told", None), "what is not told is known"
+
+
+def test_a_computer_that_does_not_exist_is_warned_of(machine: Machine, caplog: pytest.LogCaptureFixture):
+    host = f"{machine.name}.{'.'.join(re.findall('DC=([^,]+)', machine.dn, re.IGNORECASE))}".lower()
+    names = [machine.name, host, "a-nobody", "a-nobody"]
+    assert list(machine.watch(snapshot=True, once=True, computers=names)) == []
+    nobody, other = sorted(one.getMessage() for one in caplog.records if one.levelname == "WARNING")
+    assert nobody == "there is no computer named 'a-nobody': nothing is told of it until there is one"
+    assert other == (
+        f"there is no computer named '{host}': nothing is told of it until there is one; "
+        f"did you mean {machine.name}?"
+    )
+
+
+def test_a_computer_with_a_name_of_dns_is_suggested(machine: Machine, caplog: pytest.LogCaptureFixture):
+    label = machine.name[:-1]
+    dn = f"CN={label}.example,CN=Computers,{machine.server.base_dn}"
+    machine.plain.add(dn, {"objectClass": "computer"})
+    assert list(machine.watch(once=True, snapshot=True, computers=[label])) == []
+    assert f"did you mean {label}.example?" in caplog.text
+
+
+@pytest.mark.parametrize("machine", BOTH[1:], indirect=True)
+def test_a_computer_is_found_by_the_name_of_its_account(machine: Machine, tmp_path: Path):
+    """An account has the name in NetBIOS, 15 characters; the computer may have a longer one."""
+    state, short = tmp_path / "state", machine.name
+    long = replace(machine, name=f"{short}-averylongname")
+    account = {"objectClass": "computer", "sAMAccountName": f"{long.name[:15]}$"}
+    long.plain.add(f"CN={long.name},CN=Computers,{machine.server.base_dn}", account)
+    long.plain.add(long.dn, {"objectClass": "mSMQConfiguration"})
+    machine.all(state)
+    (dn,) = long.queues(1)
+    assert [one.dn.lower() for one in long.all(state, computers=[long.name[:15]])] == [dn.lower()]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,11 @@ _ID_OCTETS: Final = 8
 
 
 class Delivery:
-    """Gives changes their ids, notes them, and keeps which of them were acknowledged (decisions W13, W14)."""
+    """Gives changes their ids, notes them, and keeps which of them were acknowledged (decisions W13, W14).
+
+    Attributes:
+        selection: of the changes that are told.
+    """
 
     def __init__(self, state: State, file: StateFile | None, selection: Selection) -> None:
         """Deliver from a state on.
@@ -40,9 +44,9 @@ class Delivery:
         Args:
             state: where to begin; its mirror is what was noted.
             file: that keeps it; None: nothing is kept.
-            selection: what is told.
+            selection: of the changes that are told.
         """
-        self._state, self._file, self._selection = state, file, selection
+        self._state, self._file, self.selection = state, file, selection
         self._start = secrets.token_hex(_ID_OCTETS)
         self._ids = count(1)
         self._lock = threading.RLock()
@@ -70,7 +74,7 @@ class Delivery:
         """
         if change is not None and change.event is ChangeEvent.CREATED and self._state.is_first:
             change = replace(change, event=ChangeEvent.EXISTING)
-        if change is None or not self._selection.includes(change):
+        if change is None or not self.selection.includes(change):
             self._write(Note(key=key, known=known))
             return None
         self._check_open()

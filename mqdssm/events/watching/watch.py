@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm, Touched
 from mqdssm.directory.watching.link import Link
 from mqdssm.directory.watching.sources import source_of
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
+from mqdssm.events.watching.computers import names_of_computers
 from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
 from mqdssm.events.watching.reader import DirectoryReader, listed_filter
@@ -123,6 +124,7 @@ class Watch:
             )
         self._options = options
         self._selection = Selection.of(types, ignore=ignore, events=events, computers=computers)
+        self._warned: set[str] = set()
         self._types = self._selection.types
         self._all_writes = all_writes
         self._rhythm = rhythm or Rhythm()
@@ -263,6 +265,7 @@ class Watch:
             session = stack.enter_context(Session.open(link.options))
             classes = classes_of(self._types)
             source = source_of(link, classes, listed_filter(session, classes), self._rhythm)
+            self._find_computers(session)
             reader = DirectoryReader(session, self._types)
             follower = Follower(
                 self._state.mirror,
@@ -314,6 +317,16 @@ class Watch:
                 return
             yield change
             self._delivery.tend()
+
+    def _find_computers(self, session: Session) -> None:
+        """Select the changes of the computers that were named; warn of each that does not exist, once."""
+        wanted = self._selection.computers
+        if wanted:
+            names, warnings = names_of_computers(session, wanted)
+            self._delivery.selection = replace(self._selection, computers=wanted | names)
+            for name in sorted(warnings.keys() - self._warned):
+                log.warning("%s", warnings[name])
+            self._warned |= warnings.keys()
 
     def _check_subject(self, subject: Subject) -> None:
         """Refuse to go on with the state of something else.
