@@ -352,7 +352,7 @@ MUTATIONS = (
     Mutation("sweep deletes new objects", 11, store=SweepsNew),
     Mutation("a change is said to be applied", 1, store=SaysTooMuch),
     Mutation("purges three numbers more", 12, store=PurgesTooMuch),
-    Mutation("recovery overlooks tombstones", 4, store=OverlooksTombstones),
+    Mutation("recovery overlooks tombstones", 138, store=OverlooksTombstones),
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
         "the object goes before its tombstone",
@@ -391,7 +391,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a request that was given up is forgotten",
-        220_012,
+        220_228,
         patches=((requests, "give_up", lambda *_: None),),
     ),
 )
