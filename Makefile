@@ -93,7 +93,7 @@ sbom: python ## the software bill of materials of the locked dependencies, Cyclo
 
 audit: python ## known vulnerabilities of the locked dependencies (needs the network; pip-audit comes into .cache/audit)
 	@[ -x .cache/audit/bin/pip-audit ] || { $(PYTHON) -m venv .cache/audit && .cache/audit/bin/python -m pip install -q 'pip-audit>=2.9,<3'; }
-	for lock in requirements kerberos; do .cache/audit/bin/pip-audit --disable-pip --require-hashes -r .ci/$$lock.lock || exit 1; done
+	for lock in requirements kerberos; do .cache/audit/bin/pip-audit --strict --disable-pip --require-hashes -r .ci/$$lock.lock || exit 1; done
 
 lock: python ## renew .ci/requirements.lock from pyproject.toml (needs the network)
 	$(PYTHON) .ci/lockfile.py
