@@ -94,6 +94,14 @@ def parse_name(dn: str) -> DN:
         ) from error
 
 
+def is_name(dn: str, above: int = 0) -> bool:
+    """True if a text that a server sent is a distinguished name, of more RDNs than `above`."""
+    try:
+        return len(DN.parse(dn)) > above
+    except ValueError:
+        return False
+
+
 def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -> Entry:
     """Decode the content of a SearchResultEntry.
 

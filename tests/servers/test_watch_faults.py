@@ -1,5 +1,6 @@
 """A watch whose connections are cut anywhere, or go silent: it goes on, and nothing is lost or invented."""
 
+import re
 import shutil
 import socket
 import threading
@@ -18,7 +19,7 @@ from watchers import IMPATIENT, QUICK, WAIT_S, Told
 
 from mqdssm.directory.watching.hints import Rhythm
 from mqdssm.directory.watching.link import Link
-from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError
+from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.watching import watch
 from mqdssm.events.watching.state_file import StateFile
 from mqdssm.events.watching.watch import Watch
@@ -71,16 +72,43 @@ def test_connections_that_are_cut_anywhere(after, openldap_server, proxy, queue)
         assert [int(new) for _, new in found] == sorted(int(new) for _, new in found)
 
 
-def test_names_that_are_damaged_on_the_way_are_an_error_of_the_directory(openldap_server, proxy, queue):
-    options = clear_text(openldap_server, proxy)
-    told = Told(Watch(options, ["queue"], rhythm=QUICK, pauses=IMPATIENT, computers=["other"]))
-    threading.Thread(target=told.run, name="watch", daemon=True).start()
-    told.wait(lambda one: one.watch.is_settled)
-    with told.watch:
-        proxy.damage = lambda data: data.replace(b",cn=Computers", b",cn;Computers")
+@pytest.mark.parametrize("within", ["all", "computer", "part"])
+def test_an_object_whose_name_is_damaged_stays_as_it_was_and_the_others_are_told(
+    within, openldap_server, proxy, queue, monkeypatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(watch, "COMPARE_EVERY_S", 0.5)
+    name = queue.split(",")[2].removeprefix("CN=")
+    other = queue.replace("CN=q,", "CN=other,")
+    guid = {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le, "mSMQLabelEx": "0"}
+    PlainLdap(openldap_server).add(other, guid)
+    part = {"naming_context": queue.partition(",")[2]} if within == "part" else {}
+    computers = [name] if within == "computer" else []
+    options = clear_text(openldap_server, proxy, **part)
+    with Watch(options, ["queue"], rhythm=QUICK, pauses=IMPATIENT, computers=computers) as watched:
+        told = Told(watched)
+        threading.Thread(target=told.run, name="watch", daemon=True).start()
+        told.wait(lambda one: one.watch.is_settled)
+        damaged = re.compile(rb"(?<=cn=q),(?=cn=msmq,cn=" + name.encode() + b")", re.IGNORECASE)
+        proxy.damage = lambda data: damaged.sub(b";", data)
         label(openldap_server, queue, "damaged")
-        with pytest.raises(GenericDirectoryError, match="is no distinguished name"):
-            told.wait(lambda _: False)
+        told.wait(lambda _: "is no distinguished name: no change of this object is told" in caplog.text)
+        label(openldap_server, other, "1")
+        told.wait(lambda one: labels(one, other) == [("0", "1")])
+        proxy.damage = None
+        label(openldap_server, queue, "mended")
+        told.wait(lambda one: labels(one, queue) == [("0", "mended")])
+    assert told.count(queue) == told.count(other) == 1, "nothing else is told, no deletion either"
+    assert len(told.changes) == 2
+
+
+def test_objects_below_an_entry_whose_name_is_damaged_are_read_again(openldap_server, proxy, queue):
+    computer = queue.split(",", 2)[2]
+    told = watch_through(openldap_server, proxy)
+    with told.watch:
+        damaged = re.compile(rb"(?<!,)(" + computer.split(",")[0].encode() + b"),", re.IGNORECASE)
+        proxy.damage = lambda data: damaged.sub(rb"\1;", data)
+        PlainLdap(openldap_server).modify(computer, "delete: dNSHostName")
+        told.wait(lambda one: any("QualifiedPathname" in change.changes for change in one.changes))
 
 
 def test_a_connection_that_a_firewall_forgot(openldap_server, proxy, queue):

@@ -41,6 +41,7 @@ class Seen:
         body: what is remembered of it.
         version: of its entry, as `Touched.version`.
         whole: the values of which the body has a digest.
+        is_damaged: its name is no distinguished name: nothing else of it was read.
     """
 
     key: str
@@ -50,6 +51,7 @@ class Seen:
     body: Body
     version: str = ""
     whole: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    is_damaged: bool = False
 
 
 def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import groupby, islice
 from typing import Final, Protocol
 
+from mqdssm.directory.entries import is_name
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
 from mqdssm.events.watching.bodies import Seen, has_digest
 from mqdssm.events.watching.journal import Note
@@ -109,7 +110,7 @@ class Follower:
         others = (*filter(self._is_other, hints.touched), *differing)
         # before the objects themselves are read again, and known as they are
         below = self._moved(touched)
-        if len(below) > BELOW_MAX:
+        if len(below) > BELOW_MAX or not all(map(is_name, below)):
             yield from self._compare_all()
             self._note_others(others)
             return
@@ -267,7 +268,12 @@ class Follower:
         return None if before is None else next(self._reader.some(before.type, [key]), None)
 
     def _tell(self, key: str, seen: Seen | None, *, all_writes: bool) -> Iterator[ObjectChange]:
-        """Tell what there is to tell of an object; afterwards it is known as it was seen."""
+        """Tell what there is to tell of an object; afterwards it is known as it was seen.
+
+        Where its name was damaged on the way it stays known as it was (decision W19).
+        """
+        if seen is not None and seen.is_damaged:
+            return
         change = self._mirror.change(key, seen, self._ignore) if self._mirror.is_complete else None
         if change is None and all_writes and seen is not None:
             change = unchanged(seen)
@@ -292,7 +298,8 @@ class Follower:
     def _is_called_otherwise(self, seen: Seen) -> bool:
         """Whether others may name it by a name that it has no more."""
         known = self._mirror.get(seen.key)
-        return seen.type == _MACHINE and known is not None and known.dn != seen.dn
+        is_renamed = known is not None and known.dn != seen.dn and not seen.is_damaged
+        return is_renamed and seen.type == _MACHINE
 
     def _is_referred(self, one: Touched) -> bool:
         """Whether others may name it, and do it by a name that means something else now."""

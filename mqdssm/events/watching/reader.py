@@ -1,17 +1,18 @@
 """Reads watched objects out of a directory, as elements."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-from mqdssm.directory.entries import parse_name
+from mqdssm.directory.entries import is_name, parse_name
 from mqdssm.directory.filters import Equal, LdapFilter, Present, all_of, any_of
 from mqdssm.directory.session import Session
 from mqdssm.directory.watching.hints import version_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.events.computed import guid_of
+from mqdssm.events.computed import COMPUTER_ABOVE, guid_of
 from mqdssm.events.lookup import BATCH_ENTRIES
 from mqdssm.events.references import References, batched
 from mqdssm.events.views import View
@@ -22,6 +23,8 @@ from mqdssm.tables import schema, table_of
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.places import is_in_configuration, search_base
 from mqdssm.tables.row import Access
+
+log: Final = logging.getLogger(__name__)
 
 _MSMQ: Final = "msmq"
 """What the names of all attributes of MSMQ's begin with, in lower case."""
@@ -128,6 +131,10 @@ class DirectoryReader:
             key = _key_of(self._session.profile.watch_key, row[kind.key])
             if key is None:
                 continue  # hidden from this user
+            if not is_name(row[0], COMPUTER_ABOVE.get(kind.table.name, 0)):
+                log.warning("%r is no distinguished name: no change of this object is told", row[0])
+                yield Seen(key=key, type=kind.name, dn=row[0], guid=None, body={}, is_damaged=True)
+                continue
             element = decoder.element(row[0], row[1:own], references)
             body, whole = body_of(element)
             add_ldap(body, whole, kind.others, row[own : own + len(kind.others)])

@@ -4,8 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
-from mqdssm.directory.entries import parse_name
+from mqdssm.directory.entries import is_name, parse_name
 from mqdssm.errors import ConfigError
+from mqdssm.events.computed import COMPUTER_ABOVE
 from mqdssm.events.watching.bodies import FULL_PATH
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.watching import LDAP_MARK, WATCHED_TYPES, ChangeEvent, ObjectChange
@@ -92,7 +93,6 @@ def _computers_of(change: ObjectChange) -> set[str]:
         return set()
     moved = change.changes.get(FULL_PATH)
     names = [change.dn, *(name for name in moved or () if isinstance(name, str))]
-    places = [parse_name(name).parent for name in names]
-    if change.element is Queue:
-        places = [place.parent for place in places]
-    return {place.name.lower() for place in places}
+    above = COMPUTER_ABOVE[change.element.element_name]
+    # states of earlier versions may have names that a server damaged
+    return {parse_name(name).rdns[above][0][1].lower() for name in names if is_name(name, above)}

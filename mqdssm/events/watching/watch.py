@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 from uuid import UUID
 
-from mqdssm.directory.entries import parse_name
+from mqdssm.directory.entries import is_name, parse_name
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.session import Session
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm, Touched
@@ -390,7 +390,9 @@ class _Doubts:
         return Hints(full=True, place=self._place)
 
     def _is_outside(self, one: Touched) -> bool:
-        return one.dn is not None and not parse_name(one.dn).is_at_or_below(self._root)
+        if one.dn is None:
+            return False
+        return not is_name(one.dn) or not parse_name(one.dn).is_at_or_below(self._root)
 
 
 def _in_thread(step: Callable[[], T]) -> Future[T]:
