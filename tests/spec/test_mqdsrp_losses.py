@@ -238,6 +238,53 @@ def test_a_bsc_that_is_half_a_copy_is_made_whole_by_others_and_takes_over() -> N
     assert all_equal(net)
 
 
+@pytest.mark.spec("MC-MQDSRP 3.3.7.3")
+@pytest.mark.parametrize("unheard", [SITE0, SITE1])
+def test_a_new_bsc_whose_psc_is_lost_is_made_whole_by_others_and_takes_over(unheard) -> None:
+    """Decision R71 (seed 12043): it had nothing yet of its site, or had not even heard of it.
+
+    It would wait for the lost PSC without end, and own the site, empty, once it was told to take over.
+    """
+    net = world(message_changes_max=1)
+    queues(net, *(f"q{n}" for n in range(9)))
+    assert net.create_machine("BSC5", "Site1", "PSC1", Service.BSC).status == OK
+    net.run(200)
+
+    def nothing_of_it(_source: str, sent: Send) -> bool:
+        about = {one.partition_id for one in getattr(sent.message, "directory_changes", ())}
+        new = sent.destination == "BSC5"
+        return new and (SITE1 in about or (unheard == SITE0 and PEC_PARTITION_ID in about))
+
+    net.drop = nothing_of_it
+    net.server("BSC5", Role.BSC, "Site1", psc="PSC1")
+    net.run(20)
+    assert (SITE1 in net.partitions("BSC5")) == (unheard == SITE1)
+    net.stop("PSC1")
+    net.stop("BSC1")
+    net.drop = nothing_lost
+    assert net.take_over("BSC5", SITE1).status == Hresult.MQ_ERROR_ILLEGAL_OPERATION
+    net.run(LONG_S)
+    assert net.take_over("BSC5", SITE1).status == OK
+    net.run(LONG_S)
+    assert owners(net) == ["BSC5"]
+    assert all(has(net, "BSC5", f"q{n}") for n in range(9))
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+def test_a_new_bsc_learns_from_others_that_its_psc_has_another_name() -> None:
+    """Decision R71 (seed 2249): its administrator gave it the old name."""
+    net = world()
+    net.restart("PSC1", as_name="PSC9")
+    net.run(200)
+    assert net.create_machine("BSC5", "Site1", "PSC9", Service.BSC).status == OK
+    net.drop = lambda source, sent: source == "PSC9" and sent.destination == "BSC5"
+    net.server("BSC5", Role.BSC, "Site1", psc="PSC1")
+    net.run(LONG_S)
+    net.drop = nothing_lost
+    queues(net, "q", at="BSC5")
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
 def test_a_psc_whose_machine_nobody_had_heard_of_has_it_made_again() -> None:
     """Decisions R43, R80: its disk is lost before the first number of its site was told to anybody."""

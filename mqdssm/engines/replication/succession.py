@@ -403,7 +403,8 @@ def take_over(server: Server, event: TakeOver) -> Job[None]:
     allowed = event.partition_id == server.settings.site_id or (
         event.partition_id == PEC_PARTITION_ID and server.site is not None  # the PEC is a PSC
     )
-    if partition is None or not partition.is_normal or not allowed:
+    whole = partition is not None and partition.is_normal and partition.last > MIN  # decision R71
+    if partition is None or not whole or not allowed:
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
     if not partition.record.owned:

@@ -89,14 +89,20 @@ def _somebody_else(server: Server, partition: Partition) -> str:
     """Whom to ask where nobody answered: at every second time another PSC, which has a replica, too (R46).
 
     A BSC has no PSC among its neighbours, but knows their names. Its own one may be lost while it is in the
-    middle of a full synchronization; otherwise it waits for its PSC (decision R71).
+    middle of a full synchronization, or has nothing of its site; otherwise it waits for its PSC (R71).
     """
     others = [one.name for one in server.pscs.values()]
-    if not others and not partition.is_normal:
+    if not others and (not partition.is_normal or _is_new(server)):
         others = authorities(server)
     if not others or partition.tries % 2 == 0:
         return ""
     return others[partition.tries // 2 % len(others)]
+
+
+def _is_new(server: Server) -> bool:
+    """True if nothing of our own site has come yet."""
+    site = server.partitions.get(server.settings.site_id)
+    return site is None or site.last == MIN
 
 
 def authorities(server: Server) -> list[str]:

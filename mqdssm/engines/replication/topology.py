@@ -269,7 +269,10 @@ def _authority_named(
         elif role & Service.BSC:
             succession.be_bsc(server, partition)
         return False
-    if not role & CONTROLLER or key_of(name) == key_of(partition.record.authority_name):
+    known = {key_of(partition.record.authority_name)}
+    if partition.id == server.settings.site_id and server.is_bsc:
+        known.add(key_of(server.psc_name))  # an administrator's word, and out of date
+    if not role & CONTROLLER or known == {key_of(name)}:
         return False
     yield from succession.follow(server, partition, name)
     return True

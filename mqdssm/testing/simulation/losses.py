@@ -196,7 +196,7 @@ class Losses:
     def furthest(self, site_id: Guid) -> Server | None:
         """The whole backup controller of a site that knows most of it; None: there is none."""
         owned = [one.partition_id for one in self._census.owned_by(self._census.owner(site_id))]
-        whole = [one for one in self._census.bscs_of(site_id) if all(map(one.is_whole, owned))]
+        whole = [one for one in self._census.bscs_of(site_id) if _has(one, owned)]
         return max(whole, key=lambda one: one.reached(site_id), default=None)
 
     def take_over(self, site_id: Guid, heir: Server | None = None) -> Task:
@@ -241,9 +241,9 @@ class Losses:
         owner = self._census.owner(site_id)
         owned = [one.partition_id for one in self._census.owned_by(owner)]
         if not self._world.options.work.takeover_half:
-            return [one for one in self._census.bscs_of(site_id) if all(map(one.is_whole, owned))]
+            return [one for one in self._census.bscs_of(site_id) if _has(one, owned)]
         sites = [one for one in self._census.open_sites() if one != site_id]
-        there = [one for one in sites if all(map(self._census.owner(one).is_whole, owned))]
+        there = [one for one in sites if _has(self._census.owner(one), owned)]
         return [one for one in self._census.bscs_of(site_id) if any(site in one.persisted for site in there)]
 
     def _make_authority(self, heir: Server, partition_id: Guid) -> Task:
@@ -256,6 +256,11 @@ class Losses:
             yield ANSWER_S
             if not told:
                 told.append(1)
+
+
+def _has(server: Server, partitions: list[Guid]) -> bool:
+    """Whether a server has something of each partition, and is not in the middle of getting it anew."""
+    return all(server.is_whole(one) and server.reached(one) for one in partitions)
 
 
 def _enterprise_last(partition: PartitionLedger) -> bool:
