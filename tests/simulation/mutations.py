@@ -386,7 +386,7 @@ MUTATIONS = (
     Mutation("a change that fails has no number", 220_006, patches=((authority, "_give", _given_if_told),)),
     Mutation(
         "what was given up takes other changes",
-        220_017,
+        220_006,
         patches=((state.Partition, "numbering", lambda _partition: nullcontext()),),
     ),
     Mutation(
