@@ -1,6 +1,6 @@
 """Lists of attribute names that events take: what they may hold, what "all" means ([MS-MQDSSM] 3.1.6.20)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -43,17 +43,40 @@ def element_table(kind: type[DirectoryObject], verb: str) -> ElementTable:
         verb: what is about to be done, as ``"read"``.
 
     Raises:
-        GenericDirectoryError: no directory keeps such objects, as ConnectedNetwork.
+        GenericDirectoryError: no directory keeps such objects, as ConnectedNetwork; or it is no class.
     """
-    table = TABLES.get(kind)
+    if isinstance(kind, DirectoryObject):
+        name = kind.element_name
+        raise GenericDirectoryError(f"objects are {verb} by their class: give {name}, not an object of it")
+    table = TABLES.get(kind) if isinstance(kind, type) else None
     if table is None:
         name = getattr(kind, "__name__", repr(kind))
-        raise GenericDirectoryError(f"{name} objects cannot be {verb}: {', '.join(map(_name, TABLES))} can")
+        raise GenericDirectoryError(f"{name} objects cannot be {verb}: {names_of(TABLES)} can")
     return table
 
 
-def _name(kind: type[DirectoryObject]) -> str:
-    return kind.element_name
+def table_of_object(obj: object, kinds: Collection[type[DirectoryObject]], verb: str) -> ElementTable:
+    """Return the table of the element that an object is.
+
+    Args:
+        obj: the object.
+        kinds: classes of the elements with which this can be done.
+        verb: what is about to be done, as ``"written"``.
+
+    Raises:
+        GenericDirectoryError: it is of another class, or a class itself.
+    """
+    if isinstance(obj, type):
+        name = obj.__name__
+        raise GenericDirectoryError(f"the class {name} cannot be {verb}: give an object of it, {name}(…)")
+    if type(obj) not in kinds:
+        raise GenericDirectoryError(f"{type(obj).__name__} objects cannot be {verb}: {names_of(kinds)} can")
+    return TABLES[type(obj)]
+
+
+def names_of(kinds: Iterable[type[DirectoryObject]]) -> str:
+    """Return the names of elements in one text."""
+    return ", ".join(kind.element_name for kind in kinds)
 
 
 def read_with(table: ElementTable, name: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from mqdssm.errors import (
     OutcomeUnknown,
 )
 from mqdssm.events import security, settings
-from mqdssm.events.attributes import left_by_create, made_by_servers, names_to_create
+from mqdssm.events.attributes import left_by_create, made_by_servers, names_to_create, table_of_object
 from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import DnsOf, incomplete_names, look_up
 from mqdssm.events.machines import with_machine
@@ -63,11 +63,7 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
         ObjectAlreadyExists: there is such an object.
         ValueError: a name or a value that no directory can hold.
     """
-    if type(obj) not in CREATABLE:
-        raise GenericDirectoryError(
-            f"{type(obj).__name__} objects cannot be created: {', '.join(REQUIRED)} can"
-        )
-    table = TABLES[type(obj)]
+    table = table_of_object(obj, CREATABLE, "created")
     names = names_to_create(table, obj, attributes)
     _check_required(obj, attributes)
     dns_of = look_up(ctx)

@@ -10,6 +10,7 @@ from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
 from mqdssm.directory.requests import Scope
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.events import settings
+from mqdssm.events.attributes import table_of_object
 from mqdssm.events.contention import IDENTITY, change_located, half_done
 from mqdssm.events.context import Context
 from mqdssm.events.postprocessing import remove_settings
@@ -47,10 +48,7 @@ def delete(
             is, or one that still has objects below it.
         ObjectNotFound: there is no such object.
     """
-    if type(obj) not in DELETABLE:
-        kinds = ", ".join(kind.element_name for kind in DELETABLE)
-        raise GenericDirectoryError(f"{type(obj).__name__} objects cannot be deleted: {kinds} can")
-    table = TABLES[type(obj)]
+    table = table_of_object(obj, DELETABLE, "deleted")
     if not isinstance(obj, QueueManager):
         change_located(ctx, table, obj, IDENTITY, lambda entry: _delete_leaf(ctx, entry))
         return

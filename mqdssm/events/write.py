@@ -5,7 +5,7 @@ from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.events import settings
-from mqdssm.events.attributes import element_table, left_by_write, names_to_write
+from mqdssm.events.attributes import left_by_write, names_to_write, table_of_object
 from mqdssm.events.contention import IDENTITY, change_located
 from mqdssm.events.context import Context
 from mqdssm.events.encode import (
@@ -23,6 +23,7 @@ from mqdssm.events.settings import Served
 from mqdssm.events.signing import keys_of, signing_values
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import QueueManager, User
+from mqdssm.tables import TABLES
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access
 
@@ -44,7 +45,7 @@ def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) 
         ObjectNotFound: there is no such object.
         ValueError: a value that no directory can hold.
     """
-    table = element_table(type(obj), "written")
+    table = table_of_object(obj, TABLES, "written")
     names = names_to_write(table, obj, attributes)
     dns_of = look_up(ctx)
     if isinstance(obj, QueueManager):

@@ -263,10 +263,30 @@ def test_wrong_arguments_are_told_as_such(world) -> None:
     for name, event in wrong.items():
         with pytest.raises(TypeError, match=r"give a"):
             pytest.fail(f"{name}: {event()}")
-    for event in (directory.create, directory.write, directory.delete):
-        for what in (Queue, None, 5, {}):
-            with pytest.raises(mqdssm.GenericDirectoryError):
+    done = {"created": directory.create, "written": directory.write, "deleted": directory.delete}
+    for verb, event in done.items():
+        for what, name in ((None, "NoneType"), (5, "int"), ({}, "dict")):
+            with pytest.raises(
+                mqdssm.GenericDirectoryError, match=f"^{name} objects cannot be {verb}: Queue"
+            ):
                 event(what)
-    for kind in ("Queue", None, 5, dict):
-        with pytest.raises(mqdssm.GenericDirectoryError):
-            directory.search(kind)
+        with pytest.raises(mqdssm.GenericDirectoryError) as failed:
+            event(Queue)
+        assert str(failed.value) == f"the class Queue cannot be {verb}: give an object of it, Queue(…)"
+    for verb, event in {"read": directory.search, "watched": directory.watch}.items():
+        for kind, name in (
+            ("Queue", "'Queue'"),
+            (None, "None"),
+            (5, "5"),
+            (dict, "dict"),
+            ([Queue], ".*Queue.*"),
+        ):
+            with pytest.raises(
+                mqdssm.GenericDirectoryError, match=f"^{name} objects cannot be {verb}: Queue"
+            ):
+                event(kind)
+        with pytest.raises(mqdssm.GenericDirectoryError) as failed:
+            event(Queue(label="a"))
+        assert str(failed.value) == f"objects are {verb} by their class: give Queue, not an object of it"
+    with pytest.raises(mqdssm.GenericDirectoryError, match="give Queue, not an object"):
+        directory.read(Queue(label="a"), Filter("Label", "==", "a"))
