@@ -35,7 +35,7 @@ NO_ATTRIBUTES: Final = ("1.1",)
 """What to ask for where only the entry itself counts ([RFC4511] 4.5.1.8)."""
 
 
-def element_table(kind: type[DirectoryObject], verb: str) -> ElementTable:
+def element_table(kind: object, verb: str) -> ElementTable:
     """The table of an element.
 
     Args:
@@ -69,7 +69,7 @@ def table_of_object(obj: object, kinds: Collection[type[DirectoryObject]], verb:
     if isinstance(obj, type):
         name = obj.__name__
         raise GenericDirectoryError(f"the class {name} cannot be {verb}: give an object of it, {name}(…)")
-    if type(obj) not in kinds:
+    if not isinstance(obj, DirectoryObject) or type(obj) not in kinds:
         raise GenericDirectoryError(f"{type(obj).__name__} objects cannot be {verb}: {names_of(kinds)} can")
     return TABLES[type(obj)]
 

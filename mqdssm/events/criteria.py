@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
+from pydantic import ValidationError
+
 from mqdssm.directory.filters import (
     FALSE,
     And,
@@ -28,6 +30,7 @@ from mqdssm.directory.session import Session
 from mqdssm.events.references import key_of
 from mqdssm.events.targets import public_path
 from mqdssm.model.base import DirectoryObject
+from mqdssm.model.fieldtypes import problems_in
 from mqdssm.model.filters import Filter
 from mqdssm.model.queuenames import lower_each
 from mqdssm.tables.compute import dn_of_directory_path
@@ -67,7 +70,10 @@ def checked_value(table: ElementTable, row: Row, value: object) -> Any:
     if row.multi:
         value = tuple(value) if _is_list(value) else (value,)
     probe = table.element()
-    setattr(probe, row.field, value)
+    try:
+        setattr(probe, row.field, value)
+    except ValidationError as error:
+        raise ValueError(problems_in(error)) from None
     checked = getattr(probe, row.field)
     if checked is None:
         raise ValueError(f"{table.name}.{row.adm} cannot be compared with nothing")

@@ -13,7 +13,7 @@ from enum import Enum, IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Self, SupportsBytes, TypeVar, overload
 
-from pydantic import PlainSerializer, PlainValidator, ValidationInfo
+from pydantic import PlainSerializer, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from mqdssm.model.dn import DN
@@ -72,6 +72,11 @@ def _problem(words: str) -> ValueError:
 def refusal(problem: str) -> PydanticCustomError:
     """The error (a ValueError) with which an element refuses what it is given."""
     return PydanticCustomError("refused", "{problem}", {"problem": problem})
+
+
+def problems_in(error: ValidationError) -> str:
+    """Return what an element refused, in one line and without pydantic's own words."""
+    return "; ".join(one["msg"] for one in error.errors(include_url=False, include_input=False))
 
 
 @lru_cache(maxsize=64, typed=True)  # typed: members of different enumerations are equal as numbers

@@ -290,3 +290,21 @@ def test_wrong_arguments_are_told_as_such(world) -> None:
         assert str(failed.value) == f"objects are {verb} by their class: give Queue, not an object of it"
     with pytest.raises(mqdssm.GenericDirectoryError, match="give Queue, not an object"):
         directory.read(Queue(label="a"), Filter("Label", "==", "a"))
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.4")
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        (Filter("Quota", "==", "many"), "Quota must be a whole number, not 'many'"),
+        (Filter("Label", "<", 5), "Label must be text, not int"),
+        (Filter("Label", "==", "x" * 125), "Label is 125 UTF-16 code units long: the limit is 124"),
+        (Filter("Identifier", "!=", "web01"), "Identifier must be a GUID"),
+    ],
+)
+def test_a_value_that_an_attribute_cannot_have_is_told_in_one_line(world, expression, words) -> None:
+    for event in (world.directory.read, world.directory.search, world.directory.read_begin):
+        with pytest.raises(ValueError) as refused:
+            event(Queue, expression)
+        assert str(refused.value).startswith(words)
+        assert "\n" not in str(refused.value)

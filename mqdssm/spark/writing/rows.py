@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from mqdssm.directory.loading.items import Action, Effect, Item
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.making import Target
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site, User
+from mqdssm.model.fieldtypes import problems_in
 from mqdssm.spark.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
 from mqdssm.spark.elements import element_of
 from mqdssm.spark.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
@@ -292,6 +295,6 @@ def _guid(element: DirectoryObject) -> str | None:
 
 
 def _one_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # of pydantic's words those that say what is wrong
-    return next((line.partition(" [type=")[0] for line in lines[2:3]), " ".join(lines))
+    if isinstance(error, ValidationError):
+        return problems_in(error)
+    return " ".join(line.strip() for line in str(error).splitlines() if line.strip())
