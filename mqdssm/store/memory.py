@@ -51,6 +51,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.on_write: Callable[[Moment], None] | None = None
         self._kept = Kept()
+        self._looked = ""  # how far the last look for foreign changes went
         self._open = True
         self._performers = performers(self)
 
@@ -389,6 +390,44 @@ class MemoryStore:
             if grave.seq_number == MIN:
                 self._write(self._kept.unbury, grave)
         return _DONE
+
+    # -- other programs
+
+    def _find_foreign(self, operation: ops.FindForeign) -> ops.ForeignFound:
+        kept, after = self._kept, operation.after
+        if not after:
+            kept.seen = after = max(kept.seen, self._looked)
+        rows = sorted((one for one in kept.foreign.values() if one.version > after), key=_version)
+        some = tuple(rows[: operation.count_max])
+        if some:
+            self._looked = some[-1].version
+        return ops.ForeignFound(objects=some, reached=self._looked if len(some) < len(rows) else "")
+
+    def write_foreign(
+        self, identifier: Guid, properties: Iterable[tuple[Propid, PropertyValue]] = ()
+    ) -> None:
+        """Change an object as another program does with plain LDAP: it keeps its number.
+
+        Raises:
+            KeyError: there is no such object.
+        """
+        for found in self._kept.everywhere(identifier):
+            self._kept.put_foreign(_updated(found, found.seq_number, properties))
+            return
+        raise KeyError(identifier)
+
+    def make_foreign(self, made: StoredObject) -> None:
+        """Make an object as another program does: it has no number, and no operation sees it."""
+        self._kept.note_foreign(made, None)
+
+    def remove_foreign(self, identifier: Guid) -> None:
+        """Remove an object as another program does: it leaves no tombstone."""
+        for found in self._kept.everywhere(identifier):
+            self._kept.remove(found)
+
+
+def _version(found: ops.ForeignObject) -> str:
+    return found.version
 
 
 def _number_of(shelf: Shelf, identifier: Guid) -> SequenceNumber:

@@ -16,6 +16,8 @@ from mqdssm.engines.replication.operations import (
     CreateObject,
     DeleteObject,
     Done,
+    FindForeign,
+    ForeignFound,
     HasObjects,
     ListObjects,
     LoadState,
@@ -72,6 +74,8 @@ class Store(LookupSource, Protocol):
     @overload
     def perform(self, operation: LookupChanges) -> ChangesFound: ...
     @overload
+    def perform(self, operation: FindForeign) -> ForeignFound: ...
+    @overload
     def perform(self, operation: Operation) -> Result: ...
     def perform(self, operation: Operation) -> Result:
         """Do one operation; what it gives is durable when this returns.
@@ -105,6 +109,7 @@ METHODS: Final[Mapping[type[Operation], str]] = MappingProxyType(
         PurgeDeletedObjects: "_purge",
         MarkPartition: "_mark",
         SweepPartition: "_sweep",
+        FindForeign: "_find_foreign",
     }
 )
 """Which method of every store performs which operation."""

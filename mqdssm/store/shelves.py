@@ -6,9 +6,10 @@ Each public method of `Kept` that changes something is one durable write: it is 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Final, TypeAlias
 
-from mqdssm.engines.replication.operations import ObjectRead
+from mqdssm.engines.replication.operations import ForeignObject, ObjectRead
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import DirectoryChange, PropertyValue, deletion_properties
@@ -157,11 +158,21 @@ _EMPTY: Final = Shelf()
 
 
 class Kept:
-    """What outlives a crash."""
+    """What outlives a crash.
 
-    __slots__ = ("_names", "neighbors", "shelves")
+    Attributes:
+        shelves: partitions by identifier.
+        neighbors: by role and name.
+        foreign: what another program changed or made and nobody has numbered since, by GUID, oldest first.
+        seen: version of the last one of these that has been seen to.
+    """
+
+    __slots__ = ("_names", "_versions", "foreign", "neighbors", "seen", "shelves")
 
     def __init__(self) -> None:
+        self.foreign: dict[Guid, ForeignObject] = {}
+        self.seen = ""
+        self._versions = count(1)
         self.shelves: dict[Guid, Shelf] = {}
         self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
         self._names: dict[tuple[ObjectType, str], list[StoredObject]] = {}
@@ -209,6 +220,7 @@ class Kept:
 
     def put(self, made: StoredObject) -> None:
         """Write an object, in the place of the one with its identifier in its partition."""
+        self.foreign.pop(made.identifier, None)
         shelf = self._made(made.partition_id)
         old = shelf.objects.get(made.identifier)
         if old is not None:
@@ -224,6 +236,7 @@ class Kept:
 
     def remove(self, old: StoredObject) -> None:
         """Remove an object."""
+        self.foreign.pop(old.identifier, None)
         shelf = self.shelves[old.partition_id]
         self._leave(shelf, old)
         del shelf.objects[old.identifier]
@@ -253,6 +266,23 @@ class Kept:
             self.put(entry.numbered(MIN))
         else:
             self.bury(replace(entry, seq_number=MIN))
+
+    def put_foreign(self, made: StoredObject) -> None:
+        """Write an object as another program does: its number stays."""
+        self.put(made)
+        self.note_foreign(made, made.seq_number)
+
+    def note_foreign(self, made: StoredObject, seq_number: SequenceNumber | None) -> None:
+        """Note a change of another program; an object without a number is not there until it is created."""
+        self.foreign[made.identifier] = ForeignObject(
+            object_type=made.object_type,
+            identifier=made.identifier,
+            partition_id=made.partition_id,
+            seq_number=seq_number,
+            name=made.path_name or str(made.identifier),
+            version=f"{next(self._versions):016d}",
+            properties=() if seq_number is not None else tuple(made.properties.items()),
+        )
 
     def _made(self, partition_id: Guid) -> Shelf:
         found = self.shelves.get(partition_id)

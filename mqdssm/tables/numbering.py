@@ -20,8 +20,10 @@ from mqdssm.model.seqnum import SequenceNumber
 PARTITION: Final = "mqisPartitionID"
 NUMBER: Final = "mqisSeqNumber"
 BUCKET: Final = "mqisBucket"
-ATTRIBUTES: Final = (PARTITION, NUMBER, BUCKET)
-"""The attributes of every numbered entry; they change together, with the object."""
+DIGEST: Final = "mqisDigest"
+"""Digest of the properties that an object had when it was numbered: another program leaves it as it is."""
+ATTRIBUTES: Final = (PARTITION, NUMBER, BUCKET, DIGEST)
+"""The attributes of every numbered entry; they change together, with the object. Tombstones lack the last."""
 
 NUMBER_MAX: Final = 2**64 - 1
 BUCKET_BITS: Final = 8
@@ -49,7 +51,7 @@ class Numbering:
     number: SequenceNumber
 
     def values(self) -> dict[str, tuple[bytes, ...]]:
-        """The three attributes of the entry."""
+        """Partition, number and bucket of the entry."""
         return {
             PARTITION: (bytes(self.partition),),
             NUMBER: (number_value(self.number),),

@@ -40,8 +40,10 @@ attribute since, with `mqdssm write` for instance, its value counts.
 ## Sequence numbers
 
 `{numbering.PARTITION}` (GUID), `{numbering.NUMBER}` (0 to 2^64-1, decimal) and `{numbering.BUCKET}` change
-together with the object, in one operation. A bucket is the partition (16 bytes) and the number without its
-last {numbering.BUCKET_BITS} bits (8 bytes, high byte first). A range of numbers is asked for by its buckets,
+together with the object, in one operation, and with them `{numbering.DIGEST}`, a digest of the replicated
+properties, by which a change of another program shows (decision R112). A bucket is the partition (16 bytes)
+and the number without its last {numbering.BUCKET_BITS} bits (8 bytes, high byte first). A range of numbers is
+asked for by its buckets,
 at most {numbering.SLICE_BUCKETS} in one search, and the numbers themselves (decision R26):
 
 ```

@@ -26,6 +26,7 @@ NUMBERED: Final = "mqisNumbered"
 OCTETS, TEXT, NUMBER, BOOLEAN = ad.OCTET_STRING, ad.UNICODE, ad.LARGE_INTEGER, ad.BOOLEAN
 GUID_BYTES: Final = (16, 16)
 BUCKET_BYTES: Final = (24, 24)
+DIGEST_BYTES: Final = (16, 16)
 
 
 DESCRIPTIONS: Final = MappingProxyType(
@@ -39,6 +40,7 @@ DESCRIPTIONS: Final = MappingProxyType(
         "mqisHashKey": "Hash of the path name, as MQIS computes it",
         "mqisScope": "Scope of the object: 0 site, 1 enterprise",
         "mqisObjectID": "GUID of the object where another entry has it as objectGUID",
+        "mqisDigest": "Digest of the replicated properties at the last numbered change",
         "mqisQueueManagerID": "GUID of the machine that has the queue",
         "mqisLabelHashKey": "Hash of the label, as MQIS computes it",
         "mqisAddresses": "Network addresses of the machine, an array of TA_ADDRESS",
@@ -72,6 +74,7 @@ DESCRIPTIONS: Final = MappingProxyType(
         "mqisOwned": "TRUE if this server gives the numbers of the partition",
         "mqisMachineName": "Machine name of a neighbour, or of this server",
         "mqisMachineID": "GUID of the machine of this server",
+        "mqisSeenChange": "entryCSN up to which this server has looked for changes of other programs",
         "mqisSiteID": "GUID of the site of this server",
         "mqisServerRole": "Role of a directory server: 2 BSC, 4 PSC, 8 PEC, as in PROPID_QM_SERVICE",
         "mqisAckedSeqNumber": "Last number of the partition of our site that the neighbour acknowledged",
@@ -128,6 +131,7 @@ ATTRIBUTES: Final = (
     _attribute(7,  "mqisHashKey",      NUMBER),
     _attribute(8,  "mqisScope",        NUMBER),
     _attribute(9, "mqisObjectID", OCTETS, "index", GUID_BYTES),
+    _attribute(10, "mqisDigest", OCTETS, "", DIGEST_BYTES),
     # of queues
     _attribute(20, "mqisQueueManagerID", OCTETS, "", GUID_BYTES),
     _attribute(21, "mqisLabelHashKey", NUMBER),
@@ -175,6 +179,7 @@ ATTRIBUTES: Final = (
     _attribute(114, "mqisAckedSeqNumber", NUMBER),
     _attribute(115, "mqisAckedPecSeqNumber", NUMBER),
     _attribute(116, "mqisLastAckedTime", NUMBER),
+    _attribute(117, "mqisSeenChange", TEXT),
 )
 # fmt: on
 
@@ -218,7 +223,7 @@ CLASSES: Final = (
         superior="top",
         kind="AUXILIARY",
         must=(),
-        may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName mqisObjectID"),
+        may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName mqisObjectID mqisDigest"),
         own=True,
         description=DESCRIPTIONS[NUMBERED],
     ),
@@ -261,7 +266,7 @@ CLASSES: Final = (
         12,
         "mqisServer",
         "mqisMachineName",
-        "mqisMachineID mqisSiteID mqisServerRole mqisPscName mqisPecName",
+        "mqisMachineID mqisSiteID mqisServerRole mqisPscName mqisPecName mqisSeenChange",
     ),
 )
 

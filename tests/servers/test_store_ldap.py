@@ -1,17 +1,40 @@
 """The store on a real slapd keeps the contract of all stores."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given, settings
 from store_contract import StoreContract
+from store_ldap import Cutter
 from store_model import CRASHES, PLANS, SPLITS, STEPS, check_propagation, check_replica, numbered_drafts
-from store_servers import cutter, harness, server
+from store_servers import by_socket, cutter, harness, server
+from store_twins import LOOK
+
+from mqdssm.engines.replication.operations import ForeignFound
+from mqdssm.store.ldap import LdapStore
+from mqdssm.testing.openldap import OpenLdapServer
 
 __all__ = ["cutter", "harness", "server"]
 """The fixtures."""
 
 
+@pytest.fixture(scope="module")
+def onlooker(server: OpenLdapServer, cutter: Cutter) -> Iterator[LdapStore]:
+    """A second store, which is not opened anew by crashes."""
+    cutter.disarm()
+    with LdapStore.open(by_socket(server)) as store:
+        yield store
+
+
 class TestLdapStore(StoreContract):
     """What is the same for every store."""
+
+    @pytest.fixture(autouse=True)
+    def _own_writes_are_not_foreign(self, onlooker: LdapStore) -> Iterator[None]:
+        """Whatever a test does, crashes too: nothing of it is taken for a change of another program."""
+        onlooker.perform(LOOK)
+        yield
+        assert onlooker.perform(LOOK) == ForeignFound(objects=(), reached="")
 
     @settings(max_examples=8)
     @given(numbered_drafts(), STEPS)

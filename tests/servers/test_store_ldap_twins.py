@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 from store_servers import by_socket
-from store_twins import DRAFTS, REPLICA_STEPS, Twins, check_replica_twins
+from store_twins import DRAFTS, LOOK, REPLICA_STEPS, Twins, check_replica_twins
 
 from mqdssm.model.guid import Guid
 from mqdssm.store.ldap import LdapStore
@@ -23,6 +23,7 @@ def stores() -> Iterator[tuple[LdapStore, MemoryStore]]:
         OpenLdapServer(durable=False, replication=True) as server,
         LdapStore.open(by_socket(server)) as store,
     ):
+        store.perform(LOOK)
         yield store, MemoryStore()
 
 

@@ -19,6 +19,7 @@ from mqdssm.tables.property_facts import CHANGED, NAMES
 from mqdssm.testing.simulation.stores import everything
 
 KINDS: Final = tuple(one for one in ObjectType if one in CHANGED)
+LOOK: Final = ops.FindForeign(after="", count_max=1000)
 OBJECTS: Final = 3
 """Of each type."""
 _STRANGE: Final = (
@@ -70,6 +71,7 @@ class Twins:
                 self.perform(everything(site, enterprise_scope=scope))
             self.perform(ops.HasObjects(partition_id=site))
             self.perform(ops.Recover(partition_id=site))
+        self.perform(LOOK)  # what a store writes itself is no change of another program (decision R112)
 
 
 @st.composite

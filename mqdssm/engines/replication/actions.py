@@ -120,9 +120,26 @@ class TakeOver:
     partition_id: Guid
 
 
-Event: TypeAlias = (
-    Started | Received | Nacked | TimerFired | Performed | ChangeObject | PropagateChange | TakeOver
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resynchronize:
+    """The operator has this server synchronize a partition in full, from the server that it asks anyway.
+
+    All objects stay until everything has come: then what differed is equal, and what the other server does
+    not have is removed. `Reply` comes when it has begun; MQ_ERROR_ILLEGAL_OPERATION where this server owns
+    the partition or does not have it.
+
+    Attributes:
+        request: given back in `Reply`.
+        partition_id: a partition of another owner.
+    """
+
+    request: int
+    partition_id: Guid
+
+
+ClientEvent: TypeAlias = ChangeObject | PropagateChange | TakeOver | Resynchronize
+"""Events that are answered by `Reply`."""
+Event: TypeAlias = Started | Received | Nacked | TimerFired | Performed | ClientEvent
 
 
 # --- actions
@@ -157,7 +174,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The answer to `ChangeObject` or `TakeOver`.
+    """The answer to a `ClientEvent`.
 
     Attributes:
         request: whose.

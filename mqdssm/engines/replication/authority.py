@@ -175,6 +175,7 @@ def made(
     """
     previous = partition.last
     partition.last = number
+    partition.foreign.discard(identifier)
     if wanted.command is Command.DELETE:
         change = deletion(wanted.object_type, identifier, partition.id, number, wanted.scope)
     else:

@@ -87,6 +87,8 @@ def _apply(
         if applied.count:
             done = batch[: applied.count]
             partition.last = done[-1].seq_number
+            if partition.foreign:
+                partition.foreign.difference_update(one.guid_identifier for one in done)
             yield from _after(server, partition, done, flush=flush)
         if partition.id not in server.partitions or partition.record.owned:
             return False  # the last change ended it, or made it ours

@@ -13,6 +13,7 @@ from typing import Any, Final
 from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import (
     failing,
+    foreign,
     propagation,
     purging,
     requests,
@@ -26,12 +27,14 @@ from mqdssm.engines.replication import (
 from mqdssm.engines.replication.actions import (
     Action,
     ChangeObject,
+    ClientEvent,
     Event,
     Nacked,
     Perform,
     Performed,
     PropagateChange,
     Received,
+    Resynchronize,
     Started,
     TakeOver,
 )
@@ -75,6 +78,7 @@ _EVENTS: Final[Mapping[type[Any], Callable[[Server, Any], Job[None] | None]]] = 
         PropagateChange: requests.propagate,  # 3.1.7.1.2
         Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
         TakeOver: succession.take_over,
+        Resynchronize: sync.resynchronize,
     }
 )
 """Which handler takes another event."""
@@ -85,6 +89,7 @@ _TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = Mappin
         "sync": sync.timer,
         "request": requests.timer,
         "claim": succession.claim_timer,
+        foreign.TIMER: foreign.timer,
         AGAIN_TIMER: failing.again,
         failing.START_TIMER: failing.start_again,
     }
@@ -172,7 +177,7 @@ class ReplicationEngine:
         if len(self._backlog) < self._server.settings.backlog_max or isinstance(event, TimerFired):
             self._backlog.append(event)
             self._messages_waiting += isinstance(event, Received | Nacked)
-        elif isinstance(event, ChangeObject | PropagateChange | TakeOver):
+        elif isinstance(event, ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         else:
             self._server.note("dropped: too much is waiting", type(event).__name__)
@@ -188,7 +193,7 @@ class ReplicationEngine:
 
     def _refuse(self, event: Event) -> None:
         """Nothing can be done: the start was given up, and is tried again."""
-        if isinstance(event, ChangeObject | PropagateChange | TakeOver):
+        if isinstance(event, ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
 
     def _give_up(self, job: Job[None], failed: Failed) -> None:

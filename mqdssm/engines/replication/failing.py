@@ -10,14 +10,7 @@ from typing import Final
 
 from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import propagation, requests, starting, succession, sync, topology
-from mqdssm.engines.replication.actions import (
-    ChangeObject,
-    Event,
-    PropagateChange,
-    Received,
-    Started,
-    TakeOver,
-)
+from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
 from mqdssm.engines.replication.state import AGAIN_TIMER, FINISH_S, Job, Partition, Server
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -46,7 +39,7 @@ def give_up(server: Server, event: Event, reason: str) -> None:
         return
     if isinstance(event, TimerFired) and event.name != AGAIN_TIMER:
         server.start_timer(event.name, AGAIN_S)
-    elif isinstance(event, ChangeObject | PropagateChange | TakeOver):
+    elif isinstance(event, ClientEvent):
         server.reply(event.request, Hresult.MQDS_NO_RSP_FROM_OWNER)  # made or not: nobody can tell (R61)
     message = event.message if isinstance(event, Received) else None
     if isinstance(message, SyncRequestMessage):

@@ -296,6 +296,60 @@ class SweepPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FindForeign:
+    """Find objects that another program has changed or made (decision R112). Result: `ForeignFound`.
+
+    A look begins with an empty `after` and goes on until `ForeignFound.reached` is empty. That a new look
+    begins says that all of the last one has been seen to: the store need not give it again, even after a
+    restart. An object that has been numbered since is not found again.
+
+    Attributes:
+        after: `ForeignFound.reached` of the answer before; empty: a new look.
+        count_max: at least so many objects are given, if there are as many; a few more may be.
+    """
+
+    after: str
+    count_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignObject:
+    """An object that another program has changed or made.
+
+    Attributes:
+        object_type: its type.
+        identifier: its GUID.
+        partition_id: its partition; None: nobody knows.
+        seq_number: the number that it had before; None: it was made and has none.
+        name: its name in the directory, for people.
+        version: another one after each change of it.
+        properties: of an object without a number, what it is to be created with; empty where that is not
+            known.
+    """
+
+    object_type: ObjectType
+    identifier: Guid
+    partition_id: Guid | None
+    seq_number: SequenceNumber | None
+    name: str
+    version: str
+    properties: Properties = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignFound:
+    """Changes of other programs, the oldest first.
+
+    Attributes:
+        objects: what was changed or made.
+        reached: where the look goes on; empty: this is all.
+    """
+
+    objects: tuple[ForeignObject, ...]
+    reached: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """It is durable."""
 
@@ -329,7 +383,18 @@ Operation: TypeAlias = (
     | PurgeDeletedObjects
     | MarkPartition
     | SweepPartition
+    | FindForeign
 )
 Result: TypeAlias = (
-    State | Done | Recovered | Outcome | ObjectRead | ObjectsListed | Answer | Applied | ChangesFound | Failed
+    State
+    | Done
+    | Recovered
+    | Outcome
+    | ObjectRead
+    | ObjectsListed
+    | Answer
+    | Applied
+    | ChangesFound
+    | ForeignFound
+    | Failed
 )

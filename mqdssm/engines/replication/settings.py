@@ -36,6 +36,7 @@ class Settings:
         bsc_ack_s: BSC Ack Timer later.
         sync_wait_s: how long a synchronization request waits before it is repeated; doubled each time.
         sync_wait_max_s: the longest such wait.
+        foreign_s: how often changes of other programs are looked for; 0: never (decision R112).
         purge_buffer: deleted objects that are never purged, in numbers (3.1.7.2.9: 1024).
         purge_interval: how many changes lie between two purges (3.1.7.2.3: 256).
         ack_interval: how many changes lie between two acknowledgements of a PSC (3.1.7.2.3: 256).
@@ -62,6 +63,7 @@ class Settings:
     bsc_ack_s: float = 43_200.0
     sync_wait_s: float = 30.0
     sync_wait_max_s: float = 600.0
+    foreign_s: float = 60.0
     purge_buffer: int = 1024
     purge_interval: int = 256
     ack_interval: int = 256

@@ -1,6 +1,6 @@
 """What a server does when it starts ([MC-MQDSRP] 3.1.3, 3.3.3), from whatever a crash left (decision R14)."""
 
-from mqdssm.engines.replication import propagation, purging, requests, succession, sync, topology
+from mqdssm.engines.replication import foreign, propagation, purging, requests, succession, sync, topology
 from mqdssm.engines.replication.actions import Started
 from mqdssm.engines.replication.operations import LoadState, Recover, Recovered, State
 from mqdssm.engines.replication.settings import Role
@@ -34,6 +34,7 @@ def start(server: Server, _event: Started) -> Job[None]:
     for partition in list(server.partitions.values()):
         yield from sync.resume(server, partition)
     yield from succession.claim(server)
+    foreign.start(server)
     propagation.send_all(server)  # who knows more of our partitions than we do, says so (decision R39)
 
 

@@ -4,7 +4,7 @@ A handler is a generator: it yields operations and gets their results, so that i
 and touches nothing itself. Messages, timers and replies are put down with the methods of `Server`.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +14,7 @@ from mqdssm.engines.actions import Note, StartTimer, StopTimer
 from mqdssm.engines.replication.actions import Action, Reply, Send
 from mqdssm.engines.replication.operations import (
     Done,
+    ForeignObject,
     Operation,
     Result,
     SaveNeighbor,
@@ -87,6 +88,7 @@ class Partition:
         acked_at: the number that we acknowledged last.
         unfinished: a change that may have its number failed in the middle, or what follows from it: the
             partition is recovered before it takes another one (decision R103).
+        foreign: objects that another program changed and that got no number, as far as is known (R112).
     """
 
     record: DirectoryPartition
@@ -106,6 +108,7 @@ class Partition:
     purged_at: SequenceNumber = MIN
     acked_at: SequenceNumber = MIN
     unfinished: bool = False
+    foreign: set[Guid] = field(default_factory=set)
 
     @contextmanager
     def numbering(self) -> Iterator[None]:
@@ -185,6 +188,21 @@ class Request:
     hop: str = ""
 
 
+@dataclass(slots=True)
+class ForeignLook:
+    """A look for changes of other programs (decision R112).
+
+    Attributes:
+        after: where it goes on; empty: the next one begins.
+        waiting: changes that were found and not seen to yet.
+        told: name -> version of those that got no number and were told.
+    """
+
+    after: str = ""
+    waiting: deque[ForeignObject] = field(default_factory=deque)
+    told: OrderedDict[str, str] = field(default_factory=OrderedDict)
+
+
 RequestKey: TypeAlias = tuple[str, int]
 """(RequesterName, RequestIdentifier): decision R10."""
 
@@ -208,6 +226,7 @@ class Server:
         has_machine: our own machine object is there (decision R34).
         is_demoted: our own machine object says that we are a BSC.
         is_retiring: our site is handed over, and the enterprise does not know yet (decision R38).
+        foreign: the look for changes of other programs that is under way.
         actions: what the driver must do.
     """
 
@@ -225,6 +244,7 @@ class Server:
     has_machine: bool = False
     is_demoted: bool = False
     is_retiring: bool = False
+    foreign: ForeignLook = field(default_factory=ForeignLook)
     actions: list[Action] = field(default_factory=list)
 
     @property

@@ -26,6 +26,8 @@ class PartitionStatus:
         not_purged: numbers behind `purged`: deleted objects among them are still kept.
         purge_state: step of a full synchronization.
         is_unfinished: a change failed in the middle, and is tried again (decision R103).
+        foreign: objects that another program has changed since the start, and that got no number: of a
+            replica, they differ from those of the owner (decision R112).
     """
 
     partition_id: Guid
@@ -37,6 +39,7 @@ class PartitionStatus:
     not_purged: int
     purge_state: PurgeState
     is_unfinished: bool
+    foreign: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,7 @@ def _partition(partition: Partition) -> PartitionStatus:
         not_purged=max(last - record.purged, 0),
         purge_state=record.purge_state,
         is_unfinished=partition.unfinished,
+        foreign=len(partition.foreign),
     )
 
 

@@ -7,9 +7,11 @@ step of a full synchronization is persisted before the next begins, and is resum
 from typing import Any
 
 from mqdssm.engines.replication import changes, purging, succession
+from mqdssm.engines.replication.actions import Resynchronize
 from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     CompleteSync0,
@@ -231,6 +233,7 @@ def begin_anew(server: Server, partition: Partition, **changes: Any) -> Job[None
         changes: fields of its persisted half that are set together with its state.
     """
     partition.pending.clear()
+    partition.foreign.clear()
     partition.whole = partition.settled = False
     partition.known = MIN
     partition.acked_at = partition.purged_at = MIN
@@ -238,6 +241,19 @@ def begin_anew(server: Server, partition: Partition, **changes: Any) -> Job[None
     yield from _mark(server, partition)
     _heard(server, partition)
     ask(server, partition)
+
+
+def resynchronize(server: Server, event: Resynchronize) -> Job[None]:
+    """Synchronize a partition in full because the operator says so (decision R113)."""
+    partition = server.partitions.get(event.partition_id)
+    if partition is None or partition.record.owned:
+        server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
+        return
+    if partition.is_normal:  # else it is under way
+        server.note("synchronizes in full", f"partition {partition.id}, as the operator says")
+        partition.hint = ""
+        yield from begin_anew(server, partition)
+    server.reply(event.request, Hresult.MQ_OK)
 
 
 def _mark(server: Server, partition: Partition) -> Job[None]:

@@ -22,12 +22,12 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.store.ldap.companions import Companions
 from mqdssm.store.ldap.held import Held, held_of
 from mqdssm.store.ldap.homes import Homes
+from mqdssm.store.ldap.places import domain_of
 from mqdssm.store.ldap.planning import (
     REFERENCES_MAX,
     Plan,
     Planner,
     Wanted,
-    domain_of,
     path_of,
     placeholder,
     reduced,

@@ -13,12 +13,13 @@ from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.store.rules import name_key
+from mqdssm.store.content import digest_of
+from mqdssm.store.rules import name_key, replicated
 from mqdssm.tables import numbering
 from mqdssm.tables.numbering import Numbering, numbering_of
 from mqdssm.tables.places import DESCRIPTION
 from mqdssm.tables.properties import NAME, OBJECT_GUID, PROPERTY_TABLES, identity_of, readable_of
-from mqdssm.tables.property_facts import IDENTITIES
+from mqdssm.tables.property_facts import CHANGED, IDENTITIES
 
 log = logging.getLogger(__name__)
 
@@ -139,6 +140,18 @@ def values_of(
     for problem in problems:
         log.error("a value of %s cannot be read and counts as none: %s", held.dn, problem)
     return found
+
+
+def content_digest(held: Held) -> bytes:
+    """Return the digest of what a change carries of an object (decision R112).
+
+    Raises:
+        MappingError: the entry has lost its class or its GUID.
+    """
+    if held.type is None or held.identifier is None:
+        raise MappingError(f"{held.dn} is no object: its class or its GUID is gone")
+    found, _ = readable_of(held.type, held.entry, CHANGED[held.type])
+    return digest_of(replicated(held.type, held.identifier, found))
 
 
 def held_of(entry: Entry) -> Held:

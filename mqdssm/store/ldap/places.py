@@ -206,3 +206,8 @@ class Places:
         except ValueError:  # half of a surrogate pair, among others
             return ""
         return name
+
+
+def domain_of(root: DN) -> str:
+    """The DNS domain of a directory's root."""
+    return ".".join(value for ((name, value), *_) in root.rdns if name.lower() == "dc")

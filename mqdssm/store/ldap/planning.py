@@ -19,11 +19,12 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held
+from mqdssm.store.content import digest_of
+from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held, content_digest
 from mqdssm.store.ldap.places import Place
 from mqdssm.store.ldap.view import Concern, View
-from mqdssm.store.rules import NAME, kept
-from mqdssm.tables.numbering import Numbering
+from mqdssm.store.rules import NAME, kept, replicated
+from mqdssm.tables.numbering import DIGEST, Numbering
 from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER
 from mqdssm.tables.properties import (
     EXACT,
@@ -249,6 +250,7 @@ class Planner:
         made = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
         none = (str(self._places.nowhere).encode(),)
         demanded: Values = {one.ldap: none for one in table.references if one.required}
+        made[DIGEST] = (digest_of(replicated(concern.type, guid, concern.properties)),)
         return {**made, **demanded, **self._references(concern.type, concern.properties)}
 
     def _references(self, object_type: ObjectType, properties: Properties) -> Values:
@@ -351,6 +353,7 @@ class Planner:
             **changes_of(kind, held.entry, properties.items(), numbers),
             **self._references(kind, properties),
         }
+        changes[DIGEST] = (content_digest(held.after(changes)),)
         if kind is concern.type and path_of(concern) is not None and kind not in _STAY and guid is not None:
             self._move(wanted, held, self._place(concern, guid, held), plan)
         self._modify(wanted, held, changes, plan)
@@ -490,8 +493,3 @@ def _emptied(held: Held, keep: Iterable[str] = ()) -> Values:
     table = PROPERTY_TABLES[held.type or ObjectType.MACHINE]
     gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID, TWIN} - set(keep)
     return {name: () for name in sorted(gone) if name in held.entry}
-
-
-def domain_of(root: DN) -> str:
-    """The DNS domain of a directory's root."""
-    return ".".join(value for ((name, value), *_) in root.rdns if name.lower() == "dc")

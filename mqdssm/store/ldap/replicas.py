@@ -10,7 +10,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
 
-from mqdssm.directory.filters import And, Equal, Not, Present, any_of
+from mqdssm.directory.filters import Equal
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, MappingError
 from mqdssm.events.references import batched
@@ -18,20 +18,19 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.store.ldap.foreign import UNNUMBERED
 from mqdssm.store.ldap.held import Held, readable
 from mqdssm.store.ldap.owner import read_owner
 from mqdssm.store.ldap.places import Places
 from mqdssm.store.ldap.ranges import Ranges, change_of
 from mqdssm.store.ldap.state import StateKeeper
 from mqdssm.store.ldap.view import Reader
-from mqdssm.tables.numbering import NUMBER, PARTITION
-from mqdssm.tables.properties import NAME, OBJECT_GUID
+from mqdssm.tables.numbering import PARTITION
+from mqdssm.tables.properties import NAME
 
 READ_AGAIN_TOGETHER: Final = 1000
 """Objects that are read a second time at once: what is kept of them with their properties."""
 _DIGEST_BYTES: Final = 16
-_NUMBERED_CLASSES: Final = (b"mSMQQueue", b"mSMQConfiguration", b"mSMQSiteLink")
-"""Classes whose objects have a number in the directory of a replicating server."""
 
 
 class Kind(StrEnum):
@@ -134,8 +133,7 @@ class Replica:
 
     def unnumbered(self) -> Iterator[Held]:
         """Return objects that another program made: they have a GUID and no number."""
-        classes = any_of(*(Equal("objectClass", name) for name in _NUMBERED_CLASSES))
-        yield from readable(self._reader.find(And((classes, Present(OBJECT_GUID), Not(Present(NUMBER))))))
+        yield from readable(self._reader.find(UNNUMBERED))
 
 
 class ReplicaComparison:

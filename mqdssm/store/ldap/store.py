@@ -31,6 +31,7 @@ from mqdssm.store import rules
 from mqdssm.store.ldap import references
 from mqdssm.store.ldap.applying import Applier
 from mqdssm.store.ldap.finding import Finder
+from mqdssm.store.ldap.foreign import ForeignChanges
 from mqdssm.store.ldap.held import Held, held_of, readable, values_of
 from mqdssm.store.ldap.local import Authority
 from mqdssm.store.ldap.owner import Owner, claim
@@ -123,6 +124,7 @@ class LdapStore:
         self._applier = Applier(session, self._reader)
         self._authority = Authority(self._reader, self._applier, self._ranges)
         self._finder = Finder(self._reader, self._ranges)
+        self._find_foreign = ForeignChanges(session, self._reader).find
         self._performers = performers(self)
 
     @classmethod

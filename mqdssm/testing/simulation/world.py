@@ -117,6 +117,7 @@ class World:
             pec_name=pec_name,
             psc_name=psc_name,
             forwarded_wait_s=2 * tuning.request_wait_s,
+            foreign_s=0.0,  # nobody else writes, and recorded seeds stay what they are
             **{one: getattr(tuning, one) for one in tuning.__slots__},
         )
         index = len(self.servers)

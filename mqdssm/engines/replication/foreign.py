@@ -1,0 +1,124 @@
+"""Changes of other programs, which write into the directory beside us (decision R112).
+
+Such a change has no number, so that no other server hears of it. Where the partition is ours it gets one, and
+is propagated as a client's change is; where it is not, people are told. The store finds these changes when a
+timer asks it.
+"""
+
+from typing import Final
+
+from mqdssm.engines.replication import authority
+from mqdssm.engines.replication.operations import (
+    FindForeign,
+    ForeignFound,
+    ForeignObject,
+    ObjectRead,
+    ReadObject,
+)
+from mqdssm.engines.replication.properties import with_identifier
+from mqdssm.engines.replication.state import Job, Partition, Server, perform
+from mqdssm.engines.replication.wanted import Wanted
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+
+TIMER: Final = "foreign"
+"""Name of the timer that looks for changes of other programs."""
+FOUND_MAX: Final = 1000
+"""Changes that one search gives."""
+PUBLISHED_AT_ONCE: Final = 100
+"""Changes that get a number before other work has its turn."""
+GO_ON_S: Final = 1.0
+"""How long the rest of many changes waits."""
+COST_FACTOR: Final = 20
+"""Looking takes a twentieth of the time at most."""
+TOLD_MAX: Final = 10_000
+"""Changes without a number whose version is remembered, so that they are told once."""
+
+
+def start(server: Server) -> None:
+    """Look for the first time in a while: what was changed while we were not there is found, too."""
+    if server.settings.foreign_s > 0:
+        server.start_timer(TIMER, server.settings.foreign_s)
+
+
+def timer(server: Server, _rest: str) -> Job[None]:
+    """Look for changes of other programs; those of our partitions get numbers, others are told."""
+    look, wait_s = server.foreign, server.settings.foreign_s
+    if not look.waiting:
+        began = server.now
+        found = yield from perform(FindForeign(after=look.after, count_max=FOUND_MAX), ForeignFound)
+        wait_s = max(wait_s, COST_FACTOR * (server.now - began))
+        look.after = found.reached
+        look.waiting.extend(one for one in found.objects if look.told.get(one.name) != one.version)
+    for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
+        one = look.waiting.popleft()
+        if not (yield from _see_to(server, one)):
+            look.waiting.append(one)
+            break  # our partition cannot be changed now
+    else:
+        if look.waiting or look.after:
+            wait_s = GO_ON_S
+    server.start_timer(TIMER, wait_s)
+
+
+def _see_to(server: Server, found: ForeignObject) -> Job[bool]:
+    """Publish a change, or tell it.
+
+    Returns:
+        False: it has to be tried again later.
+    """
+    partition = None if found.partition_id is None else server.partitions.get(found.partition_id)
+    if partition is None or not partition.record.owned:
+        what = "another program made an object that has no number"
+        if found.seq_number is not None:
+            what = "another program changed a replica"
+        _tell(server, partition, found, what)
+        return True
+    wanted = yield from _wanted(partition, found)
+    if wanted is None:
+        return True
+    outcome = yield from authority.execute(server, partition, wanted)
+    if outcome.status == Hresult.MQ_OK:
+        server.note("published a change of another program", _name(found))
+    elif outcome.identifier is None and outcome.status in authority.PASSING:
+        return False
+    elif outcome.identifier is None:
+        what = f"a change of another program cannot be published: status {outcome.status:#010x}"
+        _tell(server, partition, found, what)
+    return True
+
+
+def _wanted(partition: Partition, found: ForeignObject) -> Job[Wanted | None]:
+    """Return the change that another program has made; None: the object has gone again."""
+    if found.seq_number is None:
+        return Wanted(
+            command=Command.CREATE,
+            object_type=found.object_type,
+            properties=with_identifier(found.object_type, found.identifier, found.properties),
+        )
+    operation = ReadObject(object_type=found.object_type, identifier=found.identifier)
+    read = yield from perform(operation, ObjectRead)
+    if read.status != Hresult.MQ_OK or read.partition_id != partition.id:
+        return None
+    return Wanted(
+        command=Command.UPDATE,
+        object_type=found.object_type,
+        identifier=found.identifier,
+        properties=read.properties or (),  # what it has already: the rules of changes see all of it
+    )
+
+
+def _tell(server: Server, partition: Partition | None, found: ForeignObject, what: str) -> None:
+    """Tell people of a change that gets no number; once each version."""
+    told = server.foreign.told
+    told[found.name] = found.version
+    told.move_to_end(found.name)
+    if len(told) > TOLD_MAX:
+        told.popitem(last=False)
+    if partition is not None:
+        partition.foreign.add(found.identifier)
+    server.warn(what, _name(found))
+
+
+def _name(found: ForeignObject) -> str:
+    return f"{found.object_type.spec_name} {found.identifier}, {found.name}"

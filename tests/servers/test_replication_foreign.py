@@ -1,0 +1,156 @@
+"""Plain LDAP writes beside two directory servers: published by the owner, told by a replica (R112, R113)."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from live_servers import LiveServer
+from queue_managers import guid_of, wait_until
+from replica_pair import AWAY, HOME, Pair, by_hand, done, queue_dn
+
+import mqdssm
+from mqdssm.directory.session import Session
+from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.actions import Resynchronize
+from mqdssm.engines.replication.status import PartitionStatus
+from mqdssm.model.guid import Guid
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+
+LOOK_S = 0.2
+PUBLISHED = "published a change of another program"
+REPLICA = "another program changed a replica"
+NO_NUMBER = "another program made an object that has no number"
+LOOK = ops.FindForeign(after="", count_max=1000)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with ExitStack() as stack:
+        made = Pair(stack, foreign_s=LOOK_S)
+        made.found()
+        yield made
+
+
+@pytest.fixture
+def pec(pair: Pair) -> Iterator[Session]:
+    with by_hand(pair.slapds["PEC"]) as session:
+        yield session
+
+
+@pytest.fixture
+def psc(pair: Pair) -> Iterator[Session]:
+    with by_hand(pair.slapds["PSC1"]) as session:
+        yield session
+
+
+def labels(text: str) -> dict[str, list[bytes]]:
+    return {"mSMQLabel": [text.encode()], "mSMQLabelEx": [text.encode()]}
+
+
+def label(server: LiveServer, name: str) -> str | None:
+    found = server.queue(f"PEC\\{name}")
+    return dict(found.properties or ()).get(Propid.Q_LABEL)  # type: ignore[return-value]
+
+
+def wait_label(server: LiveServer, name: str, text: str) -> None:
+    wait_until(lambda: label(server, name) == text, 20)
+
+
+def told(server: LiveServer, what: str) -> int:
+    return server.driver.counts.seen().get(what, 0)
+
+
+def wait_told(server: LiveServer, what: str, times: int) -> None:
+    wait_until(lambda: told(server, what) >= times, 20)
+
+
+def row(server: LiveServer, partition_id: Guid) -> PartitionStatus:
+    return next(one for one in server.driver.status().partitions if one.partition_id == partition_id)
+
+
+def resynchronize(server: LiveServer, partition_id: Guid) -> int:
+    ask = server.driver.ask
+    return ask(lambda request: Resynchronize(request=request, partition_id=partition_id)).status
+
+
+def test_a_change_at_the_owner_reaches_the_replica(pair: Pair, pec: Session) -> None:
+    before = row(pair.pec, HOME).last
+    pec.modify(queue_dn(pec, "a"), labels("by hand"))
+    wait_label(pair.psc, "a", "by hand")
+    pair.settle()
+    assert row(pair.pec, HOME).last == before + 1
+    assert pair.compare()[:2] == (0, [])
+
+
+def test_what_the_owner_has_published_is_not_published_again(pair: Pair) -> None:
+    before = (row(pair.pec, HOME).last, row(pair.pec, PEC_PARTITION_ID).last, row(pair.psc, AWAY).last)
+    done(pair.pec.create_queue("PEC\\own", "Home"))
+    store = pair.stores["PEC"]
+    for _ in range(3):
+        assert store.perform(LOOK).objects == ()
+    after = (row(pair.pec, HOME).last, row(pair.pec, PEC_PARTITION_ID).last, row(pair.psc, AWAY).last)
+    assert after == (before[0] + 1, *before[1:])
+    pair.settle()
+
+
+def test_a_queue_of_the_adapter_gets_a_number(pair: Pair) -> None:
+    with mqdssm.connect(pair.slapds["PEC"].ldapi_url, allow_replicated=True) as directory:
+        name = "adapter-with-a-name-longer-than-the-sixty-four-characters-that-ldap-has-for-cn"
+        made = directory.create(mqdssm.Queue(pathname=f"pec\\{name}", label="of the adapter"))
+    read = ops.ReadObject(object_type=ObjectType.QUEUE, identifier=Guid.of(made))
+    wait_until(lambda: pair.psc.store.lookup(read).status == 0, 20)  # type: ignore[union-attr]
+    properties = dict(pair.psc.store.lookup(read).properties or ())  # type: ignore[union-attr]
+    assert properties[Propid.Q_PATHNAME] == f"PEC\\{name}"
+    assert properties[Propid.Q_LABEL] == "of the adapter"
+    pair.settle()
+    assert pair.compare()[:2] == (0, [])
+
+
+def test_a_change_at_the_replica_is_told_and_mended_by_the_operator(pair: Pair, psc: Session) -> None:
+    times = told(pair.psc, REPLICA)
+    psc.modify(queue_dn(psc, "b"), labels("at the replica"))
+    psc.delete(queue_dn(psc, "c"))
+    wait_told(pair.psc, REPLICA, times + 1)
+    assert row(pair.psc, HOME).foreign == 1
+    assert label(pair.pec, "b") == "label"
+    assert len(pair.compare()[1]) == 2
+    assert resynchronize(pair.psc, HOME) == 0
+    wait_until(lambda: row(pair.psc, HOME).purge_state is PurgeState.NORMAL, 20)
+    pair.settle()
+    assert label(pair.psc, "b") == "label"
+    assert row(pair.psc, HOME).foreign == 0
+    assert pair.compare()[:2] == (0, [])
+    assert told(pair.psc, REPLICA) == times + 1
+
+
+def test_a_queue_of_the_adapter_at_the_replica_is_told(pair: Pair, psc: Session) -> None:
+    times = told(pair.psc, NO_NUMBER)
+    with mqdssm.connect(pair.slapds["PSC1"].ldapi_url, allow_replicated=True) as directory:
+        directory.create(mqdssm.Queue(pathname="pec\\nobody"))
+    wait_told(pair.psc, NO_NUMBER, times + 1)
+    psc.delete(queue_dn(psc, "nobody"))
+    assert pair.compare()[:2] == (0, [])
+
+
+def test_a_machine_without_number_is_told_at_the_owner(pair: Pair, pec: Session) -> None:
+    times = told(pair.pec, NO_NUMBER)
+    computer = pec.naming.root.child("CN", "Computers").child("CN", "foreign")
+    pec.add(computer, {"objectClass": [b"computer"]})
+    pec.add(
+        computer.child("CN", "msmq"),
+        {"objectClass": [b"mSMQConfiguration"], "objectGUID": [bytes(guid_of("foreign"))]},
+    )
+    wait_told(pair.pec, NO_NUMBER, times + 1)
+    pec.delete(computer.child("CN", "msmq"))
+    pec.delete(computer)
+
+
+def test_a_change_while_the_server_is_off_is_found_at_the_next_start(pair: Pair, pec: Session) -> None:
+    pair.enterprise.servers.pop("PEC").stop()
+    pec.modify(queue_dn(pec, "d"), labels("while it was off"))
+    pair.open_store("PEC")
+    pair.pec = pair.start_pec()
+    wait_label(pair.psc, "d", "while it was off")
+    pair.settle()
+    assert pair.compare()[:2] == (0, [])
