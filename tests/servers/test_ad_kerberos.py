@@ -14,6 +14,7 @@ import pytest
 from answers import result
 from ber_reference import read_all
 from proxy import scripted_server
+from samba_tools import take_ticket
 
 import mqdssm
 from mqdssm.directory.ber import tlv
@@ -49,11 +50,6 @@ def connect(server: SambaDomainController, **settings: Any) -> Directory:
         "ca_file": server.ca_file,
     }
     return mqdssm.connect(server.url, **(access | settings))
-
-
-def take_ticket(server: SambaDomainController) -> None:
-    name = f"Administrator@{server.realm}"
-    subprocess.run(["kinit", name], input=f"{server.password}\n".encode(), check=True, capture_output=True)
 
 
 def export_keys(server: SambaDomainController, principal: str, keytab: Path) -> str:

@@ -24,6 +24,12 @@ def missing() -> str:
     return f"{', '.join(absent)} not found (Debian: apt install ldb-tools samba-common-bin)" if absent else ""
 
 
+def take_ticket(server: SambaDomainController) -> None:
+    """Put a ticket of the administrator into the cache that KRB5CCNAME names."""
+    name = f"Administrator@{server.realm}"
+    subprocess.run(["kinit", name], input=f"{server.password}\n".encode(), check=True, capture_output=True)
+
+
 @dataclass(frozen=True)
 class SambaTools:
     """Samba's command line on one controller."""

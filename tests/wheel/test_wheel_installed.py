@@ -1,12 +1,17 @@
 """The wheel in clean environments, one for each extra, as pip installs it."""
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
+from samba_tools import take_ticket
 from wheels import build_wheel
+
+from mqdssm.testing import SambaDomainController
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
@@ -99,6 +104,33 @@ def test_extra_ad(wheel: Path, tmp_path: Path, openldap_server) -> None:
     assert done.returncode == 3, done.stderr  # slapd knows no NTLM: but the package was there
     done = log_in(ad, openldap_server, "kerberos")
     assert "pip install 'mqdssm[kerberos]'" in done.stderr
+
+
+def why_not_compiled() -> str:
+    """Return what is missing to compile the extra kerberos, or nothing: Linux has only its source."""
+    absent = [name for name in ("krb5-config", "gcc") if shutil.which(name) is None]
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    absent += [] if header.exists() else [str(header)]
+    return f"the extra kerberos cannot be compiled here without {', '.join(absent)}" if absent else ""
+
+
+@pytest.mark.samba
+def test_extra_kerberos(wheel: Path, tmp_path: Path) -> None:
+    if reason := why_not_compiled():
+        pytest.skip(reason)
+    kerberos = Environment(tmp_path, wheel, "[kerberos]")
+    with SambaDomainController(kerberos=True) as server, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("KRB5_CONFIG", server.krb5_conf)
+        environment.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'tickets'}")
+        place = ("--url", server.url, "--ca-file", server.ca_file, "--kerberos-host", server.dns_name)
+        command = ("mqdssm", "list", "site", "-o", "json", *place, "--authentication", "kerberos")
+        refused = kerberos(*command)
+        assert refused.returncode == 3, refused.stderr
+        assert "pip install" not in refused.stderr, "what is missing is a ticket"
+        take_ticket(server)
+        done = kerberos(*command)
+    assert done.returncode == 0, done.stderr
+    assert "Default-First-Site-Name" in done.stdout
 
 
 def test_extra_testing(wheel: Path, tmp_path: Path) -> None:
