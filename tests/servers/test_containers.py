@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from wheels import build_wheel, run_unpacked, unpacked
 
 import mqdssm
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
@@ -21,6 +22,17 @@ from mqdssm.testing.openldap_config import OpenLdapOptions
 
 PROJECT = Path(__file__).parents[2]
 WAIT_S = 60
+BUILD_S = 600
+TEST_OF_A_USER = """
+import mqdssm
+
+def test_container(openldap_container):
+    openldap_container.add_computer("shop1")
+    url, ca_file = openldap_container.url, openldap_container.ca_file
+    user, password = openldap_container.user, openldap_container.password
+    with mqdssm.connect(url, user=user, password=password, ca_file=ca_file) as directory:
+        assert list(directory.search(mqdssm.Queue)) == []
+"""
 
 
 @pytest.fixture(scope="session")
@@ -187,6 +199,13 @@ class TestImage:
             assert listing == ["base-tree.ldif", "mqis.schema", "msmq.schema"]
         finally:
             container.remove(force=True, v=True)
+
+    def test_the_fixture_starts_from_an_installed_wheel(self, engine, tmp_path):
+        installed = unpacked(build_wheel(tmp_path), tmp_path / "installed")
+        (installed / "test_container.py").write_text(TEST_OF_A_USER)
+        code = "import pytest\nraise SystemExit(pytest.main(['-q', '-rs', 'test_container.py']))"
+        status, output, problem = run_unpacked(installed, code, seconds=BUILD_S)
+        assert (status, "1 passed" in output) == (0, True), output + problem
 
     def test_it_is_built_once(self, engine):
         begin = time.monotonic()

@@ -43,7 +43,9 @@ def unpacked(wheel: Path, folder: Path) -> Path:
     return folder
 
 
-def run_unpacked(folder: Path, code: str, *args: str, missing: tuple[str, ...] = ()) -> tuple[int, str, str]:
+def run_unpacked(
+    folder: Path, code: str, *args: str, missing: tuple[str, ...] = (), seconds: float = RUN_S
+) -> tuple[int, str, str]:
     """Run a program on an unpacked wheel.
 
     Args:
@@ -51,6 +53,7 @@ def run_unpacked(folder: Path, code: str, *args: str, missing: tuple[str, ...] =
         code: the program.
         args: its arguments.
         missing: packages, by their import names, that are to be missing.
+        seconds: how long it may take.
 
     Returns:
         Exit code, standard output, standard error.
@@ -62,7 +65,7 @@ def run_unpacked(folder: Path, code: str, *args: str, missing: tuple[str, ...] =
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=RUN_S,
+        timeout=seconds,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
