@@ -241,10 +241,11 @@ class Tree:
         ) as process:
             try:
                 output, _ = process.communicate(timeout=seconds)
-            except BaseException as error:
+            except subprocess.TimeoutExpired:
                 _stop(process)
-                if isinstance(error, subprocess.TimeoutExpired):
-                    return None, ""
+                return None, ""
+            except BaseException:  # Ctrl-C, too: the run's servers must not outlive this program
+                _stop(process)
                 raise
             return process.returncode, output[-4_000:]
 

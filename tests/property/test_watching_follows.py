@@ -5,6 +5,7 @@ import random
 from collections import deque
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,21 +124,30 @@ def change(world: World, what: str, number: int) -> None:
             world.take_name(queues[number % len(queues)], queues[(number + 1) % len(queues)])
 
 
-@given(st.integers(0, 2**32))
-def test_what_is_told_is_what_happened(seed):
-    chance = random.Random(seed)  # long stories without gaps find more than short ones that shrink
+L = TypeVar("L", bound=Listener)
+
+
+def begin(seed: int, kind: type[L], **more: bool) -> tuple[random.Random, L, Watcher]:
+    """A small world that is known: long stories without gaps find more than short ones that shrink."""
+    chance = random.Random(seed)
     world = World()
     for _ in range(12):
         change(world, *some_change(chance))
-    listener = Listener(world)
-    watcher = Watcher(world, listener)
+    listener = kind(world)
+    watcher = Watcher(world, listener, **more)
     watcher.follow("full")
     listener.begin()
+    return chance, listener, watcher
+
+
+@given(st.integers(0, 2**32))
+def test_what_is_told_is_what_happened(seed):
+    chance, listener, watcher = begin(seed, Listener)
     for _ in range(50):
         step(chance, watcher)
     watcher.follow(chance.choice(WAYS))
-    assert {key: State(one.dn, _value(one.body)) for key, one in watcher.mirror} == world.states()
-    assert listener.believed == world.states()  # so every net change was told at least once
+    assert {key: State(one.dn, _value(one.body)) for key, one in watcher.mirror} == watcher.world.states()
+    assert listener.believed == watcher.world.states()  # so every net change was told at least once
     told = listener.told
     for way in ("deltas", "present", "full"):  # and what is hinted at again is told no more
         watcher.follow(way)
@@ -188,40 +198,26 @@ def lose_or_see(chance: random.Random, watcher: Watcher) -> None:
 
 @given(st.integers(0, 2**32))
 def test_restored_and_hidden_objects_are_told_at_the_next_connection(seed):
-    chance = random.Random(seed)
-    world = World()
-    for _ in range(12):
-        change(world, *some_change(chance))
-    listener = Listener(world)
-    watcher = Watcher(world, listener)
-    watcher.follow("full")
-    listener.begin()
+    chance, listener, watcher = begin(seed, Listener)
     for _ in range(50):
         step(chance, watcher)
         if chance.random() < 0.2:
             lose_or_see(chance, watcher)
     watcher.follow(chance.choice(("deltas", "present")))
-    assert listener.believed == world.states()
+    assert listener.believed == watcher.world.states()
 
 
 @given(st.integers(0, 2**32))
 def test_a_name_is_told_as_gone_before_it_is_told_as_taken(seed):
-    chance = random.Random(seed)
-    world = World()
-    for _ in range(12):
-        change(world, *some_change(chance))
-    listener = NamesListener(world)
-    watcher = Watcher(world, listener)
-    watcher.follow("full")
-    listener.begin()
+    chance, listener, watcher = begin(seed, NamesListener)
     for _ in range(30):
         for _ in range(chance.choice([0, 1, 1, 5])):
             what = chance.choice(["add", "set", "move", "remove", "recreate", "recreate", "take", "rename"])
-            change(world, what, chance.randrange(100))
+            change(watcher.world, what, chance.randrange(100))
         if chance.random() < 0.5:
             step(chance, watcher)
     watcher.follow(chance.choice(WAYS))
-    assert listener.names == {state.dn: key for key, state in world.states().items()}
+    assert listener.names == {state.dn: key for key, state in watcher.world.states().items()}
 
 
 def _value(body: str) -> str:
@@ -232,16 +228,10 @@ def _value(body: str) -> str:
 @given(st.integers(0, 2**32))
 def test_who_reads_for_himself_ends_with_what_is_there(seed):
     """Decision C29: he reads what he hears of a little later, and now and then everything."""
-    chance = random.Random(seed)
-    world = World()
-    for _ in range(12):
-        change(world, *some_change(chance))
-    listener = LateListener(world)
-    watcher = Watcher(world, listener, all_writes=True)
-    watcher.follow("full")
+    chance, listener, watcher = begin(seed, LateListener, all_writes=True)
     for _ in range(50):
         step(chance, watcher)
         if chance.random() < 0.2:
             listener.look_at_all()
     watcher.follow(chance.choice(WAYS))
-    assert listener.believed == world.states()
+    assert listener.believed == watcher.world.states()

@@ -421,7 +421,7 @@ def test_the_client_chooses_no_identifier_that_is_missing() -> None:
         ObjectType.MACHINE,
         HOME,
         path_name="NoId",
-        properties=machine_properties("NoId"),
+        properties=machine_properties("NoId", HOME),
     )
     assert replies(made) == [Hresult.MQ_ERROR_PROPERTY]  # decision R11
     made = make_queue(server, "q")

@@ -8,6 +8,7 @@ from lone_authority import (
     delete,
     label,
     make_cn,
+    make_machine,
     make_queue,
     make_site,
     propagated,
@@ -54,20 +55,7 @@ def psc_with_bsc() -> Lone:
     server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
     server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
     for name, service in (("Me", Service.PSC), ("Back", Service.BSC)):
-        server.change(
-            Command.CREATE,
-            ObjectType.MACHINE,
-            HOME,
-            path_name=name,
-            identifier=guid_of(f"machine {name}"),
-            properties=(
-                (Propid.QM_PATHNAME, name),
-                (Propid.QM_SITE_ID, HOME),
-                (Propid.QM_ADDRESS, b""),
-                (Propid.QM_CNS, ()),
-                (Propid.QM_SERVICE, int(service)),
-            ),
-        )
+        make_machine(server, name, service)
     server.fired(BSC_TIMER, 2)
     server.fired(PSC_TIMER, 10)
     return server

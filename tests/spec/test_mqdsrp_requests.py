@@ -11,7 +11,7 @@ from lone_authority import (
     request,
     results,
 )
-from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, replies, sends, site, timers
+from lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, replies, sends, site, timers
 from replication_net import guid_of
 
 from mqdssm.engines.replication import requests
@@ -298,18 +298,7 @@ def test_a_forwarding_psc_does_not_know_the_partition() -> None:
 )
 def test_the_reply_goes_to_the_requester_or_its_psc(requester, boss, sender) -> None:
     server = authority()
-    their = numbered(
-        1,
-        partition_id=AWAY,
-        guid_identifier=guid_of("machine Their"),
-        properties=(
-            (Propid.QM_PATHNAME, "Their"),
-            (Propid.QM_SITE_ID, AWAY),
-            (Propid.QM_ADDRESS, b""),
-            (Propid.QM_CNS, ()),
-            (Propid.QM_SERVICE, int(Service.BSC)),
-        ),
-    )
+    their = machine(1, "Their", AWAY, Service.BSC)
     server.got(ChangePropagationMessage(site_id=AWAY, directory_changes=(their,)), "Other")
     made = server.got(queue_request("q", requester=requester, psc=boss), sender)
     assert results(made) == [(sender, OK)]  # who it came from waits for it

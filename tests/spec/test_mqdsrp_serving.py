@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from lone_authority import acked, authority, delete, label, make_cn, make_queue, make_site
-from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, sends, site
+from lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, sends, site
 from replication_net import guid_of
 
 from mqdssm.engines.replication.actions import Send
@@ -260,20 +260,7 @@ def replica() -> Lone:
     server = Lone(Role.PSC)
     server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
     server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
-    changes = [
-        numbered(
-            n,
-            partition_id=AWAY,
-            guid_identifier=guid_of(f"machine far{n}"),
-            properties=(
-                (Propid.QM_PATHNAME, f"far{n}"),
-                (Propid.QM_SITE_ID, AWAY),
-                (Propid.QM_ADDRESS, b""),
-                (Propid.QM_CNS, ()),
-            ),
-        )
-        for n in (1, 2)
-    ]
+    changes = [machine(n, f"far{n}", AWAY) for n in (1, 2)]
     gone = numbered(
         3,
         partition_id=AWAY,
@@ -302,17 +289,7 @@ def test_who_knows_more_than_we_is_not_answered() -> None:
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
 def test_nobody_is_told_what_we_may_not_have_all() -> None:
     server = replica()
-    lone = numbered(
-        9,
-        partition_id=AWAY,
-        guid_identifier=guid_of("machine far9"),
-        properties=(
-            (Propid.QM_PATHNAME, "far9"),
-            (Propid.QM_SITE_ID, AWAY),
-            (Propid.QM_ADDRESS, b""),
-            (Propid.QM_CNS, ()),
-        ),
-    )
+    lone = machine(9, "far9", AWAY)
     server.store.perform(
         ApplyChanges(partition_id=AWAY, changes=(lone,))
     )  # and a crash before it was counted

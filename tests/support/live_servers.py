@@ -8,6 +8,7 @@ from threading import Thread
 from types import MappingProxyType
 
 from queue_managers import guid_of, key_of, sender_of, wait_until
+from replication_net import machine_properties
 
 from mqdssm.drivers.authentication import SignaturePolicy, Signer, Verifier
 from mqdssm.drivers.inprocess import Host, Network
@@ -86,14 +87,8 @@ class LiveServer:
         return self.create(ObjectType.SITE, name, PEC_PARTITION_ID, site_of(name), properties)
 
     def create_machine(self, name: str, site: str, service: Service = Service.NONE) -> Outcome:
-        properties = (
-            (Propid.QM_PATHNAME, name),
-            (Propid.QM_SITE_ID, site_of(site)),
-            (Propid.QM_ADDRESS, b""),
-            (Propid.QM_CNS, ()),
-            (Propid.QM_SERVICE, int(service)),
-            (Propid.QM_SIGN_PK, bytes(key_of(name).public_keys())),
-        )
+        key = (Propid.QM_SIGN_PK, bytes(key_of(name).public_keys()))
+        properties = (*machine_properties(name, site_of(site), service), key)
         return self.create(ObjectType.MACHINE, name, site_of(site), guid_of(name), properties)
 
     def create_queue(self, path: str, site: str) -> Outcome:

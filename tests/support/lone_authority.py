@@ -1,7 +1,7 @@
 """A directory server without a network: the PEC of a site with a BSC and a neighbour."""
 
 from lone_server import AWAY, HOME, Lone
-from replication_net import guid_of
+from replication_net import guid_of, machine_properties
 
 from mqdssm.engines.replication.actions import Action, Send
 from mqdssm.engines.replication.operations import Operation, ReadObject
@@ -62,17 +62,6 @@ def make_cn(server: Lone, name: str, protocol: int = 1) -> list[Action]:
     )
 
 
-def machine_properties(name: str, service: Service | None = Service.NONE) -> Properties:
-    """What a machine is created with."""
-    given: Properties = (
-        (Propid.QM_PATHNAME, name),
-        (Propid.QM_SITE_ID, HOME),
-        (Propid.QM_ADDRESS, b""),
-        (Propid.QM_CNS, ()),
-    )
-    return given if service is None else (*given, (Propid.QM_SERVICE, int(service)))
-
-
 def make_machine(server: Lone, name: str, service: Service | None = Service.NONE) -> list[Action]:
     """A machine of our site."""
     return server.change(
@@ -81,7 +70,7 @@ def make_machine(server: Lone, name: str, service: Service | None = Service.NONE
         HOME,
         path_name=name,
         identifier=guid_of(f"machine {name}"),
-        properties=machine_properties(name, service),
+        properties=machine_properties(name, HOME, service),
     )
 
 

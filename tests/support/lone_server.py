@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from replication_net import guid_of
+from replication_net import guid_of, machine_properties
 
 from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.engines.replication.actions import (
@@ -31,7 +31,7 @@ from mqdssm.model.messages import (
     SyncReplyMessage,
 )
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.memory import MemoryStore
 
@@ -51,6 +51,16 @@ def numbered(number: int, previous: int | None = None, **given) -> DirectoryChan
         "properties": ((Propid.CN_PROTOCOLID, 1), (Propid.CN_NAME, name)),
     }
     return DirectoryChange(**(fields | given))
+
+
+def machine(number: int, name: str, site_id: Guid, service: Service | None = None) -> DirectoryChange:
+    """A machine of a site as a change."""
+    return numbered(
+        number,
+        partition_id=site_id,
+        guid_identifier=guid_of(f"machine {name}"),
+        properties=machine_properties(name, site_id, service),
+    )
 
 
 def site(number: int, name: str, psc: str, command: Command = Command.SYNC) -> DirectoryChange:

@@ -26,7 +26,7 @@ from mqdssm.engines.replication.operations import LoadState
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, ReplicationMessage, Scope
+from mqdssm.model.messages import Command, Properties, ReplicationMessage, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.store.memory import MemoryStore
@@ -40,6 +40,17 @@ _NAMES = UUID("6f6d7164-7373-4d00-8000-000000000000")
 def guid_of(name: str) -> Guid:
     """The same GUID for the same name, always."""
     return Guid.of(uuid5(_NAMES, name))
+
+
+def machine_properties(name: str, site_id: Guid, service: Service | None = Service.NONE) -> Properties:
+    """What a machine is created with."""
+    given: Properties = (
+        (Propid.QM_PATHNAME, name),
+        (Propid.QM_SITE_ID, site_id),
+        (Propid.QM_ADDRESS, b""),
+        (Propid.QM_CNS, ()),
+    )
+    return given if service is None else (*given, (Propid.QM_SERVICE, int(service)))
 
 
 @dataclass
@@ -190,13 +201,7 @@ class Net:
             path_name=machine,
             identifier=guid_of(f"machine {machine}"),
             partition_id=guid_of(f"site {site}"),
-            properties=(
-                (Propid.QM_PATHNAME, machine),
-                (Propid.QM_SITE_ID, guid_of(f"site {site}")),
-                (Propid.QM_ADDRESS, b""),
-                (Propid.QM_CNS, ()),
-                (Propid.QM_SERVICE, int(service)),
-            ),
+            properties=machine_properties(machine, guid_of(f"site {site}"), service),
         )
 
     def create_queue(self, machine: str, queue: str, site: str, at: str) -> Reply:
