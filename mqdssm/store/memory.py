@@ -103,6 +103,7 @@ class MemoryStore:
     # -- state of the protocol
 
     def _load_state(self, _operation: ops.LoadState) -> ops.State:
+        self._looked = ""
         states = (shelf.state for shelf in self._kept.shelves.values())
         return ops.State(
             partitions=tuple(one for one in states if one is not None),

@@ -16,6 +16,7 @@ from mqdssm.engines.replication.status import PartitionStatus
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+from mqdssm.store.ldap import LdapStore, foreign
 
 LOOK_S = 0.2
 PUBLISHED = "published a change of another program"
@@ -154,3 +155,37 @@ def test_a_change_while_the_server_is_off_is_found_at_the_next_start(pair: Pair,
     wait_label(pair.psc, "d", "while it was off")
     pair.settle()
     assert pair.compare()[:2] == (0, [])
+
+
+def test_a_look_goes_on_until_all_is_found(pair: Pair, pec: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of entries that are read a few at a time none is left out, nor lost that nobody has seen to."""
+    monkeypatch.setattr(foreign, "TERMS_MAX", 2)
+    monkeypatch.setattr(foreign, "READ_AT_ONCE", 2)
+    pair.enterprise.servers.pop("PEC").stop()
+    pair.open_store("PEC")
+    store = pair.stores["PEC"]
+    store.perform(ops.LoadState())
+    assert looked(store) == set()
+    for name in "aef":
+        pec.modify(queue_dn(pec, name), labels("read in pieces"))
+    wanted = {guid_of(f"PEC\\{name}") for name in "aef"}
+    first = store.perform(LOOK)
+    assert first.reached
+    store.perform(ops.LoadState())  # whoever found that has gone
+    assert looked(store) == wanted
+    assert looked(store) == wanted  # they have no number yet
+    pair.pec = pair.start_pec()
+    wait_label(pair.psc, "f", "read in pieces")
+    pair.settle()
+    assert pair.compare()[:2] == (0, [])
+
+
+def looked(store: LdapStore) -> set[Guid]:
+    """Objects of a whole look."""
+    found, after = set(), ""
+    while True:
+        answer = store.perform(ops.FindForeign(after=after, count_max=1))
+        found |= {one.identifier for one in answer.objects}
+        after = answer.reached
+        if not after:
+            return found

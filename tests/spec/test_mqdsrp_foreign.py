@@ -59,7 +59,7 @@ def notes(net: Net, name: str) -> list[str]:
 
 
 def told(net: Net, name: str, what: str) -> int:
-    return sum(note.startswith(what) for note in notes(net, name))
+    return notes(net, name).count(what)
 
 
 def write(net: Net, name: str, identifier: Guid, properties: Properties = BY_HAND) -> None:
@@ -177,6 +177,18 @@ class TestOwner:
         assert label(net, "PEC") == "by hand"
         assert all_equal(net)
 
+    def test_what_was_found_before_the_end_is_found_again(self, net: Net) -> None:
+        store = UnreadyStore()
+        store._kept = net.hosts["PSC1"].store._kept
+        net.hosts["PSC1"].store = store
+        store.is_full = True
+        write(net, "PSC1", QUEUE)
+        net.run(LONG_S)
+        net.restart("PSC1")  # the store is one with room now
+        net.run(LOOKS_S)
+        assert label(net, "PEC") == "by hand"
+        assert all_equal(net)
+
     def test_many_changes_let_other_work_in(self, net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(foreign, "FOUND_MAX", 5)
         monkeypatch.setattr(foreign, "PUBLISHED_AT_ONCE", 2)
@@ -253,6 +265,16 @@ class TestResynchronization:
         net.run(SETTLED_S)
         assert row(net, name, SITE1).purge_state is PurgeState.NORMAL
         assert row(net, name, SITE1).foreign == 0
+        assert all_equal(net)
+
+    def test_what_another_program_deleted_at_the_owner_goes(self, net: Net) -> None:
+        net.hosts["PSC1"].store.remove_foreign(QUEUE)
+        net.run(LONG_S)
+        assert label(net, "PEC") == "q"  # nobody has noticed
+        for name in ("PEC", "BSC1"):
+            assert resynchronize(net, name, SITE1) == OK
+        net.run(SETTLED_S)
+        assert label(net, "PEC") is None
         assert all_equal(net)
 
     def test_it_has_all_of_it_all_the_time(self, net: Net) -> None:

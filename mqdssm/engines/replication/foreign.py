@@ -29,8 +29,8 @@ PUBLISHED_AT_ONCE: Final = 100
 """Changes that get a number before other work has its turn."""
 GO_ON_S: Final = 1.0
 """How long the rest of many changes waits."""
-COST_FACTOR: Final = 20
-"""Looking takes a twentieth of the time at most."""
+COST_FACTOR: Final = 5
+"""A search is followed by a pause that is at least so many times as long: other work has its turn."""
 TOLD_MAX: Final = 10_000
 """Changes without a number whose version is remembered, so that they are told once."""
 
@@ -43,11 +43,11 @@ def start(server: Server) -> None:
 
 def timer(server: Server, _rest: str) -> Job[None]:
     """Look for changes of other programs; those of our partitions get numbers, others are told."""
-    look, wait_s = server.foreign, server.settings.foreign_s
+    look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
     if not look.waiting:
         began = server.now
         found = yield from perform(FindForeign(after=look.after, count_max=FOUND_MAX), ForeignFound)
-        wait_s = max(wait_s, COST_FACTOR * (server.now - began))
+        pause_s = COST_FACTOR * (server.now - began)
         look.after = found.reached
         look.waiting.extend(one for one in found.objects if look.told.get(one.name) != one.version)
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
@@ -58,7 +58,7 @@ def timer(server: Server, _rest: str) -> Job[None]:
     else:
         if look.waiting or look.after:
             wait_s = GO_ON_S
-    server.start_timer(TIMER, wait_s)
+    server.start_timer(TIMER, max(wait_s, pause_s))
 
 
 def _see_to(server: Server, found: ForeignObject) -> Job[bool]:
@@ -83,8 +83,8 @@ def _see_to(server: Server, found: ForeignObject) -> Job[bool]:
     elif outcome.identifier is None and outcome.status in authority.PASSING:
         return False
     elif outcome.identifier is None:
-        what = f"a change of another program cannot be published: status {outcome.status:#010x}"
-        _tell(server, partition, found, what)
+        what = "a change of another program cannot be published"
+        _tell(server, partition, found, what, f": status {outcome.status:#010x}")
     return True
 
 
@@ -108,7 +108,9 @@ def _wanted(partition: Partition, found: ForeignObject) -> Job[Wanted | None]:
     )
 
 
-def _tell(server: Server, partition: Partition | None, found: ForeignObject, what: str) -> None:
+def _tell(
+    server: Server, partition: Partition | None, found: ForeignObject, what: str, why: str = ""
+) -> None:
     """Tell people of a change that gets no number; once each version."""
     told = server.foreign.told
     told[found.name] = found.version
@@ -117,7 +119,7 @@ def _tell(server: Server, partition: Partition | None, found: ForeignObject, wha
         told.popitem(last=False)
     if partition is not None:
         partition.foreign.add(found.identifier)
-    server.warn(what, _name(found))
+    server.warn(what, _name(found) + why)
 
 
 def _name(found: ForeignObject) -> str:

@@ -301,7 +301,8 @@ class FindForeign:
 
     A look begins with an empty `after` and goes on until `ForeignFound.reached` is empty. That a new look
     begins says that all of the last one has been seen to: the store need not give it again, even after a
-    restart. An object that has been numbered since is not found again.
+    restart. `LoadState` says that nobody knows of the last one any more. An object that has been numbered
+    since is not found again.
 
     Attributes:
         after: `ForeignFound.reached` of the answer before; empty: a new look.

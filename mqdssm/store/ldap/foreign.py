@@ -17,7 +17,6 @@ from mqdssm.directory.filters import TRUE, And, Equal, GreaterOrEqual, LdapFilte
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication.operations import FindForeign, ForeignFound, ForeignObject
 from mqdssm.errors import MappingError, ObjectNotFound
-from mqdssm.events.references import batched
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid
@@ -35,6 +34,8 @@ VERSION: Final = "entryCSN"
 SEEN: Final = "mqisSeenChange"
 COMMIT_S_MAX: Final = 600.0
 """A write is committed at most so long after it got its entryCSN (`mqdssm.directory.watching.commits`)."""
+READ_AT_ONCE: Final = 1000
+"""Entries that one operation reads: a quarter of a second, in which the store does nothing else."""
 _MADE_TYPES: Final = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTING_LINK)
 _TYPES: Final = {PROPERTY_TABLES[one].classes[0]: one for one in _MADE_TYPES}
 UNNUMBERED: Final = And(
@@ -62,7 +63,13 @@ class ForeignChanges:
         self._reader = reader
         self._own: dict[str, str] = {}  # name -> version of entries that are as they were numbered
         self._seen: str | None = None  # versions up to it have been seen to
-        self._looked = ""  # the newest version of this look
+        self._looked = ""  # the newest version that was answered
+        self._waiting: list[tuple[str, str]] | None = None  # versions and names to be read, newest first
+
+    def forget(self) -> None:
+        """Begin anew where everything was seen to: nobody knows any more what was found since."""
+        self._looked, self._waiting = "", None
+        self._own.clear()
 
     def find(self, operation: FindForeign) -> ForeignFound:
         """Find objects that another program has changed or made; see `FindForeign`.
@@ -72,24 +79,35 @@ class ForeignChanges:
         """
         if not operation.after:
             self._acknowledge()
-        seen = self._seen
-        if seen is None:
+        waiting = self._waiting if operation.after else None
+        self._waiting = None  # where this fails, it is repeated from the beginning
+        if self._seen is None:
             self._begin()
             return ForeignFound(objects=(), reached="")
-        since = _before(seen)
-        listed = sorted(
-            (version, dn)
-            for version, dn in self._list(GreaterOrEqual(VERSION, since.encode()))
-            if version > operation.after and self._own.get(dn) != version
-        )
+        if waiting is None:
+            waiting = self._listed(_before(self._seen), operation.after)
         found: list[ForeignObject] = []
-        for some in batched(listed, TERMS_MAX):
-            if len(found) >= operation.count_max:
-                return ForeignFound(objects=tuple(found), reached=self._looked)
+        looked, left = self._looked, READ_AT_ONCE
+        while waiting and left > 0 and len(found) < operation.count_max:
+            some = waiting[-TERMS_MAX:]
             found += self._judge([dn for _, dn in some])
-            self._looked = max(self._looked, some[-1][0])
-        self._own = {dn: version for dn, version in self._own.items() if version >= since}
+            del waiting[-TERMS_MAX:]
+            left -= len(some)
+            looked = max(looked, some[0][0])
+        self._looked = looked
+        if waiting:
+            self._waiting = waiting
+            return ForeignFound(objects=tuple(found), reached=looked)
+        oldest = _before(looked)
+        self._own = {dn: version for dn, version in self._own.items() if version >= oldest}
         return ForeignFound(objects=tuple(found), reached="")
+
+    def _listed(self, since: str, after: str) -> list[tuple[str, str]]:
+        """List what may be another program's, newest first."""
+        listed = self._list(GreaterOrEqual(VERSION, since.encode()))
+        return sorted(
+            (one for one in listed if one[0] > after and self._own.get(one[1]) != one[0]), reverse=True
+        )
 
     def _acknowledge(self) -> None:
         """Note that everything of the last look has been seen to."""

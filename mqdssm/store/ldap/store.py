@@ -124,7 +124,8 @@ class LdapStore:
         self._applier = Applier(session, self._reader)
         self._authority = Authority(self._reader, self._applier, self._ranges)
         self._finder = Finder(self._reader, self._ranges)
-        self._find_foreign = ForeignChanges(session, self._reader).find
+        self._foreign = ForeignChanges(session, self._reader)
+        self._find_foreign = self._foreign.find
         self._performers = performers(self)
 
     @classmethod
@@ -201,6 +202,7 @@ class LdapStore:
     # -- state of the protocol
 
     def _load_state(self, _operation: ops.LoadState) -> ops.State:
+        self._foreign.forget()
         return self._state.load()
 
     def _save_partition(self, operation: ops.SavePartition) -> ops.Done:
