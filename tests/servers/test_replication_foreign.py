@@ -7,6 +7,7 @@ import pytest
 from live_servers import LiveServer
 from queue_managers import guid_of, wait_until
 from replica_pair import AWAY, HOME, Pair, by_hand, done, queue_dn
+from sessions import options_for
 
 import mqdssm
 from mqdssm.directory.session import Session
@@ -16,7 +17,9 @@ from mqdssm.engines.replication.status import PartitionStatus
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.ldap import LdapStore, foreign
+from mqdssm.testing import OpenLdapServer
 
 LOOK_S = 0.2
 PUBLISHED = "published a change of another program"
@@ -155,6 +158,26 @@ def test_a_change_while_the_server_is_off_is_found_at_the_next_start(pair: Pair,
     wait_label(pair.psc, "d", "while it was off")
     pair.settle()
     assert pair.compare()[:2] == (0, [])
+
+
+def test_the_first_look_may_find_an_empty_directory() -> None:
+    with (
+        OpenLdapServer(durable=False, replication=True) as server,
+        LdapStore.open(options_for(server)) as store,
+        by_hand(server) as session,
+    ):
+        assert looked(store) == set()
+        made = ops.CreateObject(
+            object_type=ObjectType.SITE,
+            path_name="Home",
+            properties=((Propid.S_ID, HOME), (Propid.S_PATHNAME, "Home"), (Propid.S_PSC, "PEC")),
+            partition_id=PEC_PARTITION_ID,
+            seq_number=SequenceNumber(1),
+        )
+        assert store.perform(made).status == 0
+        assert looked(store) == set()
+        session.modify(queue_dn(session, "Home"), {"mqisPscName": [b"PSC1"]})
+        assert looked(store) == {HOME}
 
 
 def test_a_look_goes_on_until_all_is_found(pair: Pair, pec: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from mqdssm.directory.entries import Entry, parse_name
-from mqdssm.directory.filters import TRUE, And, Equal, GreaterOrEqual, LdapFilter, Not, Or, Present, any_of
+from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LdapFilter, Not, Or, Present, any_of
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication.operations import FindForeign, ForeignFound, ForeignObject
 from mqdssm.errors import MappingError, ObjectNotFound
@@ -51,8 +51,8 @@ _EXTENSION: Final = "mSMQQueueNameExt"
 _TIME_FORMAT: Final = "%Y%m%d%H%M%S"
 _TIME_LENGTH: Final = 14
 _REST: Final = ".000000Z#000000#000#000000"
-_FIRST: Final = "0" * _TIME_LENGTH + _REST
-"""A version before all others."""
+_FIRST: Final = "19700101000000" + _REST
+"""A version before all others; slapd finds nothing behind one whose time is none."""
 
 
 class ForeignChanges:
@@ -81,11 +81,8 @@ class ForeignChanges:
             self._acknowledge()
         waiting = self._waiting if operation.after else None
         self._waiting = None  # where this fails, it is repeated from the beginning
-        if self._seen is None:
-            self._begin()
-            return ForeignFound(objects=(), reached="")
         if waiting is None:
-            waiting = self._listed(_before(self._seen), operation.after)
+            waiting = self._listed(_before(self._seen or ""), operation.after)
         found: list[ForeignObject] = []
         looked, left = self._looked, READ_AT_ONCE
         while waiting and left > 0 and len(found) < operation.count_max:
@@ -114,16 +111,11 @@ class ForeignChanges:
         if self._seen is None:
             with suppress(ObjectNotFound):
                 raw = self._session.get(self._reader.places.server, [SEEN]).first(SEEN)
-                self._seen = None if raw is None else raw.decode(errors="replace")
+                self._seen = (raw or b"").decode(errors="replace")
         if self._looked > (self._seen or ""):
             self._seen = self._looked
             with suppress(ObjectNotFound):  # a directory that nobody owns: it is noted as long as we run
                 self._session.modify(self._reader.places.server, {SEEN: (self._seen.encode(),)})
-
-    def _begin(self) -> None:
-        """Look for the first time: what is there is as it is."""
-        self._own = {dn: version for version, dn in self._list(TRUE)}
-        self._looked = max(self._own.values(), default=_FIRST)
 
     def _list(self, within: LdapFilter) -> Iterator[tuple[str, str]]:
         """List versions and names of objects."""
@@ -159,8 +151,8 @@ class ForeignChanges:
             partition, number = held.numbers.partition, held.numbers.number
             if number == MIN:
                 return None  # a full synchronization writes it anew
-            if held.entry.get(DIGEST) == (content_digest(held),):
-                return None
+            if held.entry.get(DIGEST) in {None, (content_digest(held),)}:
+                return None  # without a digest it was numbered by a version of us that wrote none
         return ForeignObject(
             object_type=object_type,
             identifier=held.identifier,
@@ -197,6 +189,6 @@ def _before(version: str) -> str:
     """Return a version that is older than what may have been committed behind another one."""
     try:
         made = datetime.strptime(version[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC)
-    except ValueError:  # another program wrote it: everything is looked at
+    except ValueError:  # there is none yet, or another program wrote it: everything is looked at
         return _FIRST
     return (made - timedelta(seconds=COMMIT_S_MAX)).strftime(_TIME_FORMAT) + _REST
