@@ -3,11 +3,16 @@
 slapd tells of each operation of a transaction when it is executed, also where the commit fails afterwards. A
 change is passed on once what is read is at least as new as what was told, or once the transaction must be
 over: something newer can be read, and slapd has one writer at a time (decision W15).
+
+slapd makes sequence numbers from its clock, and they go back with it. A change whose number is older than one
+that was given before is compared with nothing but itself, and waits for the time of a transaction otherwise.
+How long it waits is measured by the watcher's monotonic clock.
 """
 
 import re
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -38,6 +43,29 @@ def csns_in(cookie: str) -> tuple[str, ...]:
     return tuple(filter(None, found[1].split(";"))) if found else ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A change that the server told of.
+
+    Attributes:
+        touched: the change.
+        since: when the first change of this entry was told that still waits, by the monotonic clock.
+        is_behind: the server gave a newer number before this one: its clock was set back.
+    """
+
+    touched: Touched
+    since: float
+    is_behind: bool
+
+    def is_committed(self, version: str | None) -> bool:
+        """True if an entry that has this number now, or is not there (None), is as it was told, or newer."""
+        if version is None:
+            return self.touched.gone
+        if self.is_behind or _is_far_ahead(version, self.touched.version):
+            return version == self.touched.version
+        return bool(self.touched.version) and version >= self.touched.version
+
+
 class Commits:
     """Holds changes back until they are committed, or until their transaction is over."""
 
@@ -50,11 +78,12 @@ class Commits:
         """
         self._link = link
         self._base = base
-        self._new: dict[str, Touched] = {}
-        self._held: dict[str, Touched] = {}
-        self._covered: tuple[str, ...] = ()
+        self._new: dict[str, _Told] = {}
+        self._held: dict[str, _Told] = {}
+        self._covered: dict[str, float] = {}  # number -> since when it waits; empty: of several servers
+        self._given: dict[str, str] = {}  # id of a server -> the newest number that it gave
         self._readable: dict[str, str] = {}  # id of a server -> its newest number that was read
-        self._since = self._due = 0.0
+        self._due = 0.0
         self._pause_s = _FIRST_PAUSE_S
 
     @property
@@ -64,14 +93,31 @@ class Commits:
 
     def tell(self, touched: Iterable[Touched]) -> None:
         """Take changes that the server told of."""
+        now = time.monotonic()
         for one in touched:
-            self._held.pop(one.key, None)
-            self._new[one.key] = one
+            before = self._held.pop(one.key, None) or self._new.get(one.key)
+            is_behind = self._give(one.version)
+            self._new[one.key] = _Told(one, now if before is None else before.since, is_behind)
 
-    def cover(self, csns: Sequence[str]) -> None:
-        """Take sequence numbers whose changes the server will not tell: they may not be committed yet."""
-        self._covered = (*self._covered, *csns)
-        self._begin(time.monotonic())
+    def cover(self, csns: Sequence[str], known: Sequence[str] = ()) -> None:
+        """Take sequence numbers that the server gave.
+
+        Args:
+            csns: whose changes it will not tell: they may not be committed yet.
+            known: whose changes are known.
+        """
+        now = time.monotonic()
+        for csn in (*csns, *known):
+            self._give(csn)
+        self._covered |= dict.fromkeys(csns, now)
+        self._begin(now)
+
+    def _give(self, csn: str) -> bool:
+        """Note a number that a server gave; true if it gave a newer one before."""
+        server = _server_of(csn)
+        newest = self._given.get(server, "")
+        self._given[server] = max(csn, newest)
+        return bool(csn) and csn < newest
 
     def wait_s(self, longest_s: float) -> float:
         """Return how long nothing has to be looked for, in seconds."""
@@ -87,20 +133,21 @@ class Commits:
         """
         new, self._new = self._new, {}
         free = self._committed(new.values())
-        touched = [one for key, one in new.items() if key in free]
+        touched = [told.touched for key, told in new.items() if key in free]
         if len(free) < len(new):
-            self._held |= {key: one for key, one in new.items() if key not in free}
+            self._held |= {key: told for key, told in new.items() if key not in free}
             self._begin(time.monotonic())
         if not self.is_clear and time.monotonic() >= self._due:
             touched += self._look_again()
         released, is_over = self._release(time.monotonic())
         if len(self._held) > HELD_MAX:
-            self.cover([max(one.version for one in self._held.values())])
+            is_behind = any(told.is_behind for told in self._held.values())
+            self.cover(["" if is_behind else max(told.touched.version for told in self._held.values())])
             self._held.clear()
         return (*touched, *released), is_over
 
     def _begin(self, now: float) -> None:
-        self._since = self._due = now
+        self._due = now
         self._pause_s = _FIRST_PAUSE_S
 
     def _look_again(self) -> list[Touched]:
@@ -111,31 +158,40 @@ class Commits:
         ended = time.monotonic()
         self._due = ended + max(self._pause_s, _COST_FACTOR * (ended - began))
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
-        return [self._held.pop(key) for key in list(self._held) if key in free]
+        return [self._held.pop(key).touched for key in list(self._held) if key in free]
 
     def _release(self, now: float) -> tuple[list[Touched], bool]:
         """Return what is over, whatever became of it, and True if what was covered is over."""
-        is_late = now - self._since > TRANSACTION_S_MAX
-        over = [key for key, one in self._held.items() if is_late or self._is_over(one.version)]
+        began = now - TRANSACTION_S_MAX
+        over = [
+            key
+            for key, told in self._held.items()
+            if told.since < began or (not told.is_behind and self._is_over(told.touched.version))
+        ]
         was_covered = bool(self._covered)
-        if is_late or all(map(self._is_over, self._covered)):
-            self._covered = ()
-        return [self._held.pop(key) for key in over], was_covered and not self._covered
+        # A number of long ago is over at once. Where the server's clock is that much behind, a transaction
+        # that goes on while somebody connects is found by the next comparison of ids.
+        if all(
+            since < began or self._is_over(csn) or _is_long_ago(csn) for csn, since in self._covered.items()
+        ):
+            self._covered = {}
+        return [self._held.pop(key).touched for key in over], was_covered and not self._covered
 
-    def _committed(self, touched: Iterable[Touched]) -> set[str]:
+    def _committed(self, changes: Iterable[_Told]) -> set[str]:
         """Return the keys of those that are read as they were told, or newer."""
-        told = list(touched)
+        told = {one.touched.key: one for one in changes}
+        keys = list(told)
         versions: dict[str, str] = {}
-        for start in range(0, len(told), _SEARCH_KEYS):
-            named = any_of(*(Equal(KEY, one.key.encode()) for one in told[start : start + _SEARCH_KEYS]))
+        for start in range(0, len(keys), _SEARCH_KEYS):
+            named = any_of(*(Equal(KEY, key.encode()) for key in keys[start : start + _SEARCH_KEYS]))
             for entry in self._link.find(self._base, named, (KEY, VERSION)):
                 key = (entry.first(KEY) or b"").decode(errors="replace").lower()
                 versions[key] = self._note(entry)
-        return {one.key for one in told if _is_as_told(one, versions.get(one.key))}
+        return {key for key, one in told.items() if one.is_committed(versions.get(key))}
 
     def _find_newest(self) -> None:
         """Look for entries that are newer than what is held back."""
-        csns = [*self._covered, *(one.version for one in self._held.values() if one.version)]
+        csns = list(filter(None, (*self._covered, *(one.touched.version for one in self._held.values()))))
         if csns:
             newer = GreaterOrEqual(VERSION, min(csns).encode())
             for entry in self._link.find(self._base, newer, (VERSION,)):
@@ -145,29 +201,34 @@ class Commits:
         """Return the number of an entry that can be read; no transaction before it is going on."""
         csn = (entry.first(VERSION) or b"").decode(errors="replace")
         server = _server_of(csn)
-        if _age_s(csn) > -TRANSACTION_S_MAX:  # an imported number of the future says nothing
+        given = self._given.get(server)
+        if given and not _is_far_ahead(csn, given):
             self._readable[server] = max(csn, self._readable.get(server, ""))
         return csn
 
     def _is_over(self, csn: str) -> bool:
-        return bool(csn) and (
-            self._readable.get(_server_of(csn), "") >= csn or _age_s(csn) > TRANSACTION_S_MAX
-        )
+        """True if something newer of the same server can be read."""
+        return bool(csn) and self._readable.get(_server_of(csn), "") >= csn
 
 
-def _is_as_told(one: Touched, version: str | None) -> bool:
-    if version is None:
-        return one.gone
-    return bool(one.version) and version >= one.version
+def _is_far_ahead(csn: str, given: str) -> bool:
+    """True if a number was not made after one that was just given, but imported: it proves nothing."""
+    made, before = _time_of(csn), _time_of(given)
+    return made is not None and before is not None and made - before > TRANSACTION_S_MAX
 
 
-def _age_s(csn: str) -> float:
-    """Return how long ago a number was given, in seconds, by the clocks of server and watcher."""
+def _is_long_ago(csn: str) -> bool:
+    """True if by the clocks of server and watcher, which may differ, a transaction of then is over."""
+    made = _time_of(csn)
+    return made is not None and time.time() - made > TRANSACTION_S_MAX
+
+
+def _time_of(csn: str) -> float | None:
+    """Return when a number was made, in seconds since 1970 by the server's clock."""
     try:
-        made = datetime.strptime(csn[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC)
+        return datetime.strptime(csn[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC).timestamp()
     except ValueError:
-        return 0.0
-    return time.time() - made.timestamp()
+        return None
 
 
 def _server_of(csn: str) -> str:

@@ -107,7 +107,7 @@ class Syncrepl:
                 is_first, is_new = is_new and hints.place is not None, is_new and hints.place is None
                 if is_first:
                     known = csns_in(place or "")
-                    commits.cover([csn for csn in csns_in(latest or "") if csn not in known])
+                    commits.cover([csn for csn in csns_in(latest or "") if csn not in known], known)
                 touched, is_over = commits.take()
                 needs_listing = self._needs_listing(now, anyway=is_over or hints.has_gap, is_first=is_first)
                 hints = replace(

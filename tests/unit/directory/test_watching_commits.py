@@ -95,10 +95,60 @@ def test_a_number_of_the_future_is_no_proof(server, held):
     assert held.take() == ((), False)
 
 
-def test_what_is_long_ago_is_over(held):
-    old = Touched(ONE, "CN=one", version=csn(2, ago=timedelta(hours=1)))
-    held.tell([old])
-    assert held.take() == ((old,), False)
+def test_what_was_long_ago_before_anybody_connected_is_over(held):
+    held.cover([csn(2, ago=timedelta(hours=1))])
+    assert held.take() == ((), True)
+
+
+@pytest.mark.parametrize("ago", [timedelta(hours=1), timedelta(hours=-1)], ids=["behind", "ahead"])
+def test_a_server_with_another_time_is_waited_for(server, held, ago):
+    server.entries[ONE] = csn(1, ago=ago)
+    told = Touched(ONE, "CN=one", version=csn(2, ago=ago))
+    held.tell([told])
+    assert held.take() == ((), False)
+    server.entries[TWO] = csn(2, ago=ago, server="001")
+    assert held.take() == ((), False)
+    server.entries[ONE] = csn(3, ago=ago)
+    assert held.take() == ((told,), False)
+
+
+@pytest.mark.parametrize("minutes", [1, 60])
+@pytest.mark.parametrize("by", ["told", "covered"])
+def test_numbers_from_before_the_clock_was_set_back_prove_nothing(
+    server, held, minutes, by, monkeypatch: pytest.MonkeyPatch
+):
+    before = csn(7, ago=timedelta(minutes=-minutes))
+    server.entries[ONE] = server.entries[TWO] = before
+    if by == "told":
+        held.tell([Touched(TWO, "CN=two", version=before)])
+    else:
+        held.cover([], [before])
+    held.take()
+    changed = Touched(ONE, "CN=one", version=csn(8))
+    failed = Touched(TWO, "CN=two", version=csn(9))
+    held.tell([changed, failed])
+    for _ in range(3):
+        assert held.take() == ((), False)
+    server.entries[ONE] = csn(8)
+    assert held.take() == ((changed,), False)
+    assert held.take() == ((), False)
+    monkeypatch.setattr(commits, "TRANSACTION_S_MAX", -1.0)
+    assert held.take() == ((failed,), False)
+    assert held.is_clear
+
+
+def test_an_object_that_changes_all_the_time_waits_for_so_long_at_most(
+    server, held, monkeypatch: pytest.MonkeyPatch
+):
+    server.entries[ONE] = csn(7, ago=timedelta(minutes=-1))
+    held.cover([], [server.entries[ONE]])
+    clock = [1000.0]
+    monkeypatch.setattr("mqdssm.directory.watching.commits.time.monotonic", lambda: clock[0])
+    for number in range(13):
+        told = Touched(ONE, "CN=one", version=csn(number))
+        held.tell([told])
+        assert held.take() == (((told,), False) if number == 11 else ((), False)), number
+        clock[0] += commits.TRANSACTION_S_MAX / 10
 
 
 def test_what_cannot_be_dated_waits_for_so_long_at_most(held, monkeypatch: pytest.MonkeyPatch):
