@@ -79,15 +79,19 @@ class MissingPackageError(ConfigError):
         return cls(package) if package in EXTRAS else None
 
 
-def require_packages(*packages: str) -> None:
+def require_packages(*packages: str, extra: str | None = None) -> None:
     """Check that packages of `EXTRAS` are installed, without importing them.
+
+    Args:
+        packages: the names they are imported by.
+        extra: another extra than each package's own, where that is enough.
 
     Raises:
         MissingPackageError: the first that is not.
     """
     for package in packages:
         if importlib.util.find_spec(package) is None:
-            raise MissingPackageError(package)
+            raise MissingPackageError(package, extra=extra)
 
 
 class SourceNotConnected(ConfigError):  # noqa: N818  as DirectoryNotConnected

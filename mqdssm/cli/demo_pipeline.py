@@ -70,7 +70,7 @@ def load(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path) -> 
 
 def start_spark(stage: Stage, stack: ExitStack) -> None:
     """Start the one session that every step shares."""
-    from mqdssm.spark.migrate.jobs import RETRIES
+    from mqdssm.spark.runner import RETRIES
     from mqdssm.spark.session import spark_session
 
     with stage.step("Start Spark on this machine"):

@@ -1,4 +1,4 @@
-"""``mqdssm export``: objects as files and a manifest, through Spark."""
+"""``mqdssm export``: objects as files and a manifest."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.access import login_of
+from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import ObjectType
 from mqdssm.cli.run import Run, add_command
@@ -89,19 +90,19 @@ def export(
     partitions: Partitions = 1,
     resume: Resume = False,
     readable: Readable = False,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
 ) -> None:
     r"""Export objects to DIR/TYPE/part-*.FORMAT, with a manifest.
 
-    What is complete when it breaks off stays, and --resume goes on with it. Needs Spark:
-    pip install 'mqdssm\[spark]' and Java 17.
+    What is complete when it breaks off stays, and --resume goes on with it. Needs
+    pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
     """
+    chosen = engine_of(run, engine, workers)
     from mqdssm.spark.export import export as export_to
-    from mqdssm.spark.session import check_spark
 
     _check_format(file_format, dialect, compression)
-    check_spark()
-    run.connection_options()  # what cannot be is refused before Java starts
-    on = run.spark()
+    run.connection_options()  # what cannot be is refused before workers start
     with _shown(run, to) as watch:
         manifest = export_to(
             run.loaded.settings.url,
@@ -115,7 +116,9 @@ def export(
             resume=resume,
             readable=readable,
             watch=watch,
-            on=on,
+            engine=chosen.kind.value,
+            workers=workers,
+            on=chosen.on,
             **login_of(run),
         )
     _tell(run, manifest, to)
@@ -143,7 +146,7 @@ def _tell(run: Run, manifest: "Manifest", to: Path) -> None:
     run.output.rows(("type", "objects", "files"), rows)
     _tell_changes(run, manifest)
     checks = f"; 'mqdssm validate {to}' checks it" if manifest.format == FileFormat.PARQUET else ""
-    run.output.note(f"exported to {to}{checks}")
+    run.output.note(f"exported to {to}, engine: {manifest.engine}{checks}")
 
 
 def wanted_types(types: list[ExportType]) -> list[str]:

@@ -230,6 +230,18 @@ def access_to(
         yield access
 
 
+def variable_read(login: LogIn) -> LogIn:
+    """The same with the password that a variable holds, for workers that are not given the variable.
+
+    Raises:
+        ConfigError: the variable is not set.
+    """
+    name = login.get("password_variable")
+    if name is None or login.get("password") is not None or login.get("password_file") is not None:
+        return login
+    return login | LogIn(password=Access((), password_variable=name).password(), password_variable=None)
+
+
 def _whole(path: Paths | None) -> str | None:
     """A path that other processes, with other current folders, understand."""
     return None if path is None else str(Path(path).resolve())

@@ -135,6 +135,11 @@ def _master_of_session() -> str | None:
     return None if active is None else active.sparkContext.master
 
 
+def is_spark_wanted(on: SparkOptions) -> bool:
+    """Return True if anything about Spark was given, or this program has an active session."""
+    return on != HERE or _master_of_session() is not None
+
+
 def check_master(on: SparkOptions) -> None:
     """See whether a stand-alone master listens.
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
 from mqdssm.events.locking import locked
-from mqdssm.spark.access import Access, LogIn, access_to
-from mqdssm.spark.cluster import HERE, SparkOptions, Witness, probe, refuse_speculation
+from mqdssm.pipeline.runner import Job, WorkerFailed
+from mqdssm.spark.access import Access, LogIn, access_to, variable_read
+from mqdssm.spark.cluster import HERE, SparkOptions, Witness
 from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.failures import SparkFailed, unpack
+from mqdssm.spark.engines import Engine
+from mqdssm.spark.failures import SparkFailed
 from mqdssm.spark.journal import (
     FILE_ROWS,
     PLAN_NAME,
@@ -24,7 +26,6 @@ from mqdssm.spark.journal import (
     progress_of,
 )
 from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds, versions
-from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -36,10 +37,10 @@ FORMATS: Final = ("parquet", "csv", "jsonl", "ldif")
 DIALECTS: Final = ("openldap", "ad")
 COMPRESSIONS: Final = ("none", "zstd", "snappy")
 _SAID_AGAIN: Final[Mapping[type[MqdssmError], type[MqdssmError]]] = {
-    one: one for one in (ConfigError, SparkFailed)
+    one: one for one in (ConfigError, SparkFailed, WorkerFailed)
 }
-TASK_ATTEMPTS: Final = 4
-"""How often Spark gives a work item to a worker: a killed worker costs time, not the export."""
+SMALL_OBJECTS: Final = 10_000
+"""Fewer objects than these are exported in this process: starting workers would cost more."""
 PROGRESS_S: Final = 0.5
 
 
@@ -72,14 +73,17 @@ def export(
     resume: bool = False,
     readable: bool = False,
     watch: Watch | None = None,
+    engine: str = "auto",
+    workers: int | None = None,
     on: SparkOptions = HERE,
     **login: Unpack[LogIn],
 ) -> Manifest:
     """Export types of objects to ``DIR/<type>/part-*.<format>``, and write ``DIR/manifest.json`` last.
 
-    What cannot work is found before Java starts: a folder with something in it, no Java, a server that does
-    not let us in. What was complete when an export broke off stays in the folder, and ``resume`` goes on
-    with it. An attribute that is not set is NULL, where the specification gives no default.
+    What cannot work is found before workers start: a folder with something in it, Spark without Java, a
+    server that does not let us in. What was complete when an export broke off stays in the folder, and
+    ``resume`` goes on with it. An attribute that is not set is NULL, where the specification gives no
+    default.
 
     Args:
         urls: one or several LDAP servers; they are tried in turn, and the first that answers is read.
@@ -95,6 +99,10 @@ def export(
         readable: others may read the files, as the umask allows; else they are for their owner alone
             (mode 0600), as those of LDIF and of type ``ldap`` always are.
         watch: called every half second, from another thread, with how far it is.
+        engine: ``local`` reads with processes of this machine, without Java and pyspark; ``spark`` with
+            Spark's workers. ``auto`` is Spark where `on` says anything or this program has an active session
+            of Spark, and else local, whatever the number of objects.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs. On a cluster the folder must be one that all of its machines share.
         login: how to log in, as `mqdssm.spark.access.LogIn` says.
 
@@ -102,10 +110,11 @@ def export(
         The manifest, as it was written.
 
     Raises:
-        ConfigError: no Java or pyspark, a folder that cannot be used, an unknown type, a full disk, or a
-            resume with other arguments.
+        ConfigError: what the engine needs is not installed, a folder that cannot be used, an unknown type, a
+            full disk, or a resume with other arguments.
         DirectoryNotConnected: no server can be reached, or none lets us in.
         DirectoryError: a search failed; what was complete stays.
+        WorkerFailed: a worker crashed again and again; the same.
         SparkFailed: Spark itself failed; the same.
     """
     asked = Asked(
@@ -117,23 +126,29 @@ def export(
         partitions=partitions,
         readable=readable,
     )
-    with access_to(urls, login, on, check_msmq=asked.needs_msmq) as access:
-        return _checked_export(asked, Path(to_dir), access, on, watch, resume=resume)
+    chosen = Engine.of(engine, on, workers)
+    chosen.check()
+    own = variable_read(login) if chosen.is_local else login
+    with access_to(urls, own, chosen.on, check_msmq=asked.needs_msmq) as access:
+        return _checked_export(asked, Path(to_dir), access, chosen, watch, resume=resume)
 
 
 def _checked_export(
-    asked: "Asked", to_dir: Path, access: Access, on: SparkOptions, watch: Watch | None, *, resume: bool
+    asked: "Asked", to_dir: Path, access: Access, engine: Engine, watch: Watch | None, *, resume: bool
 ) -> Manifest:
-    """Export, after everything was looked at that can be known before Java starts."""
-    check_spark()
+    """Export, after everything was looked at that can be known before workers start."""
     unfinished = prepare(to_dir, resume=resume)
     folder = Folder(to_dir.resolve())
+    from mqdssm.spark import objects
+
     with access.connect() as directory:
         plan = asked.plan(directory, access.naming_context)
         server = directory.session.server_url or ""
+        is_small = engine.is_local and objects.are_fewer(directory, plan.types, SMALL_OBJECTS)
     with _told(folder), _alone(folder):
         begun = _begun(folder, plan, unfinished=unfinished)
-        return _export(folder, begun, access.at(server), on, watch, controller=plan.marks.server)
+        task = _task(folder, begun, access.at(server), engine, plan.marks.server)
+        return _export(task, access.at(server), engine, watch, is_small=is_small)
 
 
 class Asked:
@@ -268,16 +283,21 @@ def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
     return plan
 
 
-def _export(
-    folder: Folder, plan: Plan, access: Access, on: SparkOptions, watch: Watch | None, *, controller: str
-) -> Manifest:
+def _task(folder: Folder, plan: Plan, access: Access, engine: Engine, controller: str) -> "Task":
+    """The export as workers need to know it."""
     from mqdssm.spark.export_worker import Task
+
+    witness = Witness.of(folder.work / PLAN_NAME) if engine.on.is_cluster else None
+    return Task(access.for_executors(engine.on), str(folder.path), plan, witness, controller)
+
+
+def _export(task: "Task", access: Access, engine: Engine, watch: Watch | None, *, is_small: bool) -> Manifest:
     from mqdssm.spark.load_order import load_order, write_parents
     from mqdssm.spark.settling import settle
 
+    folder, plan = Folder(Path(task.folder)), task.plan
     with _watched(folder, plan, access, watch):
-        witness = Witness.of(folder.work / PLAN_NAME) if on.is_cluster else None
-        _run(Task(access.for_executors(on), str(folder.path), plan, witness, controller), on)
+        _read(task, engine, is_small=is_small)
         with access.connect() as directory:
             settled = settle(directory, folder, plan)
             parents = write_parents(directory, folder, plan, settled.marks)
@@ -298,6 +318,7 @@ def _export(
         types=types,
         parents=parents.files,
         load_order=load_order(files, parents) if plan.format == "ldif" else (),
+        engine=engine.kind.value,
         versions=versions(),
     )
     manifest.write(folder.path, readable=plan.readable)
@@ -305,30 +326,22 @@ def _export(
     return manifest
 
 
-def _run(task: "Task", on: SparkOptions) -> None:
-    """Let Spark's workers do what is not done yet."""
-    from mqdssm.spark.export_worker import OUTCOME, worker
+def _read(task: "Task", engine: Engine, *, is_small: bool) -> None:
+    """Let the engine's workers do what is not done yet."""
+    from mqdssm.spark.export_worker import ExportWork
 
     folder = Folder(Path(task.folder))
-    items = [
+    items = tuple(
         (name, item)
         for name in task.plan.types
         for item, journal in enumerate(folder.journals(task.plan, name))
         if not journal.done
-    ]
+    )
     if not items:
         return
-    # plain local mode gives up when a worker crashes for the first time
-    conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
-    with spark_session("mqdssm export", brief=True, conf=conf, on=on) as spark:
-        refuse_speculation(spark)
-        probe(spark, on, [folder.work / PLAN_NAME])
-        numbers = spark.range(0, len(items), 1, len(items))
-        outcomes = numbers.mapInArrow(worker(task, items), OUTCOME).collect()
-    errors = [one["error"] for one in outcomes if one["error"] is not None]
-    told = [error for error in errors if not error.startswith("[code=Stopped]")] or errors
-    if told:
-        raise unpack(f"MqdssmSparkError: {told[0]}") or SparkFailed(told[0])
+    names = tuple(f"the export of {name} (part {item})" for name, item in items)
+    with engine.runner("mqdssm export", [folder.work / PLAN_NAME]) as runner:
+        runner.run(Job(ExportWork(task, items), names, is_small=is_small))
 
 
 @contextlib.contextmanager
@@ -344,7 +357,6 @@ def _watched(folder: Folder, plan: Plan, access: Access, watch: Watch | None) ->
         from mqdssm.spark import objects
 
         with contextlib.suppress(MqdssmError), access.connect() as directory:
-            # Java takes seconds to start: names alone are counted by then
             total.append(sum(objects.count(directory, name) for name in plan.types))
 
     def tell() -> None:

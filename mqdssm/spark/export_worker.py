@@ -1,22 +1,20 @@
 """What a worker of Spark does for an export: read one type, or a part of it, and write its files."""
 
 import contextlib
-import gc
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
+from mqdssm.pipeline.runner import Stop, Stopped
 from mqdssm.spark.access import Access
 from mqdssm.spark.cluster import Witness
 from mqdssm.spark.export_rows import all_rows, head_of, without
-from mqdssm.spark.failures import pack
+from mqdssm.spark.failures import MqdssmSparkError, pack, unpack
 from mqdssm.spark.held import held_by
 from mqdssm.spark.journal import Finished, Folder, Journal, Plan, tell_progress
 from mqdssm.spark.objects import columns
@@ -26,8 +24,6 @@ from mqdssm.spark.parts import PARQUET, PartOptions, Parts
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
 
-OUTCOME: Final = "path string, rows long, sha256 string, error string"
-"""Columns of what a worker answers: a row for each file, or one with an error."""
 STOP_NAME: Final = "stop"
 """A file that tells the other workers that one has failed."""
 LOCK_WAIT_S: Final = 30.0
@@ -36,14 +32,10 @@ LOST_WAIT_S: Final = 180.0
 """A file server lets go of what a lost machine had locked when its lease ends: NFS after 90 s."""
 PROGRESS_S: Final = 0.3
 
-_SCHEMA: Final = pa.schema(
-    [("path", pa.string()), ("rows", pa.int64()), ("sha256", pa.string()), ("error", pa.string())]
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An export, as its workers need to know it. It is pickled into every task and holds no secret.
+    """An export, as its workers need to know it. It is pickled into every worker and holds no secret.
 
     Attributes:
         access: how to get in.
@@ -61,41 +53,38 @@ class Task:
     controller: str = ""
 
 
-def worker(
-    task: Task, items: Sequence[tuple[str, int]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make the function for mapInArrow over a column of numbers, each of a work item.
+@dataclass(frozen=True, slots=True)
+class ExportWork:
+    """The work items of an export as pieces of work for a runner (`mqdssm.pipeline.runner.Work`).
 
-    Args:
+    Attributes:
         task: the export.
-        items: type and number of each.
+        items: type and number of each work item.
     """
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
+    task: Task
+    items: tuple[tuple[str, int], ...]
+
+    @contextlib.contextmanager
+    def open(self, stop: Stop) -> Iterator[Callable[[int], None]]:
+        """See `Work`. Each work item connects by itself, so nothing is opened here."""
+        yield lambda number: self._export(number, stop)
+
+    def _export(self, number: int, stop: Stop) -> None:
+        """Do a work item, and let the others of another machine know if it fails."""
+        task = self.task
         try:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield _outcomes(task, *items[number])
-        finally:
-            gc.enable()
-
-    return run
-
-
-def _outcomes(task: Task, type_name: str, item: int) -> pa.RecordBatch:
-    """Do a work item. An error is an answer: Spark would try again what only a crash deserves."""
-    rows: list[dict[str, Any]] = []
-    try:
-        if task.witness is not None:
-            task.witness.check()
-        rows += [one.file.model_dump() for one in export_item(task, type_name, item)]
-    except (MqdssmError, OSError, MemoryError) as error:
-        where = "" if task.witness is None else f" (on executor {socket.gethostname()})"
-        rows.append({"error": f"{pack(told(error, Path(task.folder)))}{where}"})
-        with contextlib.suppress(OSError):
-            (Folder(Path(task.folder)).work / STOP_NAME).touch()
-    return pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
+            if task.witness is not None:
+                task.witness.check()
+            export_item(task, *self.items[number], stop)
+        except (MqdssmError, OSError, MemoryError) as error:
+            with contextlib.suppress(OSError):
+                (Folder(Path(task.folder)).work / STOP_NAME).touch()
+            shown = told(error, Path(task.folder))
+            if task.witness is not None and not isinstance(error, Stopped):
+                where = f"{pack(shown)} (on executor {socket.gethostname()})"
+                shown = unpack(f"{MqdssmSparkError.__name__}: {where}") or shown
+            raise shown from (None if shown is error else error)
 
 
 def told(error: Exception, folder: Path) -> Exception:
@@ -106,10 +95,17 @@ def told(error: Exception, folder: Path) -> Exception:
     return error
 
 
-def export_item(task: Task, type_name: str, item: int) -> list[Finished]:
+def export_item(task: Task, type_name: str, item: int, stop: Stop) -> None:
     """Export one type, or a part of it; what finished files hold already is not written again.
 
+    Args:
+        task: the export.
+        type_name: of the objects.
+        item: number of the work item.
+        stop: ends the work between two batches; what is complete stays.
+
     Raises:
+        Stopped: the stop was set, or another work item failed.
         DirectoryError: reading broke off; the files that are complete stay.
         ConfigError: another export writes into the folder.
         OSError: a file cannot be written, as when the disk is full.
@@ -122,13 +118,13 @@ def export_item(task: Task, type_name: str, item: int) -> list[Finished]:
     with locked(lock, wait_s=wait_s, taken=taken):
         finished = journal.read()
         if journal.done:
-            return finished
+            return
         with task.access.connect() as directory:
             _refuse_other(task, directory)
-            _export(task, directory, journal, part_options(folder, task.plan, type_name, item), finished)
+            options = part_options(folder, task.plan, type_name, item)
+            _export(task, directory, journal, options, finished, stop=stop)
             _refuse_other(task, directory)  # a lost connection may have been made again elsewhere
         journal.finish()
-        return journal.read()
 
 
 def _refuse_other(task: Task, directory: "Directory") -> None:
@@ -159,7 +155,13 @@ def part_options(folder: Folder, plan: Plan, type_name: str, item: int) -> PartO
 
 
 def _export(
-    task: Task, directory: "Directory", journal: Journal, options: PartOptions, finished: Iterable[Finished]
+    task: Task,
+    directory: "Directory",
+    journal: Journal,
+    options: PartOptions,
+    finished: Iterable[Finished],
+    *,
+    stop: Stop,
 ) -> None:
     plan = task.plan
     files = list(finished)
@@ -170,6 +172,7 @@ def _export(
     where = plan.items[options.type_name][options.item].where
     try:
         for found in all_rows(directory, options.type_name, plan.format, plan.dialect, where):
+            stop.check()
             rows = without(found, held) if held else found
             if len(rows):
                 for complete in parts.add(rows):
@@ -201,7 +204,3 @@ class _Progress:
 
     def tell(self) -> None:
         tell_progress(self._folder.progress, self._name, self._rows)
-
-
-class Stopped(MqdssmError):  # noqa: N818  no error of its own
-    """This work item was ended because another one failed: its own error is the one to show."""

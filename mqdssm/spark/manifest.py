@@ -92,6 +92,7 @@ class Manifest(BaseModel):
         types: what there is of each type, by its name on the command line.
         parents: files of LDIF with the objects that are above those of the types and of none of them.
         load_order: the paths of all files of LDIF that make the directory, in the order of loading.
+        engine: ``local`` or ``spark``, whose workers read it; empty in exports of earlier programs.
         versions: of mqdssm, Python, pyspark and pyarrow.
     """
 
@@ -111,6 +112,7 @@ class Manifest(BaseModel):
     types: Mapping[str, ExportedType]
     parents: tuple[ExportedFile, ...] = ()
     load_order: tuple[str, ...] = ()
+    engine: str = ""
     versions: Mapping[str, str]
 
     def write(self, folder: Path, *, readable: bool = False) -> Path:

@@ -1,6 +1,7 @@
 """What an export reads of each type: where the objects are, their columns, and their keys."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -116,14 +117,31 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
     return pa.Table.from_batches(found, schema=KEY_SCHEMA)
 
 
-def count(directory: "Directory", type_name: str) -> int:
-    """How many objects of a type there are now: names only, which costs a fraction of reading them."""
+def count(directory: "Directory", type_name: str, limit: int | None = None) -> int:
+    """Count the objects of a type by their names, which costs a fraction of reading them.
+
+    Args:
+        directory: where they are.
+        type_name: of the objects.
+        limit: number that is enough to know; None: count all.
+    """
     session, frame = directory.session, FRAME_TYPES[type_name]
     total = 0
     for base in bases_of(session, frame):
         with base.perhaps_absent():
-            total += sum(1 for _ in session.rows(base.dn, wanted_of(session, frame, None), ()))
+            names = session.rows(base.dn, wanted_of(session, frame, None), ())
+            total += sum(1 for _ in islice(names, None if limit is None else limit - total))
     return total
+
+
+def are_fewer(directory: "Directory", type_names: Iterable[str], limit: int) -> bool:
+    """Return True if there are fewer objects of some types than a limit; counting ends at the limit."""
+    total = 0
+    for name in type_names:
+        total += count(directory, name, limit - total)
+        if total >= limit:
+            return False
+    return True
 
 
 def _key_batch(rows: Sequence[_KeyRow]) -> pa.RecordBatch:

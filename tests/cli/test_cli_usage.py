@@ -69,6 +69,12 @@ WRONG = [
         "inventory /tmp --spark-conf spark.hadoop.fs.s3a.secret.key=x",
         "--spark-conf spark.hadoop.fs.s3a.secret.key would show its value to everybody on this machine: ",
     ),
+    (
+        "export --to x --engine local --spark-master local[2]",
+        "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out",
+    ),
+    ("export --to x --engine spark --workers 2", "workers are those of the local engine"),
+    ("export --to x --workers 0", "Invalid value for '--workers'"),
     ("export --dialect ad --to x", "--dialect is for --format ldif alone, not for parquet: leave it out"),
     (
         "export --format csv --compression zstd --to x",
@@ -141,7 +147,7 @@ def test_interrupted(alone, monkeypatch):
 def test_without_java_everything_but_spark_works(alone, monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     for args in (
-        ("export", "--type", "queue", "--to", str(tmp_path / "x")),
+        ("export", "--type", "queue", "--to", str(tmp_path / "x"), "--engine", "spark"),
         ("validate", str(tmp_path)),
         ("demo",),
     ):
@@ -152,10 +158,16 @@ def test_without_java_everything_but_spark_works(alone, monkeypatch, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_without_pyspark_export_says_what_to_install(alone, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("engine", "package", "extra"),
+    [("local", "pyarrow", "pipeline"), ("spark", "pyspark", "spark"), ("auto", "pyarrow", "pipeline")],
+)
+def test_without_its_packages_export_says_what_to_install(
+    alone, monkeypatch, tmp_path, engine, package, extra
+):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    said = alone.error("export", "--type", "queue", "--to", str(tmp_path / "x"), code=6)
-    assert said == "this needs the Python package pyspark: pip install 'mqdssm[spark]'"
+    said = alone.error("export", "--type", "queue", "--to", str(tmp_path / "x"), "--engine", engine, code=6)
+    assert said == f"this needs the Python package {package}: pip install 'mqdssm[{extra}]'"
 
 
 def test_without_slapd_demo_and_sandbox_say_what_to_install(alone, monkeypatch, tmp_path):

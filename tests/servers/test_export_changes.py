@@ -7,24 +7,23 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from exports import access_to, contents, run_here, without_spark  # noqa: F401  a fixture
+from exports import access_to, after_reading, contents
+from exports import export_here as export
 from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.spark import export as export_module
 from mqdssm.spark import marks, settling
 from mqdssm.spark.bulk import read_batches
 from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.export import export
 from mqdssm.spark.manifest import Manifest
 from mqdssm.spark.marks import Counter, Marks
 from mqdssm.spark.objects import columns
 from mqdssm.spark.texts import read_csv, read_jsonl
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("without_spark")]
+pytestmark = pytest.mark.server
 
 READERS = {
     "parquet": lambda path, schema: pq.read_table(path, schema=schema),
@@ -43,16 +42,6 @@ def server():
             for m in range(9):
                 directory.create(mqdssm.Queue(pathname=rf"web{n}\q{m}", label=f"L{m}"))
         yield made
-
-
-def afterwards(monkeypatch, step) -> None:
-    """Do something when everything was read, and before the export ends."""
-
-    def run(task, *others) -> None:
-        run_here(task, *others)
-        step()
-
-    monkeypatch.setattr(export_module, "_run", run)
 
 
 def rows(table: pa.Table) -> list[dict]:
@@ -98,7 +87,7 @@ def everything(server) -> None:
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 def test_the_files_hold_what_is_there_in_the_end(server, tmp_path, monkeypatch, kind) -> None:
     before = now(server, "queue")
-    afterwards(monkeypatch, lambda: everything(server))
+    after_reading(monkeypatch, lambda: everything(server))
     manifest = export(
         server.url, ["queue", "site", "ldap"], tmp_path, format=kind, file_rows=5, **access_to(server)
     )
@@ -152,7 +141,7 @@ def gated(server):
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 def test_rows_that_tell_of_what_changed_elsewhere_are_read_again(gated, tmp_path, monkeypatch, kind) -> None:
-    afterwards(monkeypatch, lambda: elsewhere(gated))
+    after_reading(monkeypatch, lambda: elsewhere(gated))
     before = {name: now(gated, name) for name in ("queue", "queue-manager")}
     manifest = export(gated.url, [*before], tmp_path, format=kind, file_rows=5, **access_to(gated))
     assert manifest.consistent
@@ -168,7 +157,7 @@ def test_rows_that_tell_of_what_changed_elsewhere_are_read_again(gated, tmp_path
 
 
 def test_ldif_tells_nothing_of_others(gated, tmp_path, monkeypatch) -> None:
-    afterwards(monkeypatch, lambda: elsewhere(gated))
+    after_reading(monkeypatch, lambda: elsewhere(gated))
     manifest = export(gated.url, ["queue", "queue-manager"], tmp_path, format="ldif", **access_to(gated))
     assert manifest.consistent
     told = {one.dn.lower().partition(",cn=computers")[0] for one in manifest.changed}
@@ -179,7 +168,7 @@ def test_what_changed_is_told_also_after_a_kill_while_it_is_read_again(server, t
     before = now(server, "queue")
     with monkeypatch.context() as patch:
         patch.setattr(settling, "_read_again", lambda *_: 1 / 0)  # what is to be read again is in no file now
-        afterwards(patch, lambda: everything(server))
+        after_reading(patch, lambda: everything(server))
         with pytest.raises(ZeroDivisionError):
             export(server.url, ["queue"], tmp_path, file_rows=5, **access_to(server))
     manifest = export(server.url, ["queue"], tmp_path, resume=True, file_rows=5, **access_to(server))
@@ -206,7 +195,7 @@ def test_a_computer_that_never_rests(server, tmp_path, monkeypatch) -> None:
             rename()
 
     monkeypatch.setattr(settling, "_replace", restless)
-    afterwards(monkeypatch, rename)
+    after_reading(monkeypatch, rename)
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert not manifest.consistent
     assert manifest.changed
@@ -214,9 +203,11 @@ def test_a_computer_that_never_rests(server, tmp_path, monkeypatch) -> None:
 
 
 def test_ldif_too(server, tmp_path, monkeypatch) -> None:
-    afterwards(monkeypatch, lambda: everything(server))
-    manifest = export(server.url, ["ldap"], tmp_path / "a", format="ldif", file_rows=5, **access_to(server))
-    monkeypatch.setattr(export_module, "_run", run_here)
+    with monkeypatch.context() as patch:
+        after_reading(patch, lambda: everything(server))
+        manifest = export(
+            server.url, ["ldap"], tmp_path / "a", format="ldif", file_rows=5, **access_to(server)
+        )
     again = export(server.url, ["ldap"], tmp_path / "b", format="ldif", **access_to(server))
     assert manifest.consistent
     assert manifest.changed
@@ -237,7 +228,7 @@ def test_nothing_changed_costs_nothing(server, tmp_path, monkeypatch) -> None:
 
 
 def test_what_changes_elsewhere_is_no_matter(server, tmp_path, monkeypatch) -> None:
-    afterwards(monkeypatch, lambda: label(server, r"web0\q0", uuid.uuid4().hex))
+    after_reading(monkeypatch, lambda: label(server, r"web0\q0", uuid.uuid4().hex))
     manifest = export(server.url, ["site"], tmp_path, **access_to(server))
     assert manifest.consistent
     assert manifest.changed == ()
@@ -253,7 +244,7 @@ def test_a_directory_that_never_rests(server, tmp_path, monkeypatch) -> None:
             label(server, r"web1\q2", uuid.uuid4().hex)
 
     monkeypatch.setattr(settling, "_replace", restless)
-    afterwards(monkeypatch, lambda: label(server, r"web1\q2", uuid.uuid4().hex))
+    after_reading(monkeypatch, lambda: label(server, r"web1\q2", uuid.uuid4().hex))
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert not manifest.consistent
     assert [(one.dn.partition(",")[0].lower(), one.what) for one in manifest.changed] == [
@@ -265,7 +256,7 @@ def test_who_may_not_see_the_stamps_is_told_that_changes_are_not_seen(
     server, tmp_path, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr(marks, "STAMPS", {**marks.STAMPS, Counter.CSN: ("noSuchStamp",)})
-    afterwards(monkeypatch, lambda: label(server, r"web1\q4", uuid.uuid4().hex))
+    after_reading(monkeypatch, lambda: label(server, r"web1\q4", uuid.uuid4().hex))
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert manifest.changed == ()
     assert held(tmp_path, manifest, "queue") != now(server, "queue")
@@ -296,7 +287,7 @@ def test_where_the_server_tells_no_marks_times_must_do(server, tmp_path, monkeyp
             lambda cls, session: real(cls, session).model_copy(update={"counter": Counter.TIME, "values": {}})
         ),
     )
-    afterwards(monkeypatch, lambda: label(server, r"web1\q3", uuid.uuid4().hex))
+    after_reading(monkeypatch, lambda: label(server, r"web1\q3", uuid.uuid4().hex))
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert not manifest.consistent  # what was changed in the last minutes may have been changed again
     assert any("q3" in one.dn for one in manifest.changed)

@@ -9,7 +9,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from exports import access_to, contents, without_spark
+from exports import access_to, contents
+from exports import export_here as export
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ldif_reader import comparable, read_ldif
@@ -17,12 +18,11 @@ from ldif_reader import comparable, read_ldif
 import mqdssm
 from mqdssm.spark import load_order
 from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.export import export
 from mqdssm.spark.ldif import record
 from mqdssm.spark.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures(without_spark.__name__)]
+pytestmark = pytest.mark.server
 
 NASTY = {
     "blank at the end ": b" blank in front",

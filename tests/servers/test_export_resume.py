@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bad_places import small_disk
-from exports import access_to, breaks_after, contents, run_here, without_spark  # noqa: F401
+from exports import access_to, after_reading, breaks_after, contents
+from exports import export_here as export
 from ldif_reader import comparable, read_ldif
 
 import mqdssm
@@ -19,7 +20,7 @@ from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryEr
 from mqdssm.events.locking import locked
 from mqdssm.spark import export as export_module
 from mqdssm.spark import export_worker, load_order, objects
-from mqdssm.spark.export import Progress, export
+from mqdssm.spark.export import Progress
 from mqdssm.spark.export_worker import STOP_NAME, told
 from mqdssm.spark.journal import WORK_NAME, Plan
 from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
@@ -27,7 +28,7 @@ from mqdssm.testing.openldap import OpenLdapServer
 
 QUEUES = 60
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("without_spark")]
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
@@ -134,12 +135,11 @@ def test_what_is_above_the_objects_is_written_anew(server, tmp_path, monkeypatch
 
 def test_what_was_finished_is_looked_at_again_too(server, tmp_path, monkeypatch) -> None:
     folder = tmp_path / "out"
-    monkeypatch.setattr(export_module, "_exported", lambda *_: 1 / 0)  # behind all of the work
-    with pytest.raises(ZeroDivisionError):
-        run(server, folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(export_module, "_exported", lambda *_: 1 / 0)  # behind all of the work
+        with pytest.raises(ZeroDivisionError):
+            run(server, folder)
     (folder / "site" / "part-000-00000.parquet").unlink()
-    monkeypatch.undo()
-    monkeypatch.setattr(export_module, "_run", run_here)
     manifest = run(server, folder, resume=True)
     assert manifest.types["site"].rows == 1
     assert len(guids(folder, manifest)) == QUEUES
@@ -217,11 +217,7 @@ def test_a_worker_of_a_killed_export_is_waited_for(server, tmp_path, monkeypatch
 
 
 def test_somebody_watches(server, tmp_path, monkeypatch) -> None:
-    def run_slowly(task, _on) -> None:
-        run_here(task)
-        time.sleep(0.3)
-
-    monkeypatch.setattr(export_module, "_run", run_slowly)
+    after_reading(monkeypatch, lambda: time.sleep(0.3))
     monkeypatch.setattr(export_module, "PROGRESS_S", 0.05)
     seen: list[Progress] = []
     run(server, tmp_path / "out", "queue", watch=seen.append)

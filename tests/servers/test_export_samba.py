@@ -9,19 +9,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from exports import access_to, contents, run_here, without_spark  # noqa: F401  a fixture
+from exports import access_to, after_reading, contents
+from exports import export_here as export
 from ldif_reader import comparable, read_ldif
 from queue_oracle import compare
 
 import mqdssm
-from mqdssm.spark import export as export_module
-from mqdssm.spark.export import export
 from mqdssm.spark.manifest import Manifest
 from mqdssm.spark.marks import Counter, Marks
 from mqdssm.testing import SambaDomainController
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("without_spark")]
+pytestmark = pytest.mark.server
 
 PART_NAMED = "1.2.840.113556.1.4.801=::MAMCAQc="
 """Owner, group and DACL of descriptors, as mqdssm asks for them (LDAP_SERVER_SD_FLAGS_OID, value 7)."""
@@ -146,8 +145,7 @@ def test_five_thousand_queues(tmp_path) -> None:
 
 
 def test_changes_meanwhile(domain, tmp_path, monkeypatch) -> None:
-    def run_and_change(task, *others) -> None:
-        run_here(task, *others)
+    def change() -> None:
         with connect(domain) as directory:
             doomed = directory.create(mqdssm.Queue(pathname=r"PC0\doomed"))  # made and gone: not seen at all
             directory.delete(directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", doomed)))
@@ -157,7 +155,7 @@ def test_changes_meanwhile(domain, tmp_path, monkeypatch) -> None:
             directory.write(changed)
             directory.delete(directory.read(mqdssm.Queue, mqdssm.Filter("Pathname", "==", r"PC0\q0")))
 
-    monkeypatch.setattr(export_module, "_run", run_and_change)
+    after_reading(monkeypatch, change)
     manifest = run(domain, tmp_path / "out", "queue")
     try:
         assert manifest.consistent

@@ -13,7 +13,7 @@ import pytest
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.spark import export as export_module
-from mqdssm.spark import export_worker
+from mqdssm.spark import runner as runner_module
 from mqdssm.spark.bulk import read_batches
 from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.export import export
@@ -145,7 +145,7 @@ def no_spark(monkeypatch) -> None:
     def start(*_, **__):
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(export_module, "spark_session", start)
+    monkeypatch.setattr("mqdssm.spark.session.spark_session", start)
 
 
 @pytest.mark.usefixtures("no_spark")
@@ -164,19 +164,20 @@ def test_without_java_nothing_is_done(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(ConfigError, match="needs Java 17"):
-        export("ldap://127.0.0.1:1", ["queue"], tmp_path / "out")
+        export("ldap://127.0.0.1:1", ["queue"], tmp_path / "out", engine="spark")
     assert not (tmp_path / "out").exists()
 
 
 def before_spark(monkeypatch, step) -> None:
     """Do something when all is prepared, and before Spark begins."""
-    real = export_module._run
+    real = export_module._read
 
-    def stepping(task, *others) -> None:
+    def stepping(task, engine, **more) -> None:
+        assert not engine.is_local
         step(task)
-        real(task, *others)
+        real(task, engine, **more)
 
-    monkeypatch.setattr(export_module, "_run", stepping)
+    monkeypatch.setattr(export_module, "_read", stepping)
 
 
 def test_a_server_that_goes_away_leaves_no_export(spark, enterprise, tmp_path, monkeypatch) -> None:
@@ -197,7 +198,7 @@ def test_a_failure_of_sparks_own_leaves_no_export(spark, enterprise, tmp_path, m
     def crash(*_) -> None:
         raise ValueError("unforeseen")
 
-    monkeypatch.setattr(export_worker, "worker", lambda *_: crash)
+    monkeypatch.setattr(runner_module, "_worker", lambda _: crash)
     with pytest.raises(SparkFailed, match=r"Spark failed: .*unforeseen"):
         run(enterprise, tmp_path / "out", "site")
     assert not (tmp_path / "out" / MANIFEST_NAME).exists()

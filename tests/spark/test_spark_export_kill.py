@@ -29,7 +29,7 @@ def server() -> Iterator[OpenLdapServer]:
 
 @pytest.fixture
 def command(server, tmp_path) -> Iterator[Command]:
-    made = Command(server, tmp_path / "out", QUEUES)
+    made = Command(server, tmp_path / "out", QUEUES, ("--engine", "spark"))
     yield made
     made.end()
 

@@ -28,12 +28,16 @@ class Command:
         folder: where to.
         queues: how many there are.
         options: further ones, each time.
+        environment: further variables.
+        python_path: folders before that of the package.
     """
 
     server: OpenLdapServer
     folder: Path
     queues: int
     options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    python_path: list[str] = field(default_factory=list)
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
@@ -50,11 +54,12 @@ class Command:
         ]
         environment = {
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONPATH": os.pathsep.join([*self.python_path, str(Path(__file__).parents[2])]),
             "MQDSSM_URL": self.server.url,
             "MQDSSM_USER": self.server.user,
             "MQDSSM_PASSWORD_FILE": str(self.server.folder / "password"),
             "MQDSSM_CA_FILE": self.server.ca_file,
+            **self.environment,
         }
         process = subprocess.Popen(
             [sys.executable, "-m", "mqdssm.cli.main", *options, "-o", "json", *self.options, *more],
@@ -117,10 +122,10 @@ def descendants(pid: int) -> list[int]:
 
 
 def readers(pid: int) -> list[int]:
-    """The workers of Spark's below a process: forked by its daemon, whose command line they have."""
+    """The workers below a process: of the local engine, or of Spark, whose command line is their daemon's."""
     found = []
     for one in descendants(pid):
         command = Path(f"/proc/{one}/cmdline").read_bytes()
-        if b"pyspark.daemon" in command and not children(one):
+        if b"mqdssm.pipeline.worker" in command or (b"pyspark.daemon" in command and not children(one)):
             found.append(one)
     return found

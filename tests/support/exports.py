@@ -1,31 +1,27 @@
-"""Exports whose work items are done in this process: the same code as in Spark's workers, without Java."""
+"""Exports by the local engine, which does little work in this process: seams, and how to break them off."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from mqdssm.errors import MqdssmError
 from mqdssm.spark import export as export_module
-from mqdssm.spark.cluster import HERE, SparkOptions
-from mqdssm.spark.export_worker import Task, export_item
-from mqdssm.spark.journal import Folder
 from mqdssm.spark.manifest import Manifest
 
-
-def run_here(task: Task, on: SparkOptions = HERE) -> None:
-    """Do the work items one after the other."""
-    folder = Folder(Path(task.folder))
-    for name in task.plan.types:
-        for item, journal in enumerate(folder.journals(task.plan, name)):
-            if not journal.done:
-                export_item(task, name, item)
+export_here = partial(export_module.export, engine="local")
+"""Exports without Spark, also where another test of this process has a session."""
 
 
-@pytest.fixture
-def without_spark(monkeypatch) -> None:
-    monkeypatch.setattr(export_module, "_run", run_here)
-    monkeypatch.setattr(export_module, "check_spark", lambda: None)
+def after_reading(monkeypatch, step: Callable[[], Any]) -> None:
+    """Do something when everything was read, and before an export ends."""
+    real = export_module._read
+
+    def read(*args: Any, **more: Any) -> None:
+        real(*args, **more)
+        step()
+
+    monkeypatch.setattr(export_module, "_read", read)
 
 
 def access_to(server: Any) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from mqdssm.spark.diff.fields import Ground
 from mqdssm.spark.diff.identity import check_map, read_map, referred
 from mqdssm.spark.diff.recheck import rechecked
 from mqdssm.spark.diff.sides import Given, Reading, Side, Sort, opened
-from mqdssm.spark.export import TASK_ATTEMPTS
 from mqdssm.spark.migrate.gathering import resolved
 from mqdssm.spark.migrate.sids import SidMap, load_sid_map
+from mqdssm.spark.runner import RETRIES
 from mqdssm.spark.session import check_spark, spark_session
 from mqdssm.spark.sources.jdbc import spark_settings
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
@@ -106,7 +106,7 @@ def comparison(a: Given, b: Given, asked: Asked, *, on: SparkOptions = HERE) -> 
     reading = _reading((a, b), asked, on)
     mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
     with contextlib.ExitStack() as stack:
-        conf = {"spark.master": f"local[*,{TASK_ATTEMPTS}]", **spark_settings(mapping)}
+        conf = {**RETRIES, **spark_settings(mapping)}
         spark = stack.enter_context(spark_session("mqdssm diff", conf=conf, on=on))
         first, second = _opened(stack, spark, (a, b), asked, reading)
         folder = stack.enter_context(scratch(on, "mqdssm-diff-"))

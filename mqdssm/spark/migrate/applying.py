@@ -35,6 +35,7 @@ from mqdssm.spark.migrate.progress import Lines, Told, Watch, counted, tell
 from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
 from mqdssm.spark.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.spark.migrate.verifying import Lost, Verified, VerifyTask
+from mqdssm.spark.runner import RETRIES
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def apply_plan(
                 session = directory.session
                 check_target(plan, session)
                 at = access.at(session.server_url or access.urls[0])
-                with spark_session("mqdssm apply", brief=True, conf=jobs.RETRIES, on=on) as spark:
+                with spark_session("mqdssm apply", brief=True, conf=RETRIES, on=on) as spark:
                     probe(spark, on, [folder / PLAN_NAME])
                     workers = spark.sparkContext.defaultParallelism
                     job = Job(plan, chosen, at.for_executors(on), folder, workers)

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.spark.access import Access
-from mqdssm.spark.export import TASK_ATTEMPTS
 from mqdssm.spark.failures import SparkFailed, pack, unpack
 from mqdssm.spark.migrate.deciding import Decider, Wanted
 from mqdssm.spark.migrate.known import Known
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
     from mqdssm.directory.session import Session
 
-RETRIES: Final = {"spark.master": f"local[*,{TASK_ATTEMPTS}]"}
-"""Plain local mode gives up when a worker crashes for the first time."""
 SMALL_BYTES: Final = 16 * 1024 * 1024
 SMALL_ROWS: Final = 10_000
 """Of all pieces of work together: starting a task costs as much as some thousand rows."""

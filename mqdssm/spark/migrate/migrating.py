@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from mqdssm.spark.access import LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions
-from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.planning import Asked, Source, plan_migration
 from mqdssm.spark.migrate.progress import Watch
+from mqdssm.spark.runner import RETRIES
 from mqdssm.spark.session import check_spark, spark_session
 from mqdssm.spark.sources.jdbc import spark_settings
 
@@ -62,7 +62,7 @@ def migrate(
     check_spark()
     with access_to(urls, login, on) as access, access.connect() as directory:
         directory.session.check_msmq()
-    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
+    conf = {**RETRIES, **spark_settings(source.mapping)}
     with spark_session("mqdssm migrate", brief=True, conf=conf, on=on):
         plan = plan_migration(asked, urls, to, on=on, watch=watch, **login)
         if plan.refused is not None:

@@ -33,6 +33,7 @@ from mqdssm.spark.migrate.sids import SidMap, load_sid_map
 from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.spark.migrate.summary import Summary, write_sids
 from mqdssm.spark.migrate.target import domain_sid, sids_there
+from mqdssm.spark.runner import RETRIES
 from mqdssm.spark.session import check_spark, spark_session
 from mqdssm.spark.sources.folder import SourceTable, files_not_read, find_files, source_table
 from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, spark_settings
@@ -215,7 +216,7 @@ def _planned(
     session, enter = target
     sids = resolved(session, source.sids)
     folder = prepared(to)
-    conf = {**jobs.RETRIES, **spark_settings(source.mapping)}
+    conf = {**RETRIES, **spark_settings(source.mapping)}
     with spark_session("mqdssm plan", brief=True, conf=conf, on=on) as spark:
         probe(spark, on, [folder / WORK_NAME / WITNESS_NAME])
         return Planning(source, folder, session, jobs.SparkRunner(spark, enter), watch).run(sids)

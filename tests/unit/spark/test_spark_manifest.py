@@ -61,6 +61,7 @@ def test_shape_of_the_file(export) -> None:
         "types",
         "parents",
         "load_order",
+        "engine",
         "versions",
     }
 

@@ -1,0 +1,63 @@
+"""Options of commands that run on this machine's own workers or on Spark."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.run import Run, usage_problems
+
+if TYPE_CHECKING:
+    from mqdssm.spark.engines import Engine
+
+
+class EngineName(StrEnum):
+    """Engines."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+EngineOption = Annotated[
+    EngineName,
+    typer.Option(
+        "--engine",
+        help="Processes of this machine, or Spark; auto is Spark where an option or setting of it is given.",
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        help="Processes of the local engine, else one a core.",
+        metavar="N",
+        min=1,
+        show_default=False,
+    ),
+]
+
+
+def engine_of(run: Run, name: EngineName, workers: int | None) -> "Engine":
+    """Choose the engine, and check that it could run here.
+
+    ``--engine local`` wins over a master in the environment or the profile file.
+
+    Raises:
+        UsageProblem: options of the engine that was not chosen.
+        ConfigError: what the engine needs is not installed.
+    """
+    from mqdssm.spark.cluster import HERE
+    from mqdssm.spark.engines import Engine
+
+    given = run.given
+    if name is EngineName.LOCAL and (given.spark_master or given.spark_conf or given.spark_shared):
+        raise UsageProblem(
+            "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out"
+        )
+    on = HERE if name is EngineName.LOCAL else run.spark()
+    with usage_problems():
+        engine = Engine.of(name.value, on, workers)
+    engine.check()
+    return engine

@@ -1,0 +1,192 @@
+"""Local runner: little work in this process, the rest in processes of its own. No Java, no pyspark.
+
+Processes and pipes are our own: concurrent.futures loses all open pieces of work with one killed worker, and
+multiprocessing runs the caller's script again in every worker.
+"""
+
+import logging
+import pickle
+import queue
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Never
+
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.processes import END_WAIT_S, WorkerDiedError, WorkerProcess
+from mqdssm.pipeline.resources import default_workers
+from mqdssm.pipeline.runner import (
+    ATTEMPTS,
+    Job,
+    OnDone,
+    Results,
+    Stop,
+    WorkerFailed,
+    without_collector,
+)
+
+log: Final = logging.getLogger(__name__)
+
+_POLL_S: Final = 0.1
+"""Between two looks whether the caller wants to stop."""
+
+
+class LocalRunner:
+    """Runs pieces of work on this machine; see `mqdssm.pipeline.runner.Runner`.
+
+    A single piece, a small job, and every job of one worker run in this process: starting a worker costs
+    0.5 s of processor time. Memory is bounded by the number of workers, each of which has one piece at a
+    time. Signals that raise an exception in the caller's thread, as Ctrl-C does, stop the pieces at a safe
+    place. Workers end by themselves when this process is killed.
+
+    Args:
+        workers: number of processes; None: as many as the machine has cores and memory for.
+
+    Raises:
+        ConfigError: fewer than one.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise ConfigError("one worker at least is needed")
+        self.workers: Final = workers or default_workers()
+
+    def run(self, job: Job, *, on_done: OnDone | None = None, stop: Stop | None = None) -> list[Any]:
+        """See `Runner`. In this process an error of no known class stays what it is."""
+        stop = stop or Stop()
+        done = on_done or (lambda *_: None)
+        count = min(self.workers, len(job.names))
+        if not count:
+            return []
+        if job.is_small or count == 1:
+            return _run_here(job, done, stop)
+        return _Pool(job, count).run(done, stop)
+
+
+def _run_here(job: Job, on_done: OnDone, stop: Stop) -> list[Any]:
+    """Do all pieces in this process."""
+    found = []
+    with without_collector():
+        stop.check()
+        with job.work.open(stop) as piece:
+            for number in range(len(job.names)):
+                stop.check()
+                found.append(piece(number))
+                on_done(number + 1, len(job.names))
+    return found
+
+
+class _Pool:
+    """Worker processes of one job. Each has a thread here, which gives it one piece after the other.
+
+    Args:
+        job: what is to be done.
+        count: number of processes.
+    """
+
+    def __init__(self, job: Job, count: int) -> None:
+        self._names = job.names
+        self._work = pickle.dumps(job.work)
+        self._waiting = deque(range(len(job.names)))
+        self._crashes: Counter[int] = Counter()
+        self._answers: queue.SimpleQueue[Callable[[Results], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._workers: list[WorkerProcess] = []
+        self._is_ended = False
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
+
+    def run(self, on_done: OnDone, stop: Stop) -> list[Any]:
+        """Do all pieces; the processes have ended when this returns."""
+        results = Results(len(self._names))
+        try:
+            for thread in self._threads:
+                thread.start()
+            while not results.is_complete:
+                stop.check()
+                try:
+                    deliver = self._answers.get(timeout=_POLL_S)
+                except queue.Empty:
+                    continue
+                deliver(results)
+                on_done(results.done, len(self._names))
+        finally:
+            self._end()
+        return results.values()
+
+    def _serve(self) -> None:
+        """Give pieces to one worker after the other, until none waits."""
+        worker: WorkerProcess | None = None
+        try:
+            while (number := self._next()) is not None:
+                try:
+                    worker = worker or self._started()
+                    answer = worker.ask(number)
+                except WorkerDiedError as died:
+                    worker = None
+                    self._try_again(number, str(died))
+                else:
+                    self._answers.put(partial(_deliver, number, answer))
+        except BaseException as error:  # noqa: BLE001  raised in the caller's thread
+            self._answers.put(partial(_raise, error))
+        finally:
+            if worker is not None:
+                worker.release()
+
+    def _next(self) -> int | None:
+        with self._lock:
+            return self._waiting.popleft() if self._waiting and not self._is_ended else None
+
+    def _started(self) -> WorkerProcess:
+        with self._lock:
+            if self._is_ended:
+                raise WorkerDiedError("the work has ended")
+            worker = WorkerProcess()
+            self._workers.append(worker)
+        worker.prepare(self._work)
+        return worker
+
+    def _try_again(self, number: int, why: str) -> None:
+        """Put a piece back whose worker has crashed.
+
+        Raises:
+            WorkerFailed: it crashed too often.
+        """
+        with self._lock:
+            if self._is_ended:
+                return
+            self._crashes[number] += 1
+            crashes = self._crashes[number]
+            self._waiting.appendleft(number)
+        name = self._names[number]
+        if crashes >= ATTEMPTS:
+            raise WorkerFailed(f"{name} failed: its worker crashed {crashes} times, the last time {why}")
+        log.warning("a worker crashed at %s (%s): another one goes on", name, why)
+
+    def _end(self) -> None:
+        """End all processes: in peace, and by force if they take too long or the user insists."""
+        with self._lock:
+            self._is_ended = True
+        deadline = time.monotonic() + END_WAIT_S
+        try:
+            for worker in self._workers:
+                worker.release()
+            for worker in self._workers:
+                worker.end(deadline - time.monotonic())
+        finally:
+            for worker in self._workers:
+                worker.end(0.0)
+            for thread in self._threads:
+                if thread.ident is not None:
+                    thread.join()
+            for worker in self._workers:
+                worker.close()
+
+
+def _deliver(number: int, answer: bytes, results: Results) -> None:
+    results.add(number, answer)
+
+
+def _raise(error: BaseException, _: Results) -> Never:
+    raise error

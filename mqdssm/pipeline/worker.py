@@ -1,0 +1,105 @@
+"""Worker process of the local runner: does pieces of work until its standard input ends.
+
+The parent writes the work and then numbers; the worker answers each number. The input ends when the parent
+wants the worker to stop, and also when the parent is killed: nothing else has to tell the worker.
+"""
+
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import time
+from contextlib import AbstractContextManager
+from importlib.machinery import ModuleSpec
+from typing import BinaryIO, Final
+
+from mqdssm.pipeline.runner import Piece, Stop, Work, answers
+
+GRACE_S: Final = 3.0
+"""Time for a piece to reach a safe place after the input has ended; then the worker ends itself."""
+_SIZE_BYTES: Final = 8
+
+
+def send(file: BinaryIO, data: bytes) -> None:
+    """Write one message."""
+    file.write(len(data).to_bytes(_SIZE_BYTES, "little") + data)
+    file.flush()
+
+
+def receive(file: BinaryIO) -> bytes | None:
+    """Read one message; None at the end, also at one within a message."""
+    size = file.read(_SIZE_BYTES)
+    if len(size) < _SIZE_BYTES:
+        return None
+    wanted = int.from_bytes(size, "little")
+    data = file.read(wanted)
+    return data if len(data) == wanted else None
+
+
+def send_number(file: BinaryIO, number: int, data: bytes = b"") -> None:
+    """Write the number of a piece, and perhaps its answer, as one message."""
+    send(file, number.to_bytes(_SIZE_BYTES, "little") + data)
+
+
+def number_in(message: bytes) -> tuple[int, bytes]:
+    """Return the number of a piece, and its answer, of a message of `send_number`."""
+    return int.from_bytes(message[:_SIZE_BYTES], "little"), message[_SIZE_BYTES:]
+
+
+def main() -> None:
+    """Work for the parent process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the input
+    sys.meta_path.insert(0, _NoPandas())
+    with os.fdopen(os.dup(1), "wb") as output:
+        os.dup2(2, 1)  # what a library prints is no answer
+        packed = receive(sys.stdin.buffer)
+        if packed is None:
+            return
+        stop = Stop()
+        numbers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=(sys.stdin.buffer, numbers, stop), daemon=True).start()
+        try:
+            for number, answer in answers(_Packed(packed), iter(numbers.get, None), stop):
+                send_number(output, number, answer)
+            while numbers.get() is not None:  # after an error: the parent ends the input
+                pass
+        except BrokenPipeError:
+            os._exit(1)  # the parent is gone: nobody is left to be told, nor to answer
+
+
+class _NoPandas:
+    """Makes pandas look as if it were not installed.
+
+    pyarrow imports it where it is: 0.3 s of processor time and 30 MB, for nothing. None in ``sys.modules``
+    would do for Python's own import, but not for pyarrow's.
+    """
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        """See ``importlib.abc.MetaPathFinder``."""
+        if name == "pandas":
+            raise ModuleNotFoundError("workers do without pandas", name=name)
+        return None
+
+
+class _Packed:
+    """Work that is unpickled when the first piece is begun, so that what fails there is an answer, too."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._packed = packed
+
+    def open(self, stop: Stop) -> AbstractContextManager[Piece]:
+        """See `Work`."""
+        work: Work = pickle.loads(self._packed)  # noqa: S301  from our own parent process
+        return work.open(stop)
+
+
+def _listen(file: BinaryIO, numbers: "queue.SimpleQueue[int | None]", stop: Stop) -> None:
+    """Read numbers until the input ends; then stop, and end the process if a piece does not."""
+    while (message := receive(file)) is not None:
+        numbers.put(number_in(message)[0])
+    stop.set()
+    numbers.put(None)
+    time.sleep(GRACE_S)
+    os._exit(1)

@@ -1,0 +1,110 @@
+"""Engine of a job: processes of this machine, which need no Java, or Spark."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Self
+
+from mqdssm.errors import ConfigError, require_packages
+from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.runner import Runner
+from mqdssm.spark.cluster import HERE, SparkOptions, is_spark_wanted, probe, refuse_speculation
+
+_THIS_MACHINE: Final = SparkOptions("local[*]")
+"""Where the local engine runs, also where a session of Spark on a cluster is active."""
+
+
+class EngineKind(StrEnum):
+    """Names of engines, as ``--engine`` takes them."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine that was chosen.
+
+    Attributes:
+        kind: ``local`` or ``spark``.
+        on: where workers run; of the local engine it is this machine.
+        workers: processes of the local engine; None: as many as there are cores and memory for.
+    """
+
+    kind: EngineKind
+    on: SparkOptions = HERE
+    workers: int | None = None
+
+    @classmethod
+    def of(cls, kind: str, on: SparkOptions = HERE, workers: int | None = None) -> Self:
+        """Choose an engine.
+
+        ``auto`` is Spark where a master, a setting of Spark or a shared folder is given or the program has an
+        active session, and else the local engine: the number of objects does not count yet.
+
+        Args:
+            kind: one of `EngineKind`.
+            on: where Spark runs.
+            workers: processes of the local engine.
+
+        Raises:
+            ConfigError: an unknown engine, or options of the other one.
+        """
+        if kind not in set(EngineKind):
+            raise ConfigError(f"{kind!r} is no engine: use one of {', '.join(EngineKind)}")
+        chosen = EngineKind(kind)
+        if chosen is EngineKind.AUTO:
+            chosen = EngineKind.SPARK if is_spark_wanted(on) else EngineKind.LOCAL
+        if chosen is EngineKind.LOCAL and on not in (HERE, _THIS_MACHINE):
+            raise ConfigError("the local engine needs no Spark: leave its master, settings and folder out")
+        if chosen is EngineKind.SPARK and workers is not None:
+            raise ConfigError(
+                "workers are those of the local engine: Spark takes --spark-master 'local[N]' for N cores"
+            )
+        if workers is not None and workers < 1:
+            raise ConfigError("one worker at least is needed")
+        return cls(chosen, _THIS_MACHINE if chosen is EngineKind.LOCAL else on, workers)
+
+    @property
+    def is_local(self) -> bool:
+        """True if the engine needs no Spark."""
+        return self.kind is EngineKind.LOCAL
+
+    def check(self) -> None:
+        """Check, without starting anything, that the engine could run here.
+
+        Raises:
+            ConfigError: what is missing and how to install it.
+        """
+        if self.is_local:
+            require_packages("pyarrow", "numpy", extra="pipeline")
+            return
+        from mqdssm.spark.session import check_spark
+
+        check_spark()
+
+    @contextlib.contextmanager
+    def runner(self, app: str, files: Sequence[Path] = ()) -> Iterator[Runner]:
+        """Start the engine.
+
+        Args:
+            app: name of the application, for Spark.
+            files: that all machines of a cluster must see.
+
+        Raises:
+            ConfigError: Spark does not start, or the cluster cannot do the work.
+            SparkFailed: Spark itself failed, while the context lasts.
+        """
+        if self.is_local:
+            yield LocalRunner(self.workers)
+            return
+        from mqdssm.spark.runner import RETRIES, SparkRunner
+        from mqdssm.spark.session import spark_session
+
+        with spark_session(app, brief=True, conf=RETRIES, on=self.on) as spark:
+            refuse_speculation(spark)
+            probe(spark, self.on, files)
+            yield SparkRunner(spark)

@@ -1,0 +1,104 @@
+"""Runner on Spark, which only schedules: tasks get numbers, and results pass the JVM as they are."""
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stop, Stopped, Work, answers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RETRIES: Final = {"spark.master": f"local[*,{ATTEMPTS}]"}
+"""Plain local mode gives up when a worker crashes for the first time."""
+_OUTCOME: Final = "number long, answer binary"
+_SCHEMA: Final = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
+_POLL_S: Final = 0.2
+_GROUP: Final = "spark.jobGroup.id"
+
+
+class SparkRunner:
+    """Runs pieces of work on Spark's workers; see `mqdssm.pipeline.runner.Runner`.
+
+    A piece is a task; those of a small job share as many tasks as there are cores.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+
+    def run(self, job: Job, *, on_done: OnDone | None = None, stop: Stop | None = None) -> list[Any]:
+        """See `Runner`."""
+        count = len(job.names)
+        if not count:
+            return []
+        stop = stop or Stop()
+        stop.check()
+        tasks = min(count, self._spark.sparkContext.defaultParallelism) if job.is_small else count
+        numbers = self._spark.range(0, count, 1, tasks)
+        with self._observed(on_done, stop, count, tasks):
+            rows = numbers.mapInArrow(_worker(job.work), _OUTCOME).collect()
+        results = Results(count)
+        for row in sorted(rows, key=lambda row: row["number"]):
+            results.add(row["number"], bytes(row["answer"]))
+        return results.values()
+
+    @contextlib.contextmanager
+    def _observed(self, on_done: OnDone | None, stop: Stop, count: int, tasks: int) -> Iterator[None]:
+        """Report progress and look for a stop, from another thread, while a job runs.
+
+        Raises:
+            Stopped: the stop was set, and Spark gave up the job.
+        """
+        context: Any = self._spark.sparkContext
+        before = context.getLocalProperty(_GROUP)
+        group = f"mqdssm-{uuid.uuid4()}"
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(_POLL_S):
+                if stop.is_set:
+                    context.cancelJobGroup(group)
+                if on_done is not None:
+                    on_done(_finished(context, group) * count // tasks, count)
+
+        context.setLocalProperty(_GROUP, group)
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        except Exception as error:
+            if stop.is_set:
+                raise Stopped("the work was stopped") from error
+            raise
+        finally:
+            ended.set()
+            thread.join()
+            context.setLocalProperty(_GROUP, before)
+        if on_done is not None:
+            on_done(count, count)
+
+
+def _finished(context: Any, group: str) -> int:
+    """Number of the tasks of a job group that have finished."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+def _worker(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Make what a task runs."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        for number, answer in answers(work, numbers, Stop()):
+            yield pa.RecordBatch.from_pylist([{"number": number, "answer": answer}], schema=_SCHEMA)
+
+    return run

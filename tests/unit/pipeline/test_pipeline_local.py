@@ -1,0 +1,207 @@
+"""The runner of this machine: little work here, the rest in processes that may crash, fail and be stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from runner_work import TestWork, are_gone, begun_pids, job
+from source_tree import ROOT
+
+from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
+from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.resources import WORKER_BYTES, default_workers
+from mqdssm.pipeline.runner import ATTEMPTS, Stop, Stopped, WorkerFailed
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pieces of work look into /proc")
+
+
+@pytest.fixture
+def work(tmp_path):
+    def make(kind: str, **more) -> TestWork:
+        return TestWork(tmp_path, kind, **more)
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left():
+    yield
+    mine = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in mine]
+    assert not [command for command in commands if b"mqdssm.pipeline.worker" in command]
+
+
+def test_results_come_in_the_order_of_their_numbers(work) -> None:
+    done = []
+    found = LocalRunner(2).run(job(work("square"), 12), on_done=lambda *now: done.append(now))
+    assert [value for value, _ in found] == [number * number for number in range(12)]
+    assert len({pid for _, pid in found} - {os.getpid()}) == 2
+    assert done == [(count, 12) for count in range(1, 13)]
+    # each worker opens once, and closes in peace
+    assert len(work("").names("opened-")) == len(work("").names("closed-")) == 2
+
+
+@pytest.mark.parametrize(
+    ("workers", "count", "is_small"), [(2, 12, True), (1, 12, False), (2, 1, False)], ids=str
+)
+def test_little_work_is_done_in_this_process(work, workers, count, is_small) -> None:
+    done = []
+    found = LocalRunner(workers).run(
+        job(work("square"), count, is_small=is_small), on_done=lambda *now: done.append(now)
+    )
+    assert found == [(number * number, os.getpid()) for number in range(count)]
+    assert done == [(number, count) for number in range(1, count + 1)]
+
+
+def test_nothing_to_do(work) -> None:
+    assert LocalRunner(2).run(job(work("square"), 0)) == []
+    assert work("").names("opened-") == []
+
+
+def test_no_worker_at_all_is_refused() -> None:
+    with pytest.raises(ConfigError, match="one worker at least"):
+        LocalRunner(0)
+
+
+def test_only_the_piece_of_a_killed_worker_is_done_again(work) -> None:
+    found = LocalRunner(2).run(job(work("crash_once")))
+    assert [value for value, _ in found] == [number * number for number in range(6)]
+    done = work("").names("done-")
+    assert [name.split("-")[1] for name in done] == [str(number) for number in range(6)]
+    assert len(work("").names("opened-")) == 3
+
+
+def test_a_piece_that_kills_every_worker_is_named(work) -> None:
+    words = f"piece 1 failed: its worker crashed {ATTEMPTS} times, the last time killed by SIGKILL"
+    with pytest.raises(WorkerFailed, match=words):
+        LocalRunner(2).run(job(work("crash")))
+    assert len(work("").names("crash-")) == ATTEMPTS
+
+
+def test_the_last_words_of_a_worker_are_told(work) -> None:
+    with pytest.raises(WorkerFailed, match="exit code 7: last words"):
+        LocalRunner(2).run(job(work("leave")))
+
+
+def test_an_error_keeps_its_class_and_attributes_and_ends_the_others(work) -> None:
+    started = time.monotonic()
+    with pytest.raises(GenericDirectoryError) as found:
+        LocalRunner(3).run(job(work("fail"), 4))
+    error = found.value
+    assert (error.message, error.dn, error.ldap_code, error.hint) == ("refused", "cn=x", 53, "do not")
+    assert time.monotonic() - started < 30  # the others would wait for a minute
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_whose_arguments_are_not_its_text(work, workers) -> None:
+    with pytest.raises(DecodeError) as found:
+        LocalRunner(workers).run(job(work("fail_to_decode")))
+    assert (found.value.field, found.value.offset) == ("Owner", 3)
+
+
+def test_errors_that_no_one_foresaw_are_not_tried_again(work) -> None:
+    with pytest.raises(WorkerFailed, match="a worker failed: KeyError: 'unforeseen'"):
+        LocalRunner(2).run(job(work("fail_unforeseen")))
+    with pytest.raises(WorkerFailed, match=r"a worker failed: .*pickle"):
+        LocalRunner(2).run(job(work("unpicklable")))
+    assert len(work("").names("opened-")) <= 4
+
+
+def test_stopping_from_another_thread(work) -> None:
+    stop, waiting = Stop(), work("wait")
+    threading.Thread(target=lambda: (begun_pids(waiting, 2), stop.set())).start()
+    with pytest.raises(Stopped):
+        LocalRunner(2).run(job(waiting), stop=stop)
+    assert len(waiting.names("begun-")) == 2
+    assert sorted(waiting.names("ended-")) == ["ended-0", "ended-1"]  # at a safe place
+
+
+def test_a_piece_that_does_not_stop_is_killed(work) -> None:
+    stop, hanging = Stop(), work("hang")
+    threading.Thread(target=lambda: (begun_pids(hanging, 2), stop.set())).start()
+    started = time.monotonic()
+    with pytest.raises(Stopped):
+        LocalRunner(2).run(job(hanging), stop=stop)
+    assert time.monotonic() - started < 40
+    assert are_gone(begun_pids(hanging, 2))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from mqdssm.pipeline.local import LocalRunner
+from runner_work import TestWork, job
+with (Path(sys.argv[1]) / "script").open("a") as file:
+    file.write("run\\n")
+try:
+    LocalRunner(2).run(job(TestWork(Path(sys.argv[1]), sys.argv[2])))
+except KeyboardInterrupt:
+    sys.exit(77)
+"""
+
+
+def script(folder: Path, kind: str) -> subprocess.Popen[bytes]:
+    """A user's script: its code is not guarded by ``if __name__ == "__main__"``."""
+    (folder / "script.py").write_text(SCRIPT)
+    places = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))
+    return subprocess.Popen(
+        [sys.executable, str(folder / "script.py"), str(folder), kind],
+        env={**os.environ, "PYTHONPATH": places},
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize("kind", ["wait", "hang"])
+def test_workers_end_when_their_parent_is_killed(work, tmp_path, kind) -> None:
+    with script(tmp_path, kind) as process:
+        pids = begun_pids(work(kind), 2)
+        process.kill()
+    assert are_gone(pids)
+    assert len(work("").names("ended-")) == (2 if kind == "wait" else 0)
+    assert (tmp_path / "script").read_text() == "run\n"  # by no worker once more
+
+
+def test_ctrl_c_stops_at_a_safe_place(work, tmp_path) -> None:
+    with script(tmp_path, "wait") as process:
+        pids = begun_pids(work("wait"), 2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (77, b"")
+    assert work("").names("ended-") == ["ended-0", "ended-1"]
+    assert are_gone(pids)
+
+
+def test_what_a_worker_shows_of_itself(work, monkeypatch) -> None:
+    monkeypatch.setenv("MQDSSM_PASSWORD", "of the environment")
+    for seen in LocalRunner(2).run(job(work("look", secret="of the work"), 4)):
+        assert seen["pid"] != os.getpid()
+        assert seen["secret"] == "of the work"  # it arrived
+        for secret in (b"of the environment", b"of the work"):
+            assert secret not in seen["command"] + seen["environment"]
+        assert not seen["has_pandas"]
+        assert seen["path"] == sys.path
+
+
+def test_default_workers(tmp_path) -> None:
+    def place(name: str, text: str) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    cores = len(os.sched_getaffinity(0))
+    assert default_workers(tmp_path) == cores
+    place("proc/meminfo", f"MemTotal: 1 kB\nMemAvailable:  {100 * WORKER_BYTES // 1024} kB\n")
+    place("sys/fs/cgroup/cpu.max", "max 100000\n")
+    assert default_workers(tmp_path) == cores
+    place("sys/fs/cgroup/cpu.max", "50000 100000\n")
+    assert default_workers(tmp_path) == 1
+    place("sys/fs/cgroup/cpu.max", "max 100000\n")
+    place("sys/fs/cgroup/memory.max", f"{3 * WORKER_BYTES}\n")
+    place("sys/fs/cgroup/memory.current", f"{2 * WORKER_BYTES}\n")
+    assert default_workers(tmp_path) == 1
+    place("sys/fs/cgroup/memory.current", f"{4 * WORKER_BYTES}\n")
+    assert default_workers(tmp_path) == 1
