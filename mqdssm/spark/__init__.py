@@ -5,5 +5,5 @@ Nothing heavy is imported here: ``mqdssm --help`` does not pay for a JVM. The mo
 * without Spark: `options`, `columns`, `manifest`, `rules`, `failures`, `matching`
 * with pyarrow: `arrow`, `bulk`, `partitions`, `pushdown`, `datasets`, `arrow_functions`, `translate`, `scan`,
   `repeated`, `findings`, and of the export everything that reads and writes
-* with pyspark and Java: `session`, `source`, `export`, `validate`, `work`, `plans`
+* with pyspark and Java: `session`, `source`, `validate`, `work`, `plans`, `runner`; `export` by its engine
 """
