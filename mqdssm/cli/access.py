@@ -1,4 +1,4 @@
-"""How a command of the pipeline logs in: its settings, as `mqdssm.spark.access.LogIn` takes them."""
+"""Log-in of the pipeline's commands, made of their settings."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 def login_of(run: Run) -> "LogIn":
-    """How to log in. A password in a file stays there; one of the environment stays there on a cluster.
+    """Return the log-in of a command of the pipeline.
+
+    A password of a file is passed on as the name of the file; on a cluster, a password of the environment is
+    passed on as the name of the variable.
 
     Raises:
         UsageProblem: a setting that cannot be, or one of another kind of command.

@@ -47,7 +47,7 @@ def create(run: Run, *, kind: TypeArgument, values: Assignments = None) -> None:
 
 
 def _fate_of_guid(obj: "DirectoryObject", wanted: "UUID | None") -> str:
-    """What became of a GUID that the object was to have and that is not its Identifier (decision M37)."""
+    """Return what the user has to know of a GUID that was given and is not the Identifier (decision M37)."""
     made = obj.identifier
     if obj.original_identifier == wanted:
         return f"the server made the Identifier {made}; it remembers {wanted}, which finds it as well"

@@ -1,4 +1,4 @@
-"""How ``mqdssm demo`` shows itself: steps, the calls that are made, and what came of them."""
+"""Output of ``mqdssm demo``: its steps, the calls that are made, and their results."""
 
 import contextlib
 import time
@@ -60,7 +60,7 @@ class Stage:
         self._styled(f"   $ {line}", "magenta")
 
     def result(self, text: str) -> None:
-        """Say what came of it."""
+        """Print the result of a step."""
         self.steps[-1]["results"].append(text)
         if not self._output.is_json:
             from rich.padding import Padding

@@ -115,7 +115,7 @@ def diff(
 
 
 def side_of(run: Run, named: str) -> "Given":
-    """One side, as it was named on the command line.
+    """Return one side of a comparison, as the command line names it.
 
     Raises:
         UsageProblem: it is nothing that can be compared.
@@ -230,7 +230,7 @@ def _shown(attribute: str, value: Any) -> str:
 
 
 def _not_compared(found: "Comparison") -> Iterator[str]:
-    """What was left out, in a line for each reason."""
+    """Yield a line for each reason why columns were not compared."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for one in found.left_out:
         reasons.setdefault(one.reason, {}).setdefault(one.type, []).append(one.column)

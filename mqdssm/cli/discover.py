@@ -78,7 +78,7 @@ def discover(
 
 
 def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
-    """Where to ask.
+    """Return the networks on which servers are asked.
 
     Raises:
         UsageProblem: an address that is none, or no network.

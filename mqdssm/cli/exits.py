@@ -1,4 +1,4 @@
-"""The one way to exit: which error gives which exit code, and how it is told."""
+"""Exit codes and messages of errors."""
 
 import errno
 import json
@@ -13,11 +13,11 @@ from mqdssm.model.redaction import redact
 INTERRUPTED: Final = 130
 """As shells report a program that ended by SIGINT."""
 PIPE_CLOSED: Final = 141
-"""As shells report a program that ended by SIGPIPE: whoever read the output has seen enough."""
+"""As shells report a program that ended by SIGPIPE: the reader of the output has closed it."""
 
 
 class ExitCode(IntEnum):
-    """What the exit code of every command means."""
+    """Exit codes of all commands."""
 
     FINE = 0
     FINDINGS = 1
@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
 
 
 class UsageProblem(errors.ConfigError):
-    """What was typed, or set in the environment or the profile file, cannot be."""
+    """Invalid input on the command line, in the environment or in the profile file."""
 
 
 _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (  # the first that fits
@@ -45,7 +45,7 @@ _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (  # the first
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code for an error."""
+    """Return the exit code for an error."""
     if isinstance(error, Terminated):
         return EXIT_CODE_BASE + error.number
     if isinstance(error, KeyboardInterrupt):
@@ -56,7 +56,7 @@ def code_of(error: BaseException) -> int:
 
 
 def is_closed_pipe(error: BaseException) -> bool:
-    """Whether the reader of our output has gone."""
+    """Return True if the reader of our output has gone."""
     return isinstance(error, OSError) and error.errno in {errno.EPIPE, errno.ESHUTDOWN}
 
 
@@ -80,7 +80,7 @@ def _message_of(error: BaseException) -> str:
 
 
 def as_json(error: BaseException, code: int) -> str:
-    """What an error says, as one line of JSON for programs."""
+    """Return an error as one line of JSON for programs."""
     said: dict[str, Any] = {"error": type(error).__name__, "message": words_of(error), "exit_code": code}
     if isinstance(error, errors.DecodeError):
         said |= {"section": error.section, "field": error.field, "offset": error.offset}

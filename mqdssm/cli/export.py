@@ -28,7 +28,7 @@ SHOWN_CHANGES_MAX: Final = 3
 
 
 class FileFormat(StrEnum):
-    """What the files are."""
+    """Format of the files."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -44,7 +44,7 @@ class LdifDialect(StrEnum):
 
 
 class Compression(StrEnum):
-    """How Parquet is compressed."""
+    """Compression of Parquet files."""
 
     NONE = "none"
     ZSTD = "zstd"

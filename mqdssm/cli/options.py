@@ -23,7 +23,7 @@ class Format(StrEnum):
 
 
 class Authentication(StrEnum):
-    """How to log in."""
+    """Mechanism of the log-in."""
 
     SIMPLE = "simple"
     SPNEGO = "spnego"
@@ -33,7 +33,7 @@ class Authentication(StrEnum):
 
 
 class Tls(StrEnum):
-    """How a connection is secured."""
+    """Use of TLS by a connection."""
 
     LDAPS = "ldaps"
     STARTTLS = "starttls"
@@ -153,7 +153,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What was typed of the shared options; None, False and the empty list are "not given"."""
+    """Shared options as they were typed; None, False and the empty list are "not given"."""
 
     output: StrEnum | None = None
     config: Path | None = None

@@ -43,7 +43,7 @@ class Bar(Protocol):
 
 
 class Output:
-    """Where a command's answer goes.
+    """Output of a command's answer.
 
     Attributes:
         is_json: programs read it.

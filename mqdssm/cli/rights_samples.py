@@ -1,4 +1,4 @@
-"""Which objects ``mqdssm doctor`` looks up rights on: one of each class, of one computer where it can."""
+"""Objects on which ``mqdssm doctor`` looks up rights: one of each class, of one computer if possible."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""One run of one command: settings, output and connection, and how commands are declared."""
+"""Run of a command: its settings, output and connection; declaration of commands."""
 
 import contextlib
 import inspect
@@ -33,7 +33,7 @@ Command = Callable[..., int | None]
 
 
 class Run:
-    """What a command works with.
+    """Settings, output and connection of a command.
 
     Attributes:
         given: the shared options.
@@ -63,7 +63,7 @@ class Run:
         return self._loaded
 
     def at(self, urls: Sequence[str]) -> "Run":
-        """The same settings, for other servers."""
+        """Return a run with the same settings for other servers."""
         return Run(replace(self.given, url=list(urls)))
 
     def by(self, connection: str) -> "Run":

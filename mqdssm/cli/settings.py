@@ -1,4 +1,4 @@
-"""Where settings come from: options win over the environment, the environment over the profile file.
+"""Settings of a run: options win over the environment, the environment over the profile file.
 
 The profile file is TOML: settings at its top, or several connections by name::
 
@@ -124,11 +124,11 @@ class Loaded:
     sources: Mapping[str, str]
 
     def needs_password(self) -> bool:
-        """Whether somebody logs in with a password."""
+        """Return True if somebody logs in with a password."""
         return self.settings.user is not None
 
     def stored_password(self) -> str | None:
-        """The password, if environment or file hold it.
+        """Return the password, if the environment or a file holds one.
 
         Raises:
             UsageProblem: the file cannot be used, or both are set at the same place.

@@ -85,7 +85,7 @@ def _private(target: Path) -> Any:
 
 
 def versions() -> Mapping[str, Any]:
-    """What is installed here."""
+    """Return the versions of the installed packages and programs."""
     packages = {}
     for name in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):

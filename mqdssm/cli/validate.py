@@ -34,7 +34,7 @@ SHOWN_OF_RULE_MAX: Final = 5
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """Severity of a finding."""
 
     INFO = "info"
     WARNING = "warning"

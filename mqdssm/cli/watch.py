@@ -144,10 +144,10 @@ def _pass_on(changes: "Watch", deliver: Callable[[str], bool], *, is_json: bool)
 
 
 class Status:
-    """What is told of the watch itself.
+    """Lines about the watch itself: that it is ready, and that it is connected.
 
     Attributes:
-        watch: it.
+        watch: the watch.
     """
 
     def __init__(

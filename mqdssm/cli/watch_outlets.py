@@ -25,7 +25,7 @@ _LAST_S: Final = 1.0
 
 
 class LinePrinter:
-    """Prints lines; each is delivered once all of it was written and flushed."""
+    """Prints lines; a line is delivered once it was written as a whole and flushed."""
 
     def __init__(self) -> None:
         self._since: float | None = None

@@ -282,7 +282,7 @@ class Changing:
     def was_added(
         self, dn: str, attributes: Mapping[str, Sequence[bytes]], deadline: float, url: str | None
     ) -> bool:
-        """Whether our object is there: by name, objectGUID if one was sent, and all values.
+        """Return True if our object is there: by name, objectGUID if one was sent, and all values.
 
         The values count with an objectGUID as well: the caller may have brought one that an older
         object of that name has (M37). One that was the same in everything cannot be told apart.
@@ -317,7 +317,7 @@ class Changing:
     def was_modified(
         self, dn: str, replacements: Mapping[str, Sequence[bytes]], deadline: float, url: str | None
     ) -> bool:
-        """Whether the object holds the new values.
+        """Return True if the object holds the new values.
 
         Raises:
             ObjectNotFound: there is no such object.
@@ -328,11 +328,11 @@ class Changing:
         return self._knowledge.profile.holds(there.attributes, replacements)
 
     def was_deleted(self, dn: str, deadline: float, url: str | None) -> bool:
-        """Whether the object is gone."""
+        """Return True if the object is gone."""
         return self._entry_at(dn, ("1.1",), deadline, url) is None
 
     def was_renamed(self, old: str, new: DN, deadline: float, url: str | None) -> bool:
-        """Whether the object has its new name, letter by letter, and the old one is gone."""
+        """Return True if the object has its new name, letter by letter, and the old one is gone."""
         there = self._entry_at(str(new), ("1.1",), deadline, url)
         if there is None or there.name.name != new.name:
             return False

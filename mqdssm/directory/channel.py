@@ -94,7 +94,7 @@ class ConnectionBroken(Exception):  # noqa: N818  it names what happened
 
     @property
     def is_final(self) -> bool:
-        """Whether a read is not worth another attempt: silence has used up the time, nonsense stays it."""
+        """True if a read is not worth another attempt: silence has used up the time, nonsense stays it."""
         return self.timed_out or self.garbled
 
 

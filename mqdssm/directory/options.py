@@ -52,7 +52,7 @@ class Endpoint:
 
     @property
     def is_local_socket(self) -> bool:
-        """Whether this is ``ldapi:``."""
+        """True if this is ``ldapi:``."""
         return self.path is not None
 
     @classmethod
@@ -98,7 +98,7 @@ class Endpoint:
 
     @property
     def is_catalog(self) -> bool:
-        """Whether this is the port of a global catalog."""
+        """True if this is the port of a global catalog."""
         return self.host is not None and self.port in CATALOG_PORTS.values()
 
     @property
@@ -123,7 +123,7 @@ class Endpoint:
 
 
 def is_loopback(address: str) -> bool | None:
-    """Whether a host is this machine: None for a name, which only its addresses can tell."""
+    """Return True if a host is this machine: None for a name, which only its addresses can tell."""
     if address.lower().rstrip(".") == "localhost":
         return True
     try:
@@ -183,7 +183,7 @@ class ConnectionOptions:
 
     @property
     def seals(self) -> bool:
-        """Whether the log-in itself protects a connection without TLS."""
+        """True if the log-in itself protects a connection without TLS."""
         return self.authentication in SEALING
 
     @classmethod

@@ -106,7 +106,7 @@ class Naming:
         return None if domain == self.default else domain
 
     def _reaches(self, base: DN, dn: DN) -> bool:
-        """Whether a search below `base` comes to `dn`."""
+        """Return True if a search below `base` comes to `dn`."""
         if dn == base:
             return True
         return dn.is_below(base) and not any(
@@ -236,7 +236,7 @@ class Profile(ABC):
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:
-        """Whether this is the server's kind."""
+        """Return True if this is the server's kind."""
 
     @abstractmethod
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:
@@ -329,11 +329,11 @@ class Profile(ABC):
         """
 
     def keeps_guids(self, session: Identity) -> bool:  # noqa: ARG002  a hook
-        """Whether an objectGUID that we send with an add may become the object's (decision M37)."""
+        """Return True if an objectGUID that we send with an add may become the object's (decision M37)."""
         return self.makes_guid
 
     def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: ARG002  a hook
-        """Whether the server refused an add because of the objectGUID that came with it."""
+        """Return True if the server refused an add because of the objectGUID that came with it."""
         return False
 
     def identity(
@@ -353,7 +353,7 @@ class Profile(ABC):
         return {}
 
     def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
-        """Whether an entry holds what a replacement left it with.
+        """Return True if an entry holds what a replacement left it with.
 
         Args:
             found: lower-case attribute -> values, as read.

@@ -124,17 +124,17 @@ class Session:
 
     @property
     def brings_references(self) -> bool:
-        """Whether `rows` can bring along what its entries refer to."""
+        """True if `rows` can bring along what its entries refer to."""
         return bool(self.profile.references_control(self.root_dse, {"member": ("cn",)}))
 
     @property
     def keeps_guids(self) -> bool:
-        """Whether a new object may keep a GUID that it had elsewhere (decision M37)."""
+        """True if a new object may keep a GUID that it had elsewhere (decision M37)."""
         return self._identities.keeps_guids
 
     @property
     def is_part_only(self) -> bool:
-        """Whether the server is a global catalog: attributes are missing that the objects have (M73)."""
+        """True if the server is a global catalog: attributes are missing that the objects have (M73)."""
         return self._options.part_only and self.profile.has_catalog
 
     @property
@@ -190,7 +190,7 @@ class Session:
 
     @property
     def read_only(self) -> bool:
-        """Whether every change is refused before it is sent."""
+        """True if every change is refused before it is sent."""
         return self._options.read_only
 
     # reading

@@ -1,4 +1,4 @@
-"""What a discovery server knows, out of the directory ([MS-MQSD] 2.3, 3.2.1.1), and kept true.
+"""Knowledge of a discovery server, read from the directory and kept up to date ([MS-MQSD] 2.3, 3.2.1.1).
 
 The directory is read when the server starts, at an interval, and whenever somebody says that something has
 changed. While it cannot be read, what was known before counts.
@@ -44,7 +44,7 @@ _IPX_TYPE: Final = 3
 
 
 class Change(Protocol):
-    """What a watcher of the directory tells: `mqdssm.model.watching.ObjectChange`."""
+    """Change that a watcher of the directory tells: `mqdssm.model.watching.ObjectChange`."""
 
     @property
     def type(self) -> str:
@@ -52,7 +52,7 @@ class Change(Protocol):
 
 
 def protocols_of(addresses: bytes) -> tuple[bool, bool]:
-    """Which protocols the addresses of a machine are of, as (IP, IPX); none at all is IP (decision S11).
+    """Return which of (IP, IPX) the addresses of a machine belong to; no address means IP (decision S11).
 
     Args:
         addresses: TA_ADDRESS structures, one behind the other ([MS-MQMQ] 2.2.4); what is damaged ends them.
@@ -83,7 +83,7 @@ class DirectoryReader:
         self._networks = tuple(networks)
 
     def read(self) -> Knowledge:
-        """Read all of it.
+        """Read the knowledge of a server.
 
         Raises:
             ObjectNotFound: there is no such site.
@@ -112,7 +112,7 @@ class DirectoryReader:
         )
 
     def is_listed(self, knowledge: Knowledge) -> bool:
-        """Whether the server's own computer is among the servers it tells of."""
+        """Return True if the server's own computer is among the servers it tells of."""
         return self._computer.casefold() in {server.name.casefold() for server in knowledge.servers}
 
     def _machines(self) -> Iterator[QueueManager]:
@@ -122,7 +122,7 @@ class DirectoryReader:
         return self._directory.search(QueueManager, wanted, attributes=attributes)
 
     def _beside(self) -> dict[str, tuple[bytes, tuple[Guid, ...]]]:
-        """What MQIS has of these machines and [MS-MQDSSM] has not: DN -> addresses, connected networks."""
+        """Return attributes of machines that only MQIS has: DN -> addresses, connected networks."""
         session = self._directory.session
         of_class = And((Equal("objectClass", b"mSMQConfiguration"), Equal("mSMQDsServices", b"TRUE")))
         found = {}

@@ -85,12 +85,12 @@ class Listener:
 
     @property
     def address(self) -> do.Address:
-        """Where it listens, with the port that it has."""
+        """The address and the port on which the server listens."""
         return self._address
 
     @property
     def is_listening(self) -> bool:
-        """Whether there is a socket."""
+        """True if there is a socket."""
         return self._socket is not None
 
     @property
@@ -99,7 +99,7 @@ class Listener:
         return self._server.sources
 
     def allow(self, sources: SourceNetworks) -> None:
-        """Answer the computers of these networks alone."""
+        """Answer only computers of these networks."""
         if sources.networks != self._server.sources.networks:
             self._server.sources = sources
             self._filter(self._muted)
@@ -114,7 +114,7 @@ class Listener:
         self._take(do.Start())
 
     def stop(self) -> None:
-        """End, if it has not ended; `wait` returns."""
+        """Stop the server, so that `wait` returns."""
         if not self._ended.done():
             self._take(do.Stop())
 
@@ -205,7 +205,7 @@ class Listener:
 
 
 def _why(error: OSError) -> str:
-    """Why an address cannot be listened on, and what to do."""
+    """Return why an address cannot be listened on, and what to do."""
     said = error.strerror or str(error)
     todo = _TODO.get(error.errno or 0)
     return said if todo is None else f"{said}; {todo}"
@@ -252,7 +252,7 @@ class DiscoveryService:
 
     @property
     def addresses(self) -> list[do.Address]:
-        """Where it listens."""
+        """The addresses and ports on which the servers listen."""
         return [one.address for one in self._listeners]
 
     @property
@@ -262,7 +262,7 @@ class DiscoveryService:
 
     @property
     def is_listening(self) -> bool:
-        """Whether it listens on all of them."""
+        """True if it listens on all of them."""
         return all(one.is_listening for one in self._listeners)
 
     def start(self) -> None:
@@ -271,12 +271,12 @@ class DiscoveryService:
             one.start()
 
     def stop(self) -> None:
-        """End on all of them."""
+        """Stop all listeners."""
         for one in self._listeners:
             one.stop()
 
     async def run(self) -> None:
-        """Work until `stop`, or until one of them cannot go on.
+        """Run all listeners until `stop`, or until one of them fails.
 
         Raises:
             TransportError: an address cannot be listened on, or no longer.

@@ -39,7 +39,7 @@ class HostInbox:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing will come any more."""
+        """True if nothing will come any more."""
         return self._closed
 
     def receive(self, timeout_s: float) -> Arrival | None:

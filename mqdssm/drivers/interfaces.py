@@ -118,7 +118,7 @@ def _network(asked: socket.socket, request: bytes, port: int) -> Network | None:
 
 
 def _others(local: str, mask: str) -> str | None:
-    """Where all others on a network are reached; None: there are none (decision S18)."""
+    """Return the broadcast address of a network; None if no other computer is in it (decision S18)."""
     network = ipaddress.IPv4Interface(f"{local}/{mask}").network
     if network.num_addresses > _PAIR:
         return str(network.broadcast_address)
@@ -126,7 +126,7 @@ def _others(local: str, mask: str) -> str | None:
 
 
 def _addresses(asked: socket.socket) -> Iterator[bytes]:
-    """One struct ifreq for each address: the interface's name, and the address."""
+    """Yield the interface's name and the address of each struct ifreq."""
     room = array.array("B", bytes(ADDRESSES_MAX * _IFREQ_BYTES))
     address, size = room.buffer_info()
     answer = fcntl.ioctl(asked, _SIOCGIFCONF, struct.pack("iP", size, address))

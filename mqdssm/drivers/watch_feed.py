@@ -1,4 +1,4 @@
-"""What a watcher of the directory sees: for this machine's subscribers, and for the owners of objects."""
+"""Changes of a watched directory, passed on to subscribers of this machine and to owners of objects."""
 
 import logging
 import time
@@ -89,7 +89,7 @@ class WatchFeed:
                 changes.commit()
 
     def _notify(self, notifier: Notifier, change: ObjectChange, rest: Callable[[float], bool]) -> bool:
-        """Notify the owners of a change; False: the watch was stopped before all of them were."""
+        """Notify the owners of a change; return False if the watch was stopped before all were notified."""
         left = _left(change)
         for told in (change,) if left is None else (left, change):
             failures = 0

@@ -36,7 +36,7 @@ NO_ATTRIBUTES: Final = ("1.1",)
 
 
 def element_table(kind: object, verb: str) -> ElementTable:
-    """The table of an element.
+    """Return the table of an element.
 
     Args:
         kind: its class.
@@ -80,7 +80,7 @@ def names_of(kinds: Iterable[type[DirectoryObject]]) -> str:
 
 
 def read_with(table: ElementTable, name: str) -> tuple[str, ...]:
-    """What is read along with an attribute ([MS-MQDSSM] 3.1.6.3.2.2 steps 2-3)."""
+    """Return the attributes that are read along with one ([MS-MQDSSM] 3.1.6.3.2.2 steps 2-3)."""
     if table.name != "QueueManager":
         return ()
     if name in _WITH_FULL_PATH:
@@ -175,12 +175,12 @@ def made_by_servers(table: ElementTable) -> frozenset[str]:
 
 
 def left_by_create(table: ElementTable, obj: DirectoryObject, created: frozenset[str]) -> frozenset[str]:
-    """What the object has and a create did not store: a write without a list will send it (M62)."""
+    """Return the attributes that a create did not store: a write without a list will send them (M62)."""
     stored = frozenset(row.adm for row in table.rows if row.access & Access.CREATE)
     return (obj.populated & stored) - created
 
 
 def left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
-    """What was assigned and is not written yet: a write without a list will send it (M62)."""
+    """Return the assigned attributes not written yet: a write without a list will send them (M62)."""
     left = obj.assigned - written - _only_forgotten(table, obj)
     return left if obj.was_read else left - KEYS[table.name]

@@ -75,7 +75,7 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a create works with.
+    """Surroundings of one create.
 
     Attributes:
         ctx: the surroundings.
@@ -92,7 +92,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What a create has led to.
+    """Result of a create.
 
     Attributes:
         identifier: objectGUID of the object.

@@ -153,7 +153,7 @@ def to_ldap(
 
 
 def is_exact(table: ElementTable, expression: Filter) -> bool:
-    """Whether the filter of `to_ldap` says all of the expression; else the results are tested, too (M17)."""
+    """True if the filter of `to_ldap` says all of the expression; else the results are tested, too (M17)."""
     row = table.row(expression.attribute)
     if row.computed is Computed.SITE:
         return expression.operator == "=="  # != also finds links whose site is gone
@@ -167,12 +167,12 @@ def is_exact(table: ElementTable, expression: Filter) -> bool:
 
 
 def _is_whole_list(row: Row, expression: Filter) -> bool:
-    """Whether a list is compared with a list: LDAP can say "has these", not "is these"."""
+    """Return True if a list is compared with a list: LDAP can say "has these", not "is these"."""
     return row.multi and _is_list(expression.value) and len(expression.value) > 0
 
 
 def _is_one_of_several(row: Row) -> bool:
-    """Whether the entry may hold more values than the one that the attribute has (M10)."""
+    """Return True if the entry may hold more values than the one that the attribute has (M10)."""
     return row.one_of_set or row.ldap == ("cn",)
 
 

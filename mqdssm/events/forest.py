@@ -23,7 +23,7 @@ def searched(ctx: Context, ldap_class: str) -> Session:
 
 
 def is_elsewhere(ctx: Context, dn: str | DN) -> bool:
-    """Whether a name is one of another domain, so that only the catalog knows the object."""
+    """Return True if a name is one of another domain, so that only the catalog knows the object."""
     if not ctx.session.options.forest:
         return False
     parsed = dn if isinstance(dn, DN) else parse_name(dn)
@@ -36,7 +36,7 @@ def holder(ctx: Context, dn: str | DN) -> Session:
 
 
 def get(ctx: Context, target: str | DN | UUID, attributes: Sequence[str], object_filter: LdapFilter) -> Entry:
-    """Read one object, wherever in the forest it is: all of it in the own domain, else what catalogs hold.
+    """Read one object of the forest: whole from the own domain, else the part that catalogs hold.
 
     Args:
         ctx: of the directory.

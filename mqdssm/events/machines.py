@@ -19,7 +19,7 @@ ACCOUNT_CHARACTERS_MAX: Final = 15
 
 
 def find_machine(ctx: Context, name: str) -> Machine:
-    """The computer of that name: where 2.2.1 says, else wherever one search finds it.
+    """Return the computer of a name: at the place that 2.2.1 says, else by one search.
 
     Raises:
         ObjectNotFound: there is none.
@@ -76,7 +76,7 @@ def _at_its_place(ctx: Context, name: str) -> Entry | None:
 
 
 def _by_search(ctx: Context, name: str, place: Entry | None) -> Entry:
-    """The computer with the account of that name; else the one at its place; else the only one of that cn."""
+    """Return the computer with this account name, else the one at the place, else the one with this cn."""
     session = forest.searched(ctx, COMPUTER_CLASS)
     wanted = session.profile.computer_filter(name)
     found = list(session.find(session.naming.root, wanted, _attributes(ctx)))
@@ -95,7 +95,7 @@ def _by_search(ctx: Context, name: str, place: Entry | None) -> Entry:
 
 
 def _has_account(ctx: Context, entry: Entry, name: str) -> bool:
-    """Whether the computer's account has that name, where accounts say which computer is meant."""
+    """Return True if the computer's account has that name, where accounts say which computer is meant."""
     attribute = ctx.session.profile.computer_account
     if attribute is None:
         return True

@@ -106,7 +106,7 @@ class Needs:
 
     @property
     def looks_elsewhere(self) -> bool:
-        """Whether other objects have to be read besides the entries: `prefetch` then does it."""
+        """True if other objects have to be read besides the entries: `prefetch` then does it."""
         return bool(self._others or self._of_computer)
 
     def references(self) -> References:

@@ -36,7 +36,7 @@ def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 class References:
-    """What DNs and GUIDs refer to, for the length of one operation; not shared between threads.
+    """Memory of the objects that DNs and GUIDs refer to, for one operation in one thread.
 
     Args:
         session: where to look.
@@ -136,7 +136,7 @@ class References:
         return found
 
     def _place_of(self, ldap_class: str) -> tuple[Session, tuple[DN, ...]]:
-        """Where objects of a class are searched for: those of other domains in the global catalog (M73)."""
+        """Return session and bases for searches of a class: the global catalog for other domains (M73)."""
         session, configuration = self._session, is_in_configuration(ldap_class)
         if session.options.forest and not configuration:
             if ldap_class == _COMPUTER:  # above an object of the own domain, with all its attributes

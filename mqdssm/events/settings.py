@@ -45,7 +45,7 @@ PLACES_ATTEMPTS_MAX: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a queue manager's entry says about its settings objects.
+    """Attributes of a queue manager's entry that decide about its settings objects.
 
     Attributes:
         dn: the mSMQConfiguration.
@@ -81,7 +81,7 @@ class Served:
 
 
 def is_server(values: Mapping[str, Sequence[bytes]]) -> bool:
-    """Whether one of the three roles is TRUE among the LDAP values of a queue manager (3.1.6.20.1)."""
+    """Return True if one of the three roles is TRUE among the LDAP values of a queue manager (3.1.6.20.1)."""
     return any(BOOLEAN.load(value) for name in _ROLES for value in values.get(name, ()))
 
 
@@ -196,7 +196,7 @@ def remove_all(ctx: Context, served: Served) -> None:
 
 
 def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN]:
-    """Where the settings objects belong; sites that do not exist are skipped."""
+    """Return the places of the settings objects; sites that do not exist are skipped."""
     if not sites:
         return {}
     found = References(ctx.session).dns_of(sites, TABLES[Site].ldap_class)

@@ -1,4 +1,4 @@
-"""What every element of the abstract model has in common ([MS-MQDMPR] 3.1.1, decision M45)."""
+"""Base class of all elements of the abstract model ([MS-MQDMPR] 3.1.1, decision M45)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
@@ -182,7 +182,7 @@ class DirectoryObject(BaseModel):
         return frozenset([names[field] for field in self.model_fields_set])
 
     def is_populated(self, adm: str) -> bool:
-        """Whether an attribute, by the specification's name, has been set.
+        """Return True if an attribute, by the specification's name, has been set.
 
         Raises:
             ValueError: there is no such attribute.
@@ -191,7 +191,7 @@ class DirectoryObject(BaseModel):
 
     @property
     def was_read(self) -> bool:
-        """Whether the object came from a directory, or was written to one."""
+        """True if the object came from a directory, or was written to one."""
         return self._was_read
 
     @property

@@ -1,4 +1,4 @@
-"""What clients ask and directory servers answer over UDP or IPX: topology packets ([MS-MQSD] 2.2).
+"""Topology packets of clients and directory servers over UDP or IPX ([MS-MQSD] 2.2).
 
 Fields have the specification's names in Python's spelling; counts and sizes follow from the fields and are
 not there. How they lie in bytes is in `mqdssm.wire.mqsd`.
@@ -26,7 +26,7 @@ _FLAG_CHARS: Final = 2
 
 
 class PacketType(IntEnum):
-    """What a packet is, TopologyPacketHeader.Type ([MS-MQSD] 2.2.1)."""
+    """Type of a packet, TopologyPacketHeader.Type ([MS-MQSD] 2.2.1)."""
 
     CLIENT_REQUEST = 0x01
     SERVER_REPLY = 0x02
@@ -72,12 +72,12 @@ class DirectoryServiceServer(str):
 
     @property
     def ip(self) -> bool:
-        """Whether it supports IP."""
+        """True if it supports IP."""
         return self[0] == "1"
 
     @property
     def ipx(self) -> bool:
-        """Whether it supports IPX."""
+        """True if it supports IPX."""
         return self[1] == "1"
 
 
@@ -101,7 +101,7 @@ class TopologyClientRequest:
 
     @property
     def is_ipx(self) -> bool:
-        """Whether it is the form of IPX."""
+        """True if it is the form of IPX."""
         return bool(self.ipx_networks)
 
 
@@ -146,12 +146,12 @@ class TopologyServerReply:
 
     @property
     def is_own_site(self) -> bool:
-        """Whether the server is of the client's own site: DirectoryServiceServerSize is 0."""
+        """True if the server is of the client's own site: DirectoryServiceServerSize is 0."""
         return self.directory_service_servers is None
 
     @property
     def is_ipx(self) -> bool:
-        """Whether it was made for IPX."""
+        """True if it was made for IPX."""
         return self.connected_network_mask != 0
 
 

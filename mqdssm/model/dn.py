@@ -165,13 +165,13 @@ class DN:
         return self._normalized  # type: ignore[return-value]  # set above
 
     def is_below(self, other: "DN") -> bool:
-        """Whether this object lies below the other one, at any depth; it does not lie below itself."""
+        """Return True if this object lies below the other one, at any depth; it does not lie below itself."""
         if not other:
             return bool(self)
         return self.normalized.endswith("," + other.normalized)
 
     def is_at_or_below(self, other: "DN") -> bool:
-        """Whether this object is the other one or lies below it."""
+        """Return True if this object is the other one or lies below it."""
         return self == other or self.is_below(other)
 
     def __str__(self) -> str:

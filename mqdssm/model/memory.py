@@ -1,4 +1,4 @@
-"""What JSON keeps of an object that was read: which attributes were assigned or unset since (M45)."""
+"""Memory of an object in its JSON: the attributes assigned or unset since it was read (M45)."""
 
 import json
 from collections.abc import Iterable

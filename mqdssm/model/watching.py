@@ -1,4 +1,4 @@
-"""What watching a directory tells: one object was created, changed or deleted, by whomever."""
+"""Changes of a watched directory: an object was created, changed or deleted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ LDAP_MARK: Final = "ldap:"
 
 
 class ChangeEvent(StrEnum):
-    """What happened to an object; of one that existed before the first start: EXISTING."""
+    """Kind of a change; EXISTING for objects that existed before the first start."""
 
     EXISTING = "existing"
     CREATED = "created"

@@ -94,7 +94,7 @@ class SparkOptions:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether workers run on other machines, or as if they did."""
+        """True if workers run on other machines, or as if they did."""
         master = self.master or _master_of_session()
         return master is not None and not LOCAL.fullmatch(master)
 
@@ -103,7 +103,7 @@ class SparkOptions:
         return self.conf.get(EXECUTOR_VARIABLE + name)
 
     def gives_secret(self, name: str) -> bool:
-        """Whether executors are given a variable that Spark does not show, as a secret of Kubernetes."""
+        """True if executors are given a variable that Spark does not show, as a secret of Kubernetes."""
         return any(key.endswith(f".executor.secretKeyRef.{name}") for key in self.conf)
 
     def settings(self, folder: Path) -> dict[str, str]:

@@ -204,7 +204,7 @@ class Asked:
 
     @property
     def needs_msmq(self) -> bool:
-        """Whether the directory has to hold MSMQ's objects; entries as they are can be any."""
+        """True if the directory has to hold MSMQ's objects; entries as they are can be any."""
         return any(FRAME_TYPES[name].ldap_class is not None for name in self._types)
 
     def plan(self, directory: "Directory", context: str | None) -> Plan:

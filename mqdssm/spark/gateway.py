@@ -104,7 +104,7 @@ def _has_java() -> bool:
 
 
 def is_java_gone() -> bool:
-    """Whether the Java that PySpark talks to has ended."""
+    """Return True if the Java that PySpark talks to has ended."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 

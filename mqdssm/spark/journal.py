@@ -170,7 +170,7 @@ class Journal:
 
     @property
     def done(self) -> bool:
-        """Whether the whole item was exported."""
+        """True if the whole item was exported."""
         return self._done.is_file()
 
     def finish(self) -> None:

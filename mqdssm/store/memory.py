@@ -173,7 +173,7 @@ class MemoryStore:
         return ops.Outcome(status=Hresult.MQ_OK, identifier=identifier)
 
     def _taken(self, made: StoredObject) -> Hresult | None:
-        """Whether another object has the identifier or the path name, in any partition."""
+        """Return True if another object has the identifier or the path name, in any partition."""
         path_name = made.path_name
         if any(self._kept.everywhere(made.identifier)):
             return rules.EXISTS[made.object_type]
@@ -182,7 +182,7 @@ class MemoryStore:
         return None
 
     def _homeless(self, made: StoredObject) -> Hresult | None:
-        """Whether a queue has no machine in its partition."""
+        """Return True if a queue has no machine in its partition."""
         path_name = made.path_name
         if made.object_type is not ObjectType.QUEUE or path_name is None:
             return None
@@ -210,7 +210,7 @@ class MemoryStore:
         return ops.Outcome(status=Hresult.MQ_OK, identifier=made.identifier)
 
     def _name_taken(self, found: StoredObject, path_name: str | None) -> bool:
-        """Whether an object cannot be renamed so; that it is called so already is no reason."""
+        """Return True if an object cannot be renamed so; that it is called so already is no reason."""
         if path_name is None or path_name == found.path_name:
             return False
         named = self._kept.named(found.object_type, path_name)
@@ -477,7 +477,7 @@ def _serves(found: StoredObject, service: int) -> bool:
 
 
 def _of_site(entry: Numbered) -> bool:
-    """Whether it is a queue that only its own site sees ([MC-MQDSRP] 3.2.7.8)."""
+    """Return True if it is a queue that only its own site sees ([MC-MQDSRP] 3.2.7.8)."""
     return (
         isinstance(entry, StoredObject)
         and entry.object_type is ObjectType.QUEUE

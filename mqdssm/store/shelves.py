@@ -133,7 +133,7 @@ class Shelf:
         return MIN if self.state is None else self.state.purged
 
     def has_queues(self, machine: StoredObject) -> bool:
-        """Whether a machine has queues, by their path names or by PROPID_Q_QMID."""
+        """Return True if a machine has queues, by their path names or by PROPID_Q_QMID."""
         if machine.name_key is not None and self.computers[machine.name_key] > 0:
             return True
         return self.managers[machine.identifier] > 0

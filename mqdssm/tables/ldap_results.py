@@ -93,7 +93,7 @@ _TOO_BIG: Final = "too big"  # of one entry: there is room for others
 
 
 def is_full(code: int | None, text: str) -> bool:
-    """Whether a server refuses a write because its database is full (`MQ_ERROR_DS_IS_FULL`).
+    """Return True if a server refuses a write because its database is full (`MQ_ERROR_DS_IS_FULL`).
 
     Args:
         code: the resultCode of a write.

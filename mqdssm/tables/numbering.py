@@ -122,7 +122,7 @@ class Slice:
 
 
 def is_enumerable(first: int, last: int) -> bool:
-    """Whether a range is narrow enough to be searched bucket by bucket."""
+    """Return True if a range is narrow enough to be searched bucket by bucket."""
     return last - first < ENUMERATED_NUMBERS_MAX
 
 

@@ -154,12 +154,12 @@ def search_base(ldap_class: str, root: DN, configuration: DN | None = None) -> D
 
 
 def is_in_configuration(ldap_class: str) -> bool:
-    """Whether objects of a class are below the configuration naming context, not in a domain."""
+    """Return True if objects of a class are below the configuration naming context, not in a domain."""
     return bool(_BASES.get(ldap_class))
 
 
 def stands_in_its_place(ldap_class: str, dn: str) -> bool:
-    """Whether a name alone tells that an object is of a class: by 2.2.1 and Active Directory's schema.
+    """Return True if a name alone tells that an object is of a class: by 2.2.1 and Active Directory's schema.
 
     Args:
         ldap_class: ``site`` or ``mSMQConfiguration``; no other class is referred to.

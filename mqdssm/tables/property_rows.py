@@ -265,7 +265,7 @@ class PropertyRow:
 
     @property
     def is_numbering(self) -> bool:
-        """Whether the numbering of the change decides it, not a value that is given ([MS-MQDS] 3.1.6.3)."""
+        """True if the numbering of the change decides it, not a value that is given ([MS-MQDS] 3.1.6.3)."""
         return self.role is Role.PARTITION or self.role is Role.SEQNUM
 
     def kept(self, value: PropertyValue) -> tuple[Raws, bytes | None]:

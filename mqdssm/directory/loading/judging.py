@@ -44,12 +44,12 @@ class Judge:
 
     @property
     def curious(self) -> bool:
-        """Whether anything has to be looked up."""
+        """True if anything has to be looked up."""
         return bool(self._to_look or self._to_identify)
 
     @property
     def full(self) -> bool:
-        """Whether enough has come together for a look-up."""
+        """True if enough has come together for a look-up."""
         return max(len(self._to_look), len(self._to_identify)) >= self._together
 
     # -- before anything is sent

@@ -87,7 +87,7 @@ class Task:
 
     @property
     def was_sent(self) -> bool:
-        """Whether the server may have made some of it."""
+        """True if the server may have made some of it."""
         is_changed = self.split is not None or self.action is not self.item.action
         return bool(self.attempts) or self.suspect or is_changed
 
@@ -155,7 +155,7 @@ class Queue:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a task that may have nothing in its way."""
+        """True if there is a task that may have nothing in its way."""
         return bool(self._ready)
 
     def put(self, task: Task) -> None:
@@ -234,7 +234,7 @@ def _is_compared(name: str) -> bool:
 
 
 def _is_before(orders: AbstractSet[Order], task: Task) -> bool:
-    """Whether one of some tasks came before this one."""
+    """Return True if one of some tasks came before this one."""
     return any(order < task.order for order in orders)
 
 

@@ -243,7 +243,7 @@ def _sd_flags(parts: int) -> Control:
 
 
 def _has_parts(there: bytes, sent: bytes) -> bool:
-    """Whether a descriptor holds all parts of the one that was sent; the server adds what is inherited."""
+    """True if a descriptor holds all parts of the one that was sent; the server adds what is inherited."""
     found, wanted = SecurityDescriptor.from_bytes(there), SecurityDescriptor.from_bytes(sent)
     parts = parts_present(wanted)
     return (

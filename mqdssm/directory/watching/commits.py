@@ -161,7 +161,7 @@ class Commits:
         return [self._held.pop(key).touched for key in list(self._held) if key in free]
 
     def _release(self, now: float) -> tuple[list[Touched], bool]:
-        """Return what is over, whatever became of it, and True if what was covered is over."""
+        """Return the changes whose transaction is over, and True if all that was covered is over."""
         began = now - TRANSACTION_S_MAX
         over = [
             key
@@ -178,7 +178,7 @@ class Commits:
         return [self._held.pop(key).touched for key in over], was_covered and not self._covered
 
     def _committed(self, changes: Iterable[_Told]) -> set[str]:
-        """Return the keys of those that are read as they were told, or newer."""
+        """Return the keys of the changes that can be read as they were told, or newer."""
         told = {one.touched.key: one for one in changes}
         keys = list(told)
         versions: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What servers tell of changes: hints, which say where to look, and never what an object is like.
+"""Hints: servers say which entries were touched; the entries themselves are read afterwards.
 
 slapd tells of transactions that failed afterwards, a domain controller only that something is newer than it
 was: so every object that is hinted at is read again, and what is read counts (decision W2).
@@ -75,7 +75,7 @@ class Hints:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing happened."""
+        """True if nothing happened."""
         return not self.touched and self.listing is None and not self.full
 
 
@@ -84,7 +84,7 @@ NOTHING: Final = Hints()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """How often a source does what.
+    """Periods of a source.
 
     Attributes:
         tick_s: after so many seconds without news empty hints come, so that the caller can do other things.
@@ -104,7 +104,7 @@ class Rhythm:
 
 
 class Source(Protocol):
-    """One server's way to tell of changes."""
+    """Source of hints: a server that is followed."""
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """Tell where to look, for ever.

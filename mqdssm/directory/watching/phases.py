@@ -1,4 +1,4 @@
-"""What the messages of syncrepl amount to: a refresh, then changes as they are made ([RFC4533] 3)."""
+"""Phases of syncrepl: a refresh, then changes as they are made ([RFC4533] 3)."""
 
 from dataclasses import replace
 
@@ -73,7 +73,7 @@ class Phases:
             self._told.extend(Touched(key, gone=True, version=self._newest) for key in said.keys)
 
     def take(self) -> Hints:
-        """What can be acted on now; nothing while the refresh goes on."""
+        """Return the hints that can be followed now; none during a refresh."""
         if self.refreshing:
             return NOTHING
         full, self._has_cookie = not self._has_cookie, True
@@ -84,7 +84,7 @@ class Phases:
         return hints
 
     def take_told(self) -> tuple[Touched, ...]:
-        """What was told and has to be confirmed; nothing while the refresh goes on."""
+        """Return the changes that have to be confirmed by reading; none during a refresh."""
         if self.refreshing:
             return ()
         told, self._told = self._told, []

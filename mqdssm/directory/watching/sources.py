@@ -1,4 +1,4 @@
-"""Which way to watch a server has, as its profile says."""
+"""Choice of the source of hints by the profile of a server."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -16,7 +16,7 @@ _SOURCES: Final[Mapping[str, Callable[[Link, Sequence[str], LdapFilter, Rhythm],
 
 
 def source_of(link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> Source:
-    """What tells of the changes of a server.
+    """Return the source of hints for a server.
 
     Args:
         link: to it, open.

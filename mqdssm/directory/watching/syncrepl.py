@@ -86,7 +86,7 @@ class Syncrepl:
                 place = None
 
     def _refresh_and_persist(self, place: str | None) -> Iterator[Hints]:
-        """One search; it ends where the connection has to be begun anew from the last place."""
+        """Follow one search, until the connection has to be begun anew from the last place."""
         base = str(self._link.naming.forest)
         cookie = None if place is None else place.encode("latin-1")
         search = Search(

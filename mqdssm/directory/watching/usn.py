@@ -50,7 +50,7 @@ _RIGHTS: Final = (
 
 
 class Numbers:
-    """What numbers of changes mean, and for how long ([MS-ADTS] 3.1.1.1.9, decision W1)."""
+    """Update sequence numbers of one controller, and how long they can be used ([MS-ADTS] 3.1.1.1.9, W1)."""
 
     def __init__(self, server: str, url: str, *, lasting_s: float = TOMBSTONES_S) -> None:
         """Know nothing but whose numbers they are.
@@ -145,7 +145,7 @@ class UpdateNumbers:
                     yield NOTHING
 
     def _since(self, number: int, newest: int) -> Hints:
-        """Where to look for what happened behind a number."""
+        """Return hints at the changes after a number."""
         if newest == number:
             return NOTHING
         place = self._numbers.place(newest, time.time())
@@ -155,7 +155,7 @@ class UpdateNumbers:
         return Hints(touched=tuple(self._newer_than(number)), place=place)
 
     def _newer_than(self, number: int) -> Iterator[Touched]:
-        """What was changed and deleted behind a number; what is changed meanwhile may be among it."""
+        """Yield the objects changed or deleted after a number; changes made meanwhile may be among them."""
         newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
         controls = (self._show_deleted, *self._link.profile.search_controls())
         for context in self._contexts:
@@ -195,7 +195,7 @@ class UpdateNumbers:
         return int(value)
 
     def _invocation(self) -> str:
-        """Whose numbers they are: a controller that was restored from a copy begins new ones."""
+        """Return the invocationId: a controller that was restored from a copy begins new numbers."""
         service = self._link.get("", ["dsServiceName"]).first("dsServiceName")
         if service is None:
             raise GenericDirectoryError(f"{self._link.url} does not say which server it is (dsServiceName)")

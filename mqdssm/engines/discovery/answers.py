@@ -1,4 +1,4 @@
-"""What a directory server answers to a datagram, from what it knows ([MS-MQSD] 3.2.5.1).
+"""Answers of a directory server to datagrams ([MS-MQSD] 3.2.5.1).
 
 Only requests are answered: what is malformed, or is a reply, never is (decision S4), so that two servers
 cannot be made to talk to each other. Replies are bounded in size, for each source and for all of them
@@ -40,7 +40,7 @@ _Parts = tuple[bytes, bytes]  # of a reply: what stands before and behind Correl
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a datagram is not answered.
+    """Reason why a datagram is not answered.
 
     Attributes:
         what: in a few constant words, to be counted by.
@@ -158,7 +158,7 @@ class Answers:
     def _fitting(
         self, servers: tuple[DirectoryServiceServer, ...], networks: tuple[Guid, ...]
     ) -> Iterator[DirectoryServiceServer]:
-        """As many servers as a reply has room for, the first ones."""
+        """Return the first servers, as many as a reply has room for."""
         # fixed fields, networks, RespondingSiteID
         room = self._reply_bytes_max - 32 - 16 * len(networks) - 16
         for server in servers:

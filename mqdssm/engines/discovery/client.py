@@ -24,7 +24,7 @@ from mqdssm.wire.mqsd import decode, encode
 
 
 class State(StrEnum):
-    """Where the client is."""
+    """State of the client."""
 
     IDLE = "idle"  # no request is out
     ASKING = "asking"  # asked on a network, nobody has answered: LastTopologyServerReply is empty
@@ -202,7 +202,7 @@ class DiscoveryClient:
 
     @property
     def current_network(self) -> Network | None:
-        """Where an answer is waited for; None: nowhere."""
+        """The network from which an answer is awaited; None if there is none."""
         return None if self.state is State.IDLE else self._asked[-1]
 
     def _begin(self, event: Discover) -> None:
@@ -212,7 +212,7 @@ class DiscoveryClient:
         self._best: DiscoveryResult | None = None
 
     def _judged(self, event: Received) -> Signal | Dropped:
-        """What a datagram says, or why it is discarded: the first three rules of 3.1.5.2."""
+        """Return the reply in a datagram, or why it is discarded (the first three rules of 3.1.5.2)."""
         if event.network != self.current_network:
             return Dropped(what="answer on a network that is not being asked")
         try:

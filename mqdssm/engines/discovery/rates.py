@@ -1,4 +1,4 @@
-"""Limits of replies: so many to each source, so many bytes to all of them (decision S5).
+"""Limits of replies: a rate for each source, and a byte rate for all sources (decision S5).
 
 Both are token buckets. A bucket is one number: when it will be full again.
 """
@@ -56,7 +56,7 @@ class SourceRates:
         return len(self._full_at)
 
     def may(self, source: str, now: float) -> bool:
-        """Whether a source may have a reply now, in monotonic seconds; it counts as heard of."""
+        """Return True if a source may have a reply now, in monotonic seconds; it counts as heard of."""
         full_at = self._full_at.get(source)
         if full_at is None:
             return True
@@ -67,7 +67,7 @@ class SourceRates:
         return False
 
     def is_a_flood(self, source: str) -> bool:
-        """Whether a source that was refused goes on and on; it counts from 0 then."""
+        """Return True if a source that was refused goes on and on; it counts from 0 then."""
         if self._refusals.get(source, 0) < REFUSALS_MAX:
             return False
         del self._refusals[source]

@@ -19,7 +19,7 @@ Address: TypeAlias = tuple[str, int]
 
 
 class State(StrEnum):
-    """Where the server is."""
+    """State of the server."""
 
     __hash__ = str.__hash__  # every datagram is looked up by it; Enum's is slow
 
@@ -127,7 +127,7 @@ class Mute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """It is over.
+    """The server has ended.
 
     Attributes:
         reason: why there can be no socket; empty: nobody wants it any more.

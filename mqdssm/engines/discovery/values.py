@@ -1,4 +1,4 @@
-"""What discovery asks on, what it finds out, and what a server answers from ([MS-MQSD] 3.1.1, 3.2.1)."""
+"""Values of discovery: networks, results of a client, knowledge of a server ([MS-MQSD] 3.1.1, 3.2.1)."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -47,7 +47,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryResult:
-    """What a client has learnt ([MS-MQSD] 3.1.7).
+    """Result of a discovery ([MS-MQSD] 3.1.7).
 
     Attributes:
         servers: the directory servers; none where one of the client's own site answered, which means that
@@ -86,7 +86,7 @@ class DiscoveryResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What a server answers from ([MS-MQSD] 3.2.1.1).
+    """Knowledge of a server, from which it answers ([MS-MQSD] 3.2.1.1).
 
     Attributes:
         site: Site.Identifier.

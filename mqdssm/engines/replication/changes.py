@@ -24,7 +24,7 @@ def receive(server: Server, changes: Sequence[DirectoryChange], sender: str, *, 
 
 
 def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
-    """Whether a change was sent before the full synchronization that is under way (decision R45)."""
+    """Return True if a change was sent before the full synchronization that is under way (decision R45)."""
     return not partition.is_normal and purged < partition.record.purged
 
 

@@ -266,16 +266,16 @@ class Server:
 
     @property
     def has_unfinished(self) -> bool:
-        """Whether a partition has to be recovered before it takes another change."""
+        """True if a partition has to be recovered before it takes another change."""
         return any(one.unfinished for one in self.partitions.values())
 
     @property
     def is_bsc(self) -> bool:
-        """Whether this server is a backup controller, below a PSC."""
+        """True if this server is a backup controller, below a PSC."""
         return bool(self.psc_name)
 
     def is_me(self, machine_name: str) -> bool:
-        """Whether a machine name is ours."""
+        """Return True if a machine name is ours."""
         return key_of(machine_name) == key_of(self.name)
 
     @property

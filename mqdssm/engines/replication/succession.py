@@ -45,7 +45,7 @@ def be_bsc(server: Server, site: Partition) -> None:
 
 
 def is_adopting(server: Server, site: Partition) -> bool:
-    """Whether a new PSC first takes what others have of its own partition (decision R43)."""
+    """Return True if a new PSC first takes what others have of its own partition (decision R43)."""
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
     return (
         server.settings.role is not Role.BSC
@@ -56,7 +56,7 @@ def is_adopting(server: Server, site: Partition) -> bool:
 
 
 def is_retiring(server: Server, sites: Iterable[ObjectRead]) -> bool:
-    """Whether we handed our site over, and the enterprise does not know yet: we still tell our neighbours."""
+    """True if we handed our site over, and the enterprise does not know yet: we still tell our neighbours."""
     site = server.partitions.get(server.settings.site_id)
     if site is None or site.record.owned or is_adopting(server, site):
         return False
@@ -199,7 +199,7 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
 
 
 def _is_named(server: Server, partition: Partition) -> Job[bool]:
-    """Whether a partition's objects name us, rightly or not."""
+    """Return True if a partition's objects name us, rightly or not."""
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         return is_of(own.properties or (), CONTROLLER)
@@ -210,7 +210,7 @@ def _is_named(server: Server, partition: Partition) -> Job[bool]:
 
 
 def _is_pec(server: Server, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
-    """Whether the enterprise names us: the PSC that has its name, now or when it was named.
+    """Return True if the enterprise names us: the PSC that has its name, now or when it was named.
 
     A lost PEC's name is that of our site, too, once we have taken the site over from it. That does not make
     us the PEC: the operator does. Where its machine is not there any more, we go on far behind (decision
@@ -286,7 +286,7 @@ def _consult(server: Server, partition: Partition, sender: str) -> Job[bool]:
 
 
 def _is_empty(partition: Partition) -> Job[bool]:
-    """Whether a site has lost all its objects, and the machine that would name us, too (decision R86)."""
+    """True if a site has lost all its objects, and the machine that would name us, too (decision R86)."""
     answer = yield from perform(HasObjects(partition_id=partition.id), Answer)
     return not answer.yes
 

@@ -66,7 +66,7 @@ RULES: Final = (
 
 
 def believes(server: Server, partition: Partition, sender: str) -> bool:
-    """Whether a machine may tell us of a partition's changes."""
+    """Return True if a machine may tell us of a partition's changes."""
     if partition.record.owned:
         return False
     names = (partition.record.authority_name, server.psc_name, partition.hint)
@@ -74,7 +74,7 @@ def believes(server: Server, partition: Partition, sender: str) -> bool:
 
 
 def _is_named(partition: Partition, sender: str) -> Job[bool]:
-    """Whether the enterprise says that a machine is the PSC of a site."""
+    """Return True if the enterprise says that a machine is the PSC of a site."""
     if partition.id == PEC_PARTITION_ID:
         return False
     found = yield from perform(ReadObject(object_type=ObjectType.SITE, identifier=partition.id), ObjectRead)
@@ -133,7 +133,7 @@ def _admit_propagation(
 
 
 def _may_ask(server: Server, message: ChangeRequestMessage, sender: str) -> Job[bool]:
-    """Whether a machine may ask in a requester's name: its own, or that of a BSC of its site."""
+    """Return True if a machine may ask in a requester's name: its own, or that of a BSC of its site."""
     name = message.requester_name
     if (yield from _is_own_name(server, name, sender)):
         return True
@@ -154,7 +154,7 @@ def _may_ask(server: Server, message: ChangeRequestMessage, sender: str) -> Job[
 
 
 def _is_own_name(server: Server, name: str, sender: str) -> Job[bool]:
-    """Whether a name may be a machine's own: the one we know it by, or one that we know nobody by.
+    """Return True if a name may be a machine's own: the one we know it by, or one that we know nobody by.
 
     Our directory may not have heard of its new name yet, or of the BSC that a PSC asks for.
     """

@@ -1,4 +1,4 @@
-"""What is remembered of a watched object, and how its values are told.
+"""Bodies: the remembered attributes of watched objects, and the values that changes tell.
 
 A body has the attributes that are not as by default, in the form of the element's JSON, so that a state file
 can hold it. Of octets (security descriptors, certificates, keys) only a digest is kept (decision W5).
@@ -55,7 +55,7 @@ class Seen:
 
 
 def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is remembered of an element, and the values of which that has only a digest (decision W5)."""
+    """Return the body of an element, and the values of which the body has a digest (decision W5)."""
     populated = element.model_fields_set
     told = {
         field: (name, octets)

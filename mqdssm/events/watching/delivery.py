@@ -32,7 +32,7 @@ _ID_OCTETS: Final = 8
 
 
 class Delivery:
-    """Gives changes their ids, notes them, and keeps which of them were acknowledged (decisions W13, W14).
+    """Gives ids to changes, notes changes, and keeps their acknowledgements (decisions W13, W14).
 
     Attributes:
         selection: of the changes that are told.

@@ -1,4 +1,4 @@
-"""From hints to changes: what has to be read again, and what is told of it. Pure but for what it reads with.
+"""Changes out of hints: objects are read again, and compared with their last state. No I/O but the reader's.
 
 What is told of an object is in the order in which it was read, and each time it is read it is as new as the
 hint or newer: so the order of each object's changes is kept, nothing is told that was not there, and what is
@@ -40,13 +40,13 @@ class Reader(Protocol):
         """Every object of every watched type."""
 
     def some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
-        """Those of a type that have these keys, and exist."""
+        """Read the objects of a type that have these keys and exist."""
 
     def below(self, dn: str) -> Iterator[Seen]:
-        """Those that are at or below an entry."""
+        """Read the objects at and below an entry."""
 
     def referring(self) -> Iterator[Seen]:
-        """Those that name others, also such as are not there: they may come back."""
+        """Read the objects that refer to others, also to missing ones, which may come back."""
 
 
 def _forget(_key: str, _known: Known | None, change: ObjectChange | None) -> ObjectChange | None:
@@ -88,7 +88,7 @@ class Follower:
         self._out_of_turn: set[str] = set()
 
     def take_unseen(self) -> bool:
-        """Whether something came and went since this was asked for, and was never seen."""
+        """Return True if an object was added and deleted since the last call, and was never read."""
         unseen, self._is_unseen = self._is_unseen, False
         return unseen
 
@@ -227,7 +227,7 @@ class Follower:
         return tuple(name for name in self._types if CLASS_OF[name].lower() in one.classes)
 
     def _may_be_unseen(self, one: Touched) -> bool:
-        """Whether it is gone, nobody here has seen it, and it may have been one of ours."""
+        """Return True if a deleted entry was never read, and may have been a watched object."""
         if not one.gone or self._mirror.get(one.key) is not None:
             return False
         return not one.classes or any(CLASS_OF[name].lower() in one.classes for name in self._types)
@@ -285,7 +285,7 @@ class Follower:
             yield change
 
     def _moved(self, touched: Iterable[Touched]) -> list[str]:
-        """Entries below which objects may have other names or attributes now: nobody tells of these."""
+        """Return the entries below which objects may have other names or attributes now: no hint says so."""
         found: dict[str, None] = {}
         for one in touched:
             if one.gone or one.dn is None or not one.classes & _ANCESTORS:
@@ -296,13 +296,13 @@ class Follower:
         return list(found)
 
     def _is_called_otherwise(self, seen: Seen) -> bool:
-        """Whether others may name it by a name that it has no more."""
+        """Return True if a queue manager was renamed, so that references to it have to be read again."""
         known = self._mirror.get(seen.key)
         is_renamed = known is not None and known.dn != seen.dn and not seen.is_damaged
         return is_renamed and seen.type == _MACHINE
 
     def _is_referred(self, one: Touched) -> bool:
-        """Whether others may name it, and do it by a name that means something else now."""
+        """Return True if references to an entry may have another meaning now."""
         known = self._mirror.get(one.key)
         if known is None:
             return bool(one.classes & _REFERRED) or (one.gone and not one.classes)

@@ -55,7 +55,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where to go on, once every change that was noted before is acknowledged (decision W13).
+    """Place to go on from, once every change that was noted before is acknowledged (decision W13).
 
     Attributes:
         server: URL of the server that understands the place.

@@ -1,4 +1,4 @@
-"""What a watcher knows of a directory, and how what is there differs from it. Pure: no clock, no server."""
+"""Last known state of a directory, and its difference to objects as they are read. No clock, no I/O."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -78,7 +78,7 @@ class Mirror:
             self.others[key] = known.version
 
     def change(self, key: str, seen: Seen | None, ignore: Collection[str] = ()) -> ObjectChange | None:
-        """What is to be told of an object that was looked for; the mirror stays as it is.
+        """Return the difference between an object and its last known state; the mirror is not changed.
 
         Args:
             key: of the object.
@@ -106,7 +106,7 @@ def seen_of(key: str, known: Known | None) -> Seen | None:
 
 
 def known_of(seen: Seen | None) -> Known | None:
-    """What is remembered of an object that was looked for (decision W5)."""
+    """Return the state of an object to be remembered (decision W5)."""
     if seen is None:
         return None
     body = json.dumps(seen.body, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -119,7 +119,7 @@ def other_of(version: str) -> Known:
 
 
 def unchanged(seen: Seen) -> ObjectChange:
-    """What is told of an object that was written to, and is as it was (decision C29)."""
+    """Return the change of an object that was written to without an effect (decision C29)."""
     return _told(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, {})
 
 

@@ -41,7 +41,7 @@ none: all of these objects refer to something."""
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How objects of one type are read.
+    """Search for the objects of one type.
 
     Attributes:
         name: of the type.
@@ -87,14 +87,14 @@ class DirectoryReader:
             yield from self._read(kind, kind.base, kind.wanted)
 
     def some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
-        """Those of a type that have these keys, and exist."""
+        """Read the objects of a type that have these keys and exist."""
         kind = self._kinds[type_name]
         key = self._session.profile.watch_key
         named = any_of(*(Equal(key, _key_value(key, one)) for one in keys))
         yield from self._read(kind, kind.base, all_of(kind.wanted, named))
 
     def below(self, dn: str) -> Iterator[Seen]:
-        """Those that are at or below an entry, which is no more than a hint: it may be gone."""
+        """Read the objects at and below an entry, which need not exist."""
         place = parse_name(dn)
         for kind in self._kinds.values():
             if is_in_configuration(kind.table.ldap_class):
@@ -105,7 +105,7 @@ class DirectoryReader:
                 yield from self._read(kind, kind.base, kind.wanted)
 
     def referring(self) -> Iterator[Seen]:
-        """Those that name others, also such as are not there: they may come back."""
+        """Read the objects that refer to others, also to missing ones, which may come back."""
         for name, marks in _REFERRING.items():
             kind = self._kinds.get(name)
             if kind is not None:

@@ -40,7 +40,7 @@ _KEY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a state is of: one of another directory, or of other objects, is not gone on with (decision W6).
+    """Subject of a state: a state of another directory, or of other types, is refused (decision W6).
 
     Attributes:
         directory: identifies it: the GUID of its root.

@@ -42,7 +42,7 @@ _TRANSIENT: Final = frozenset({3, 11, 51, 52})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pauses:
-    """How long to wait for a server that is away: longer and longer, never two watchers alike (decision W1).
+    """Pauses before connecting again: growing, and with jitter (decision W1).
 
     Attributes:
         first_s: the first pause, in seconds.
@@ -229,7 +229,7 @@ class Watch:
 
     @property
     def known(self) -> int:
-        """How many objects are known."""
+        """The number of known objects."""
         return len(self._state.mirror)
 
     # -- the work
@@ -357,7 +357,7 @@ class Watch:
 
 
 class _Doubts:
-    """Whether something that is watched may have left the part of the directory that is watched.
+    """Doubts whether watched objects have left the part of the directory that is watched.
 
     As long as that is not known the place stays where it was, so that the next watch has the same doubts.
     """
@@ -371,21 +371,21 @@ class _Doubts:
 
     @property
     def are_there(self) -> bool:
-        """Whether there are any."""
+        """True if there are doubts."""
         return self._due is not None
 
     def take(self, hints: Hints, now: float) -> None:
-        """Have doubts because of these hints."""
+        """Have doubts where hints are at entries outside the part."""
         self._place = hints.place or self._place
         if self._is_part and self._due is None and any(map(self._is_outside, hints.touched)):
             self._due = now + COMPARE_EVERY_S
 
     def are_due(self, now: float) -> bool:
-        """Whether it is time to compare all because of them."""
+        """Return True if all objects have to be compared now."""
         return self._due is not None and now >= self._due
 
     def settled_by(self) -> Hints:
-        """What ends them; then there are none."""
+        """Return the hints that settle all doubts, and have none any more."""
         self._due = None
         return Hints(full=True, place=self._place)
 
@@ -411,7 +411,7 @@ def _in_thread(step: Callable[[], T]) -> Future[T]:
 
 
 def is_for_people(error: DirectoryError) -> bool:
-    """Whether to try again is of no use (decision W1): no rights, a refused log-in, no overlay."""
+    """Return True if trying again is of no use (decision W1): no rights, a refused log-in, no overlay."""
     if error.ldap_code in _TRANSIENT:
         return False
     return not isinstance(error, DirectoryNotConnected) or error.ldap_code is not None
@@ -428,7 +428,7 @@ def classes_of(types: Collection[str]) -> tuple[str, ...]:
 
 
 def _subject_of(link: Link, types: tuple[str, ...]) -> Subject:
-    """What this server has to be watched for.
+    """Return the subject of a state that is made with this server.
 
     Raises:
         GenericDirectoryError: the root of its names shows nothing to this user.

@@ -43,7 +43,7 @@ _NAME: Final = re.compile(r"\w[\w$#.\-\[\]\"` ]{0,254}")
 
 
 def is_jdbc(source: str) -> bool:
-    """Whether a source is the URL of a database."""
+    """Return True if a source is the URL of a database."""
     return source[: len(JDBC_PREFIX)].lower() == JDBC_PREFIX
 
 

@@ -72,7 +72,7 @@ class _Run:
     alone: bool = False
 
     def admits(self, plan: Plan) -> bool:
-        """Whether a plan may be carried out at the same time: nothing it touches is being deleted."""
+        """Return True if a plan may be carried out at the same time: nothing it touches is being deleted."""
         if not self.plans:
             return True
         if self.alone or plan.ahead or plan.before or plan.behind:
@@ -308,7 +308,7 @@ _REFERRED: Final = frozenset({ObjectType.SITE, ObjectType.MACHINE})
 
 
 def _of_machine(held: Held) -> bool:
-    """Whether it is a machine, or the tombstone of one."""
+    """Return True if it is a machine, or the tombstone of one."""
     return held.type is ObjectType.MACHINE or held.entry.get(DELETED_TYPE) == (b"%d" % ObjectType.MACHINE,)
 
 

@@ -85,12 +85,12 @@ class Held:
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it stands for a deleted object."""
+        """True if it stands for a deleted object."""
         return self.type is ObjectType.DELETED_OBJECT
 
     @property
     def is_object(self) -> bool:
-        """Whether it is an object of replication: one with a number."""
+        """True if it is an object of replication: one with a number."""
         return self.numbers is not None and not self.is_tombstone
 
     @property
@@ -111,7 +111,7 @@ class Held:
         return self.numbers.number
 
     def has_class(self, name: str) -> bool:
-        """Whether it is an entry of a class."""
+        """Return True if it is an entry of a class."""
         return name.lower().encode() in {raw.lower() for raw in self.entry.get(OBJECT_CLASS, ())}
 
     @property

@@ -46,7 +46,7 @@ class Authority:
         return self._apply(wanted, view) if problem is None else Outcome(status=problem)
 
     def _taken(self, view: View, wanted: Wanted, held: Held | None) -> Hresult | None:
-        """Whether another object has the identifier or the path name."""
+        """Return True if another object has the identifier or the path name."""
         concern = wanted.concern
         path = path_of(concern)
         if (held is not None and held.is_object) or concern.identifier in view.elsewhere:
@@ -65,7 +65,7 @@ class Authority:
         return rules.EXISTS[concern.type] if foreign else None
 
     def _homeless(self, concern: Concern, partition: Guid) -> Hresult | None:
-        """Whether a queue has no machine in its partition."""
+        """Return True if a queue has no machine in its partition."""
         path = path_of(concern)
         if concern.type is not ObjectType.QUEUE or path is None:
             return None
@@ -113,7 +113,7 @@ class Authority:
         return self._apply(again, view if operation.identifier is not None else None)
 
     def _has_queues(self, machine: Held) -> bool:
-        """Whether a machine has queues of its partition: below it by their names, or by PROPID_Q_QMID."""
+        """True if a machine has queues of its partition: below it by their names, or by PROPID_Q_QMID."""
         if machine.numbers is None:
             return False
         name = rules.name_key(str(values_of(machine, ObjectType.MACHINE).get(Propid.QM_PATHNAME, "")))

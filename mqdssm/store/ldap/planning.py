@@ -430,12 +430,12 @@ def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
 
 
 def is_aside(dn: str) -> bool:
-    """Whether an object had to stand aside."""
+    """Return True if an object had to stand aside."""
     return _STANDS_ASIDE.fullmatch(DN.parse(dn).name) is not None
 
 
 def is_known(held: Held | None, numbers: Numbering) -> bool:
-    """Whether an entry has the number of a change already, or a higher one."""
+    """Return True if an entry has the number of a change already, or a higher one."""
     known = None if held is None else held.number_in(numbers.partition)
     return known is not None and known >= numbers.number
 

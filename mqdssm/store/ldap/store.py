@@ -375,7 +375,7 @@ class LdapStore:
         return ops.Applied(count=done, status=Hresult.MQ_OK)
 
     def _was_made(self, change: DirectoryChange) -> bool:
-        """Whether an update by path name, of an object that has another one now, was made before."""
+        """Return True if an update by path name, of an object that has another one now, was made before."""
         if change.guid_identifier is not None:
             return False
         numbers = Numbering(change.partition_id, change.seq_number)

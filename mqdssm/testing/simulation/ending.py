@@ -60,7 +60,7 @@ def members(world: World) -> list[Server]:
 
 
 def is_member(world: World, server: Server) -> bool:
-    """Whether a server belongs to the enterprise, by its site's object and its own."""
+    """Return True if a server belongs to the enterprise, by its site's object and its own."""
     site = world.ledger.partitions.get(server.settings.site_id)
     if site is None or site.dead:
         return False

@@ -86,7 +86,7 @@ class Losses:
     # -- primary controllers
 
     def are_known(self, site_id: Guid) -> bool:
-        """Whether all others have what a site's controller owns: nobody is in the middle of getting it."""
+        """True if all others have what a site's controller owns: nobody is in the middle of getting it."""
         owner = self._census.owner(site_id)
         others = [one for one in self._census.controllers() if one is not owner]
         owned = [one.partition_id for one in self._census.owned_by(owner)]
@@ -259,7 +259,7 @@ class Losses:
 
 
 def _has(server: Server, partitions: list[Guid]) -> bool:
-    """Whether a server has something of each partition, and is not in the middle of getting it anew."""
+    """True if a server has something of each partition, and is not in the middle of getting it anew."""
     return all(server.is_whole(one) and server.reached(one) for one in partitions)
 
 

@@ -116,7 +116,7 @@ class Doom:
     operations: tuple[type, ...] = WRITING
 
     def strikes(self, operation: Operation) -> bool:
-        """Whether it comes in an operation."""
+        """Return True if it comes in an operation."""
         return self.moments is not None and isinstance(operation, self.operations)
 
 
@@ -178,16 +178,16 @@ class Server:
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs."""
+        """True if it runs."""
         return self._engine is not None
 
     @property
     def is_idle(self) -> bool:
-        """Whether it runs, and its engine waits for nothing."""
+        """True if it runs, and its engine waits for nothing."""
         return self._engine is not None and not self._waits
 
     def owns(self, partition_id: Guid) -> bool:
-        """Whether it is the authority of a partition, by its store."""
+        """Return True if it is the authority of a partition, by its store."""
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.owned
 
@@ -197,7 +197,7 @@ class Server:
         return len(self._timers)
 
     def is_whole(self, partition_id: Guid) -> bool:
-        """Whether it has a partition, and no full synchronization of it is under way."""
+        """Return True if it has a partition, and no full synchronization of it is under way."""
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.purge_state is PurgeState.NORMAL
 

@@ -51,7 +51,7 @@ class Choice:
     alone: bool = False
 
     def bears(self, other: "Choice") -> bool:
-        """Whether it may go on together with another one that goes on already."""
+        """Return True if it may go on together with another one that goes on already."""
         if self.alone or other.alone or (self.naming and other.naming):
             return False
         comes = {self.name, other.name} & {"adds a site", "adds a BSC"}
