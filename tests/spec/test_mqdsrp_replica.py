@@ -95,6 +95,18 @@ def test_a_change_that_comes_too_early_waits() -> None:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.4")
+def test_changes_that_wait_are_applied_in_order_whichever_came_first() -> None:
+    server = Lone()
+    server.answered()
+    server.told(numbered(4))
+    server.told(numbered(3))
+    server.told(numbered(2))
+    server.told(numbered(1))
+    assert server.partition().last == 4
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
 def test_not_more_than_a_hundred_changes_wait() -> None:
     server = Lone()
     server.told(*(numbered(n) for n in range(2, 200)))

@@ -4,7 +4,9 @@ import pytest
 from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
 
 from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.operations import SavePartition
 from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import ChangePropagationMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
@@ -110,26 +112,47 @@ def test_there_and_back_again() -> None:
     assert all_equal(net)
 
 
+def hand_the_enterprise_over(net: Net, name: str) -> int:
+    return net.change(
+        "PEC",
+        Command.UPDATE,
+        ObjectType.ENTERPRISE,
+        identifier=guid_of("enterprise"),
+        partition_id=PEC_PARTITION_ID,
+        properties=((Propid.E_PECNAME, name),),
+    ).status
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
 def test_the_enterprise_is_handed_to_another_psc() -> None:
     net = world()
-
-    def to(name: str) -> int:
-        return net.change(
-            "PEC",
-            Command.UPDATE,
-            ObjectType.ENTERPRISE,
-            identifier=guid_of("enterprise"),
-            partition_id=PEC_PARTITION_ID,
-            properties=((Propid.E_PECNAME, name),),
-        ).status
-
-    assert to("BSC1") == Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION  # no PSC
-    assert to("PSC1") == Hresult.MQ_OK
+    assert hand_the_enterprise_over(net, "BSC1") == Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION  # no PSC
+    assert hand_the_enterprise_over(net, "PSC1") == Hresult.MQ_OK
     net.run(LONG_S)
     assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
     assert net.create_site("Site7", "PSC7", at="PEC").status == Hresult.MQ_OK  # forwarded
     net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+def test_a_handover_of_the_enterprise_that_a_crash_cut_short_is_finished_at_the_next_start() -> None:
+    net = world()
+    store = net.hosts["PEC"].store
+    perform = store.perform
+
+    def cut(operation):
+        if isinstance(operation, SavePartition) and operation.partition.partition_id == PEC_PARTITION_ID:
+            raise DirectoryNotConnected("the power is gone")
+        return perform(operation)
+
+    store.perform = cut
+    with pytest.raises(DirectoryNotConnected):
+        hand_the_enterprise_over(net, "PSC1")
+    store.perform = perform
+    net.restart("PEC")
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
     assert all_equal(net)
 
 

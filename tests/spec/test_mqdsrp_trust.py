@@ -1,7 +1,8 @@
 """Who is believed about what: servers whose signatures are good and whose words are lies (decision R105)."""
 
 import pytest
-from lone_authority import OK
+from lone_authority import OK, authority, numbers
+from lone_server import notes, numbered
 from replication_net import SETTLE_S, Net, enterprise, guid_of, objects, with_bsc, with_site
 from source_tree import ROOT
 
@@ -10,6 +11,7 @@ from mqdssm.engines.replication.trust import RULES
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage, Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID
 
 SITE1 = guid_of("site Site1")
 SITE2 = guid_of("site Site2")
@@ -104,6 +106,17 @@ def test_what_was_refused_does_not_count_as_executed() -> None:
     net = world()
     assert results(says(net, "BSC1", "PSC2", relabel("PSC1", 77))) == [DENIED]
     assert results(says(net, "PSC1", "PSC2", relabel("PSC1", 77))) == [OK]
+
+
+@pytest.mark.spec("MC-MQDSRP 5.1")
+@pytest.mark.parametrize("sender", ["Back", "Other"])
+def test_an_authority_takes_no_change_of_its_own_partition_from_anybody(sender) -> None:
+    server = authority()
+    before = numbers(server, PEC_PARTITION_ID)
+    change = numbered(max(number for number, _ in before.values()) + 1)
+    assert notes(server.told(change, sender=sender)) == ["dropped: changes from a machine that is not asked"]
+    server.answered(change, sender=sender)
+    assert numbers(server, PEC_PARTITION_ID) == before
 
 
 def test_the_table_of_the_documentation() -> None:

@@ -91,6 +91,7 @@ class PartitionLedger:
         latest: the newest entry of each object, by identifier.
         last: the highest number.
         granted: the highest LastSeqNumber of an authority: it may skip numbers (decisions R38, R43).
+        purged: the highest PurgedSeqNumber of an authority.
         dead: its site is deleted: nothing is promised any more.
         loose: its authority was lost, replaced or restored by an operator: only the end counts.
         vowed: what has to be there in the end nevertheless, by identifier; what is changed again is no more.
@@ -102,6 +103,7 @@ class PartitionLedger:
     latest: dict[Guid, Entry] = field(default_factory=dict)
     last: int = 0
     granted: int = 0
+    purged: int = 0
     dead: bool = False
     loose: bool = False
     vowed: dict[Guid, Entry] = field(default_factory=dict)

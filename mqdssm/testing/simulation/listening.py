@@ -86,7 +86,7 @@ class Listener:
                 continue
             if one.last_seq_number > partition.highest:
                 raise Violation(f"{server.name} says {one}: the authority has given {partition.highest}")
-            if one.purged_seq_number > partition.highest:
+            if one.purged_seq_number > partition.purged:
                 raise Violation(f"{server.name} says {one}: purged what is not")
         if header.partition_seq_numbers and header.machine_name != server.name:
             raise Violation(f"{server.name} says it is {header.machine_name}")
@@ -165,3 +165,10 @@ class Listener:
     def _bsc_ack(self, server: Server, message: BSCAckMessage) -> None:
         if message.bsc_name != server.name or message.bsc_machine_id != server.settings.machine_id:
             raise Violation(f"{server.name}: another one's acknowledgement: {message}")
+
+
+def is_header(message: ReplicationMessage) -> bool:
+    """Whether a message tells sequence numbers ([MC-MQDSRP] 2.2.6)."""
+    return isinstance(message, ChangePropagationMessage) and bool(
+        message.seq_number_header.partition_seq_numbers
+    )

@@ -15,6 +15,7 @@ from mqdssm.testing.simulation.clients import Clients
 from mqdssm.testing.simulation.ending import members, what_differs
 from mqdssm.testing.simulation.losses import ANSWER_S
 from mqdssm.testing.simulation.options import Options, options_of
+from mqdssm.testing.simulation.promises import Promises
 from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.topology import Administrator
@@ -163,6 +164,7 @@ class Simulation:
     def _prove_alive(self) -> None:
         """Each server can change each partition, and all the others get to know it."""
         world = self.world
+        promises = Promises(world)
         self._pass(_QUIET_S)
         told: dict[int, list[int]] = {}
         for server in members(world):
@@ -172,11 +174,14 @@ class Simulation:
                 kind = ObjectType.CN if partition_id == PEC_PARTITION_ID else ObjectType.MACHINE
                 told[number] = []
                 self._clients.create_probe(server, kind, partition_id, told[number].append)
-        self._pass(2.0 * ANSWER_S)
+        self._pass(promises.soon_s)
+        promises.check_soon()
+        self._pass(2.0 * ANSWER_S - promises.soon_s)
         for number, statuses in told.items():
             if statuses != [Hresult.MQ_OK]:
                 answers = [name_of(one) for one in statuses]
                 raise Violation(f"nothing goes wrong, but {world.book.requests[number]}: {answers}")
+        promises.check_later()
         self._until_whole()
 
     def _partitions(self) -> list[Guid]:

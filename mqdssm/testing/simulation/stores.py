@@ -15,7 +15,7 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange
-from mqdssm.model.seqnum import MAX, MIN
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.store.memory import Crash, MemoryStore, Moment
 
 ALL: Final = 1 << 30
@@ -67,21 +67,29 @@ class CrashingStore:
             self._store = self._store.reopened()
 
 
-def everything(partition_id: Guid, *, enterprise_scope: bool = False) -> LookupChanges:
-    """What asks for all objects and tombstones of a partition."""
+def everything(
+    partition_id: Guid,
+    *,
+    after: SequenceNumber = MIN,
+    up_to: SequenceNumber = MAX,
+    enterprise_scope: bool = False,
+) -> LookupChanges:
+    """What asks for all objects and tombstones of a partition, or those with numbers in a range."""
     return LookupChanges(
         partition_id=partition_id,
-        after=MIN,
-        up_to=MAX,
+        after=after,
+        up_to=up_to,
         enterprise_scope=enterprise_scope,
         count_max=ALL,
         bytes_max=ALL,
     )
 
 
-def changes_of(store: Store, partition_id: Guid) -> tuple[DirectoryChange, ...]:
-    """All objects and tombstones of a partition, as changes."""
-    found = store.perform(everything(partition_id))
+def changes_of(
+    store: Store, partition_id: Guid, *, after: SequenceNumber = MIN, up_to: SequenceNumber = MAX
+) -> tuple[DirectoryChange, ...]:
+    """All objects and tombstones of a partition, or those with numbers in a range, as changes."""
+    found = store.perform(everything(partition_id, after=after, up_to=up_to))
     return found.changes if isinstance(found, ChangesFound) else ()
 
 

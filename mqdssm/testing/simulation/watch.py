@@ -20,6 +20,7 @@ from mqdssm.engines.replication.operations import (
     CreateObject,
     DeleteObject,
     LoadState,
+    MarkPartition,
     ObjectRead,
     Operation,
     Outcome,
@@ -39,7 +40,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType
-from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, PurgeState
+from mqdssm.model.replication import DirectoryPartition, PurgeState
 from mqdssm.testing.simulation.ledger import (
     IDENTIFIERS,
     PATHS,
@@ -49,6 +50,7 @@ from mqdssm.testing.simulation.ledger import (
     content_of,
     is_baton,
 )
+from mqdssm.testing.simulation.purging import PurgeRules
 from mqdssm.testing.simulation.requests import RequestBook
 from mqdssm.testing.simulation.servers import Given, Server
 from mqdssm.testing.simulation.violation import Violation
@@ -90,7 +92,7 @@ class Watch:
         self._ledger = ledger
         self._book = book
         self._now = now
-        self._find = find
+        self._purging = PurgeRules(self._strict, find)
         # the last operation of each server that was taken in: a driver repeats some
         self._given: dict[int, Given] = {}
         self._looks: dict[type[Operation], Callable[[Server, Any, Any], None]] = {
@@ -100,7 +102,8 @@ class Watch:
             SaveNeighbor: self._neighbor_saved,
             RemoveNeighbor: self._neighbor_removed,
             RemovePartition: self._removed,
-            PurgeDeletedObjects: self._purged,
+            PurgeDeletedObjects: lambda server, operation, _: self._purging.purged(server, operation),
+            MarkPartition: lambda server, operation, _: self._purging.marked(server, operation),
             Recover: self._recovered,
         }
 
@@ -126,6 +129,7 @@ class Watch:
     def _neighbor_saved(self, server: Server, operation: SaveNeighbor, _: Result) -> None:
         neighbor = operation.neighbor
         server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
+        self._purging.acknowledged(server, neighbor)
 
     def _neighbor_removed(self, server: Server, operation: RemoveNeighbor, _: Result) -> None:
         server.neighbors.pop((operation.is_bsc, operation.machine_name.casefold()), None)
@@ -274,6 +278,7 @@ class Watch:
                 self._check_baton(server, partition)
                 partition.giver = server.index
             partition.granted = max(partition.granted, int(new.last))
+            partition.purged = max(partition.purged, int(new.purged))
             return
         before = 0
         if old is not None:
@@ -303,6 +308,7 @@ class Watch:
             )
         known = server.furthest.get(partition.partition_id, 0)
         server.furthest[partition.partition_id] = max(known, last)
+        self._purging.reached(server, partition.partition_id, last)
         for entry in partition.between(before, last):
             if partition.latest[entry.identifier] is entry:
                 self.check_newest(server, partition, entry)
@@ -323,27 +329,6 @@ class Watch:
             raise Violation(f"{server.name} lacks {entry.number} {entry}: has {number}")
         else:
             self.check_object(server, partition, entry)
-
-    def _purged(self, server: Server, operation: PurgeDeletedObjects, _: Result) -> None:
-        partition = self._strict(operation.partition_id)
-        saved = server.persisted.get(operation.partition_id)
-        if partition is None:
-            return
-        if saved is None or saved.purged < operation.up_to:
-            raise Violation(f"{server.name} purges up to {operation.up_to} without having said so: {saved}")
-        if saved.owned:
-            self._check_acks(server, operation.partition_id, int(operation.up_to))
-
-    def _check_acks(self, server: Server, partition_id: Guid, up_to: int) -> None:
-        """An authority purges what all primary controllers that it knows have, no more."""
-        for (is_bsc, name), neighbor in server.neighbors.items():
-            if is_bsc:
-                continue
-            acked = neighbor.acked_pec if partition_id == PEC_PARTITION_ID else neighbor.acked
-            other = self._find(neighbor.machine_name)
-            reached = 0 if other is None else other.furthest.get(partition_id, 0)
-            if max(int(acked), reached) < up_to:
-                raise Violation(f"{server.name} purges {partition_id} up to {up_to}: {name} came to {acked}")
 
 
 def compare(meant: Entry, properties: Properties) -> str:

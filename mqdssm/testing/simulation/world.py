@@ -14,7 +14,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.dice import Dice, guid
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.ledger import Ledger
-from mqdssm.testing.simulation.listening import Listener
+from mqdssm.testing.simulation.listening import Listener, is_header
 from mqdssm.testing.simulation.network import Network
 from mqdssm.testing.simulation.options import NetworkFaults, Options, ServerFaults
 from mqdssm.testing.simulation.requests import RequestBook
@@ -71,6 +71,9 @@ class World:
         make_engine: makes a server's engine.
         make_store: makes a server's store.
         trace: what tells a reader, or None.
+
+    Attributes:
+        headers: when a server told a machine its numbers last, by its index and the machine's name.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class World:
         self.book = RequestBook(self._is_loose)
         self.counts = Counts()
         self.servers: list[Server] = []
+        self.headers: dict[tuple[int, str], float] = {}
         self.is_faulty = False
         self.network = Network(
             self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace
@@ -185,6 +189,8 @@ class World:
     def sent(self, server: Server, action: Send) -> None:
         """A server sends a message."""
         self._listener.sent(server, action)
+        if is_header(action.message):
+            self.headers[server.index, action.destination.casefold()] = self.schedule.now
         self.network.send(server, action)
 
     def performed(self, server: Server, operation: Operation, result: Result) -> None:

@@ -1,0 +1,172 @@
+"""What servers owe each other while nothing goes wrong: changes arrive soon, tombstones go.
+
+A full comparison in the end does not see what comes late, or in another way than it should: synchronization
+makes good for everything that is never sent.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
+from mqdssm.testing.simulation.ending import members
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.world import World
+
+_DRIFT: Final = 1.1
+"""Clocks are slower than the time, by less than that."""
+_UNDER_WAY_S: Final = 2.0
+"""Longer than requests and messages are under way while nothing goes wrong."""
+_QUIET_S: Final = 25.0
+"""Before that, after the beginning, nothing is changed."""
+
+
+class Promises:
+    """What is to be kept from now on, until somebody changes the topology.
+
+    Args:
+        world: a whole enterprise, without faults.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._begun = world.schedule.now
+        self._servers = members(world)
+        self._partitions: dict[tuple[int, Guid], DirectoryPartition] = {}
+        self._neighbors: dict[tuple[int, bool, str], DirectoryNeighbor] = {}
+        for server in self._servers:
+            for partition_id, saved in server.persisted.items():
+                self._partitions[server.index, partition_id] = saved
+            for (is_bsc, name), neighbor in server.neighbors.items():
+                self._neighbors[server.index, is_bsc, name] = neighbor
+
+    @property
+    def soon_s(self) -> float:
+        """How long a change is under way at most, from its authority to a BSC of another site."""
+        settings = [one.settings for one in self._servers]
+        between, within = max(one.intersite_s for one in settings), max(one.intrasite_s for one in settings)
+        return _late(between + within)
+
+    @property
+    def _is_late(self) -> bool:
+        """Old acknowledgements may still arrive, and take the place of new ones."""
+        network = self._world.options.network
+        return bool(network.late) and network.late_max_s > _QUIET_S
+
+    def check_soon(self) -> None:
+        """Changes have arrived, without anybody's asking for them.
+
+        Raises:
+            Violation: one has not.
+        """
+        settings = [one.settings for one in self._servers]
+        kept = min(min(one.available_max, one.pending_max) for one in settings)
+        if sum(last - before for _, before, last in self._new()) > kept:
+            return  # who has so many of them forgets some, and may wait for numbers
+        for partition_id, _, last in self._new():
+            for server in self._servers:
+                saved = server.persisted[partition_id]
+                if not saved.owned and saved.last < last:
+                    raise Violation(
+                        f"{server.name} is at {saved.last} of {partition_id}: {last} has not arrived in time"
+                    )
+
+    def check_later(self) -> None:
+        """Numbers, acknowledgements and purging have come about.
+
+        Raises:
+            Violation: something has not.
+        """
+        for server in self._servers:
+            self._check_neighbors(server)
+        for partition_id, before, last in self._new():
+            for server in self._servers:
+                self._check_purging(server, partition_id, before, last)
+                if server.owns(partition_id):
+                    self._check_acks(server, partition_id, before, last)
+                    self._check_allowed(server, partition_id)
+
+    def _new(self) -> Iterator[tuple[Guid, int, int]]:
+        """The partitions that were changed: the number before that, and the last one."""
+        for partition in self._world.ledger.partitions.values():
+            numbers = [one.number for one in partition.entries.values() if one.at >= self._begun]
+            if numbers and not partition.dead:
+                yield partition.partition_id, min(numbers) - 1, max(numbers)
+
+    def _is_due(self, seconds: float) -> bool:
+        return self._world.schedule.now - self._begun > _late(seconds)
+
+    def _check_neighbors(self, server: Server) -> None:
+        """Neighbours are told numbers at intervals, and BSCs say that they are alive."""
+        settings = server.settings
+        for (is_bsc, name), neighbor in server.neighbors.items():
+            timer_s = settings.intrasite_s if is_bsc else settings.intersite_s
+            told_at = self._world.headers.get((server.index, name), 0.0)
+            if told_at < self._begun and self._is_due(settings.header_s + timer_s):
+                raise Violation(f"{server.name} does not tell {name} its numbers any more")
+            other = self._world.find(name)
+            before = self._neighbors.get((server.index, is_bsc, name))
+            if not is_bsc or other is None or before is None or not self._is_due(other.settings.bsc_ack_s):
+                continue
+            if neighbor.last_acked_time == before.last_acked_time:
+                raise Violation(f"{server.name} has not heard of {name} in time")
+
+    def _check_acks(self, owner: Server, partition_id: Guid, before: int, last: int) -> None:
+        """A PSC acknowledges each multiple of its interval ([MC-MQDSRP] 3.1.7.2.3).
+
+        Of several acknowledgements the last one need not arrive last: one of the new ones has to count.
+        """
+        if self._is_late:
+            return
+        for (is_bsc, name), neighbor in owner.neighbors.items():
+            other = self._world.find(name)
+            if is_bsc or other is None:
+                continue
+            interval, acked = other.settings.ack_interval, neighbor.acked_of(partition_id)
+            if acked <= before and before // interval < last // interval:
+                raise Violation(
+                    f"{name} has acknowledged {acked} of {partition_id}, not {before + 1} or more"
+                )
+
+    def _check_purging(self, server: Server, partition_id: Guid, before: int, last: int) -> None:
+        """A server purges what it may whenever another interval of numbers is through (3.1.7.2.9)."""
+        settings = server.settings
+        tried_at = last - settings.purge_interval
+        if tried_at <= before:
+            return
+        allowed = self._allowed(server, partition_id, before)
+        saved = server.persisted[partition_id]
+        if saved.owned and self._is_late:
+            return
+        if saved.purged < min(tried_at - settings.purge_buffer, allowed):
+            raise Violation(f"{server.name} may purge up to {allowed} of {last}, but does not: {saved}")
+
+    def _allowed(self, server: Server, partition_id: Guid, last: int) -> int:
+        """Up to which number a server was allowed to purge when this began."""
+        saved = self._partitions[server.index, partition_id]
+        if not saved.owned:
+            return int(saved.allowed_purge)
+        return min(
+            (
+                int(one.acked_of(partition_id))
+                for (index, is_bsc, _), one in self._neighbors.items()
+                if index == server.index and not is_bsc
+            ),
+            default=last,
+        )
+
+    def _check_allowed(self, owner: Server, partition_id: Guid) -> None:
+        """What an authority has purged, all others may purge: its numbers say so (3.2.7.1)."""
+        settings = [one.settings for one in self._servers]
+        if not self._is_due(2 * max(one.header_s + one.intersite_s for one in settings)):
+            return
+        purged = self._partitions[owner.index, partition_id].purged
+        for server in self._servers:
+            saved = server.persisted[partition_id]
+            if server is not owner and saved.allowed_purge < purged:
+                raise Violation(f"{server.name} may purge up to {saved.allowed_purge} only, not {purged}")
+
+
+def _late(seconds: float) -> float:
+    return seconds * _DRIFT + _UNDER_WAY_S
