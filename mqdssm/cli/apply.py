@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.access import login_of
+from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.plan import tell_left_out, watched
 from mqdssm.cli.run import Run, add_command
@@ -59,14 +60,16 @@ def apply(
     allow_deletes: Deletes = None,
     transactions: Transactions = 0,
     verify: Verify = True,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
 ) -> int:
     r"""Do what a plan says, read everything back, and report.
 
     Applied again, a plan that was broken off goes on. PLAN/undo.ldif undoes it. Exit code 1 if a row was
-    rejected, refused or lost. Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
+    rejected, refused or lost. Needs pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
     """
+    chosen = engine_of(run, engine, workers)
     from mqdssm.spark.migrate.applying import ApplyOptions, apply_plan
-    from mqdssm.spark.session import check_spark
 
     options = ApplyOptions(
         max_rate=max_rate,
@@ -75,11 +78,10 @@ def apply(
         transactions=transactions,
         verify=verify,
     )
-    check_spark()
-    run.connection_options()  # what cannot be is refused before Java starts
-    on = run.spark()
+    run.connection_options()  # what cannot be is refused before workers start
+    where = chosen.arguments()
     with going_on(run, plan), watched(run, "applying the plan") as watch:
-        report = apply_plan(plan, run.loaded.settings.url, options, on=on, watch=watch, **login_of(run))
+        report = apply_plan(plan, run.loaded.settings.url, options, **where, watch=watch, **login_of(run))
     tell_report(run, report, plan)
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 

@@ -39,10 +39,16 @@ WorkersOption = Annotated[
 ]
 
 
-def engine_of(run: Run, name: EngineName, workers: int | None) -> "Engine":
+def engine_of(run: Run, name: EngineName, workers: int | None, source: str = "") -> "Engine":
     """Choose the engine, and check that it could run here.
 
     ``--engine local`` wins over a master in the environment or the profile file.
+
+    Args:
+        run: of the command.
+        name: as it was given.
+        workers: as they were given.
+        source: what is read, if it may be a database, which needs Spark.
 
     Raises:
         UsageProblem: options of the engine that was not chosen.
@@ -50,12 +56,15 @@ def engine_of(run: Run, name: EngineName, workers: int | None) -> "Engine":
     """
     from mqdssm.spark.cluster import HERE
     from mqdssm.spark.engines import Engine
+    from mqdssm.spark.sources.jdbc import is_jdbc
 
     given = run.given
     if name is EngineName.LOCAL and (given.spark_master or given.spark_conf or given.spark_shared):
         raise UsageProblem(
             "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out"
         )
+    if name is EngineName.AUTO and is_jdbc(source):
+        name = EngineName.SPARK
     on = HERE if name is EngineName.LOCAL else run.spark()
     with usage_problems():
         engine = Engine.of(name.value, on, workers)

@@ -116,9 +116,7 @@ def export(
             resume=resume,
             readable=readable,
             watch=watch,
-            engine=chosen.kind.value,
-            workers=workers,
-            on=chosen.on,
+            **chosen.arguments(),
             **login_of(run),
         )
     _tell(run, manifest, to)

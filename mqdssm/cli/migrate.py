@@ -4,6 +4,7 @@ import typer
 
 from mqdssm.cli.access import login_of
 from mqdssm.cli.apply import MaxErrors, MaxRate, Transactions, Verify, going_on, tell_report
+from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.plan import (
     Computers,
@@ -40,16 +41,19 @@ def migrate(
     transactions: Transactions = 0,
     verify: Verify = True,
     to_ldif: ToLdif = None,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
 ) -> int:
     r"""Carry MQIS tables over into the directory: 'mqdssm plan' and 'mqdssm apply' in one.
 
     Broken off, 'mqdssm apply PLAN' goes on. With --to-ldif the directory stays as it is. Exit code 1 if a row
-    was rejected, refused or lost. Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
+    was rejected, refused or lost. Needs pip install 'mqdssm\[pipeline]'; with Spark, and for a database,
+    'mqdssm\[spark]' and Java 17.
     """
+    chosen = engine_of(run, engine, workers, source)
     from mqdssm.spark.migrate.applying import ApplyOptions
     from mqdssm.spark.migrate.migrating import migrate as carry_over
     from mqdssm.spark.migrate.planning import Asked
-    from mqdssm.spark.session import check_spark
 
     options = ApplyOptions(max_rate=max_rate, max_errors=max_errors, transactions=transactions, verify=verify)
     asked = Asked(
@@ -61,14 +65,13 @@ def migrate(
         mapping=mapping,
     )
     if to_ldif is not None:
-        return make_plan(run, asked, to, to_ldif)
-    check_spark()
-    run.connection_options()  # what cannot be is refused before Java starts
-    on = run.spark()
+        return make_plan(run, asked, to, to_ldif, chosen)
+    run.connection_options()  # what cannot be is refused before workers start
+    where = chosen.arguments()
     folder = to or named_by_time()
     with going_on(run, folder), watched(run, "migrating") as watch:
         plan, report = carry_over(
-            asked, run.loaded.settings.url, folder, options, on=on, watch=watch, **login_of(run)
+            asked, run.loaded.settings.url, folder, options, **where, watch=watch, **login_of(run)
         )
     if report is None:
         tell_plan(run, plan, folder)

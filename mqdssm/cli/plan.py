@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.access import login_of
+from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
+    from mqdssm.spark.engines import Engine
     from mqdssm.spark.migrate.plan_file import MigrationPlan
     from mqdssm.spark.migrate.planning import Asked
     from mqdssm.spark.migrate.progress import Watch
@@ -114,12 +116,15 @@ def plan(
     sid_map: SidMapFile = None,
     mapping: Mapping = None,
     to_ldif: ToLdif = None,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
 ) -> int:
     r"""Show what a migration of MQIS tables would do, and write it as a plan. Changes nothing.
 
-    Exit code 1 if a row is rejected, or the plan cannot be applied as it is. Needs Spark:
-    pip install 'mqdssm\[spark]' and Java 17.
+    Exit code 1 if a row is rejected, or the plan cannot be applied as it is. Needs
+    pip install 'mqdssm\[pipeline]'; with Spark, and for a database, 'mqdssm\[spark]' and Java 17.
     """
+    chosen = engine_of(run, engine, workers, source)
     from mqdssm.spark.migrate.planning import Asked
 
     asked = Asked(
@@ -130,17 +135,15 @@ def plan(
         sid_map=sid_map,
         mapping=mapping,
     )
-    return make_plan(run, asked, to, to_ldif)
+    return make_plan(run, asked, to, to_ldif, chosen)
 
 
-def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None) -> int:
+def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None, engine: "Engine") -> int:
     """Make a plan, tell of it, and write its LDIF if that is wanted; returns the exit code."""
     from mqdssm.spark.migrate.ldif import WAITING_FILE, write_ldif
-    from mqdssm.spark.session import check_spark
 
-    check_spark()
     folder = to or named_by_time()
-    made = _planned(run, asked, folder, without_server=to_ldif is not None)
+    made = _planned(run, asked, folder, engine, without_server=to_ldif is not None)
     tell_plan(run, made, folder)
     if to_ldif is not None and made.refused is None:
         records = write_ldif(made, folder, to_ldif)
@@ -153,16 +156,19 @@ def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None) -
     return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
 
 
-def _planned(run: Run, asked: "Asked", folder: Path, *, without_server: bool) -> "MigrationPlan":
+def _planned(
+    run: Run, asked: "Asked", folder: Path, engine: "Engine", *, without_server: bool
+) -> "MigrationPlan":
     from mqdssm.spark.migrate.nowhere import DEFAULT_PROFILE, nowhere
     from mqdssm.spark.migrate.planning import plan_for_ldif, plan_migration
 
     settings = run.loaded.settings
-    on = run.spark()
     if settings.url or not without_server:
         run.connection_options()  # what cannot be is refused before Java starts
         with watched(run, "planning") as watch:
-            return plan_migration(asked, settings.url, folder, on=on, watch=watch, **login_of(run))
+            return plan_migration(
+                asked, settings.url, folder, **engine.arguments(), watch=watch, **login_of(run)
+            )
     if settings.naming_context is None:
         raise UsageProblem(
             "no server was named: LDIF needs none, but it needs the root of the names, as "
@@ -173,7 +179,9 @@ def _planned(run: Run, asked: "Asked", folder: Path, *, without_server: bool) ->
         nowhere(settings.naming_context, profile)
     run.output.note("no server was named: this is what an empty directory would get")
     with watched(run, "planning") as watch:
-        return plan_for_ldif(asked, settings.naming_context, folder, profile=profile, on=on, watch=watch)
+        return plan_for_ldif(
+            asked, settings.naming_context, folder, profile=profile, **engine.arguments(), watch=watch
+        )
 
 
 @contextlib.contextmanager

@@ -53,14 +53,18 @@ class LocalRunner:
             raise ConfigError("one worker at least is needed")
         self.workers: Final = workers or default_workers()
 
+    def concurrency(self, count: int, *, is_small: bool = False) -> int:
+        """See `Runner`."""
+        return 1 if is_small else min(self.workers, count)
+
     def run(self, job: Job, *, on_done: OnDone | None = None, stop: Stop | None = None) -> list[Any]:
         """See `Runner`. In this process an error of no known class stays what it is."""
         stop = stop or Stop()
         done = on_done or (lambda *_: None)
-        count = min(self.workers, len(job.names))
-        if not count:
+        if not job.names:
             return []
-        if job.is_small or count == 1:
+        count = self.concurrency(len(job.names), is_small=job.is_small)
+        if count == 1:
             return _run_here(job, done, stop)
         return _Pool(job, count).run(done, stop)
 

@@ -68,6 +68,22 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Calls:
+    """Work whose pieces need nothing opened (`Work`).
+
+    Attributes:
+        do: does the piece of a number.
+    """
+
+    do: Piece
+
+    @contextlib.contextmanager
+    def open(self, _: Stop) -> Iterator[Piece]:
+        """See `Work`."""
+        yield self.do
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """All pieces of one kind of work.
 
@@ -84,6 +100,14 @@ class Job:
 
 class Runner(Protocol):
     """Does the pieces of a job, somewhere."""
+
+    def concurrency(self, count: int, *, is_small: bool = False) -> int:
+        """Return the number of pieces that are done at the same time.
+
+        Args:
+            count: number of pieces of a job.
+            is_small: as of the job.
+        """
 
     def run(self, job: Job, *, on_done: OnDone | None = None, stop: Stop | None = None) -> list[Any]:
         """Do all pieces of a job.

@@ -1,16 +1,19 @@
 """Engine of a job: processes of this machine, which need no Java, or Spark."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypedDict
 
 from mqdssm.errors import ConfigError, require_packages
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
 from mqdssm.spark.cluster import HERE, SparkOptions, is_spark_wanted, probe, refuse_speculation
+
+log: Final = logging.getLogger(__name__)
 
 _THIS_MACHINE: Final = SparkOptions("local[*]")
 """Where the local engine runs, also where a session of Spark on a cluster is active."""
@@ -22,6 +25,14 @@ class EngineKind(StrEnum):
     AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"
+
+
+class EngineArguments(TypedDict):
+    """Arguments of the functions that take an engine."""
+
+    engine: str
+    workers: int | None
+    on: SparkOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,10 @@ class Engine:
         """True if the engine needs no Spark."""
         return self.kind is EngineKind.LOCAL
 
+    def arguments(self) -> "EngineArguments":
+        """The arguments of the functions that take an engine."""
+        return EngineArguments(engine=self.kind.value, workers=self.workers, on=self.on)
+
     def check(self) -> None:
         """Check, without starting anything, that the engine could run here.
 
@@ -87,24 +102,37 @@ class Engine:
         check_spark()
 
     @contextlib.contextmanager
-    def runner(self, app: str, files: Sequence[Path] = ()) -> Iterator[Runner]:
+    def runner(
+        self,
+        app: str,
+        files: Sequence[Path] = (),
+        *,
+        conf: Mapping[str, str] | None = None,
+        may_speculate: bool = True,
+    ) -> Iterator[Runner]:
         """Start the engine.
 
         Args:
             app: name of the application, for Spark.
             files: that all machines of a cluster must see.
+            conf: further settings of Spark.
+            may_speculate: False: refuse a session that starts slow tasks twice.
 
         Raises:
             ConfigError: Spark does not start, or the cluster cannot do the work.
             SparkFailed: Spark itself failed, while the context lasts.
         """
         if self.is_local:
-            yield LocalRunner(self.workers)
+            local = LocalRunner(self.workers)
+            log.info("%s: local engine, up to %d workers", app, local.workers)
+            yield local
             return
+        log.info("%s: Spark", app)
         from mqdssm.spark.runner import RETRIES, SparkRunner
         from mqdssm.spark.session import spark_session
 
-        with spark_session(app, brief=True, conf=RETRIES, on=self.on) as spark:
-            refuse_speculation(spark)
+        with spark_session(app, brief=True, conf={**RETRIES, **(conf or {})}, on=self.on) as spark:
+            if not may_speculate:
+                refuse_speculation(spark)
             probe(spark, self.on, files)
             yield SparkRunner(spark)

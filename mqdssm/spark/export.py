@@ -340,7 +340,7 @@ def _read(task: "Task", engine: Engine, *, is_small: bool) -> None:
     if not items:
         return
     names = tuple(f"the export of {name} (part {item})" for name, item in items)
-    with engine.runner("mqdssm export", [folder.work / PLAN_NAME]) as runner:
+    with engine.runner("mqdssm export", [folder.work / PLAN_NAME], may_speculate=False) as runner:
         runner.run(Job(ExportWork(task, items), names, is_small=is_small))
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stop, Stopped, Work, answers
 
 if TYPE_CHECKING:
+    from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
 RETRIES: Final = {"spark.master": f"local[*,{ATTEMPTS}]"}
@@ -28,10 +29,17 @@ class SparkRunner:
 
     Args:
         spark: the session.
+
+    Attributes:
+        spark: the same.
     """
 
     def __init__(self, spark: "SparkSession") -> None:
-        self._spark = spark
+        self.spark: Final = spark
+
+    def concurrency(self, count: int, *, is_small: bool = False) -> int:  # noqa: ARG002  it is the same
+        """See `Runner`."""
+        return min(count, int(self.spark.sparkContext.defaultParallelism))
 
     def run(self, job: Job, *, on_done: OnDone | None = None, stop: Stop | None = None) -> list[Any]:
         """See `Runner`."""
@@ -40,10 +48,16 @@ class SparkRunner:
             return []
         stop = stop or Stop()
         stop.check()
-        tasks = min(count, self._spark.sparkContext.defaultParallelism) if job.is_small else count
-        numbers = self._spark.range(0, count, 1, tasks)
-        with self._observed(on_done, stop, count, tasks):
-            rows = numbers.mapInArrow(_worker(job.work), _OUTCOME).collect()
+        tasks = self.concurrency(count) if job.is_small else count
+        numbers = self.spark.range(0, count, 1, tasks)
+        # unpickled once in each worker, not for each task: it may be large
+        work = self.spark.sparkContext.broadcast(job.work)
+        try:
+            with self._observed(on_done, stop, count, tasks):
+                rows = numbers.mapInArrow(_worker(work), _OUTCOME).collect()
+        finally:
+            with contextlib.suppress(Exception):  # Java may be gone, which is told already
+                work.destroy()
         results = Results(count)
         for row in sorted(rows, key=lambda row: row["number"]):
             results.add(row["number"], bytes(row["answer"]))
@@ -56,7 +70,7 @@ class SparkRunner:
         Raises:
             Stopped: the stop was set, and Spark gave up the job.
         """
-        context: Any = self._spark.sparkContext
+        context: Any = self.spark.sparkContext
         before = context.getLocalProperty(_GROUP)
         group = f"mqdssm-{uuid.uuid4()}"
         ended = threading.Event()
@@ -93,12 +107,12 @@ def _finished(context: Any, group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
 
-def _worker(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _worker(work: "Broadcast[Work]") -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make what a task runs."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        for number, answer in answers(work, numbers, Stop()):
+        for number, answer in answers(work.value, numbers, Stop()):
             yield pa.RecordBatch.from_pylist([{"number": number, "answer": answer}], schema=_SCHEMA)
 
     return run

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bad_places import blocked_packages
 from export_command import Command, readers
 from many_objects import fill
 from runner_work import are_gone
@@ -25,7 +26,6 @@ pytestmark = [
 ]
 
 QUEUES = 5_200  # with the entries of type ldap too many for one process
-BLOCKED = ("pyspark", "py4j", "pandas", "sqlglot", "jinja2")
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,10 @@ def server() -> Iterator[OpenLdapServer]:
 @pytest.fixture
 def command(server, tmp_path) -> Iterator[Command]:
     """The command on a machine with neither Java nor pyspark."""
-    blocked = tmp_path / "blocked"
-    for name in BLOCKED:
-        (blocked / name).mkdir(parents=True)
-        (blocked / name / "__init__.py").write_text(f"raise ModuleNotFoundError({name!r}, name={name!r})\n")
     made = Command(
         server, tmp_path / "out", QUEUES, ("--workers", "2"), {"PATH": "/nowhere", "JAVA_HOME": ""}
     )
-    made.python_path.append(str(blocked))
+    made.python_path.append(str(blocked_packages(tmp_path)))
     yield made
     made.end()
 

@@ -12,12 +12,14 @@ import mqdssm
 from mqdssm.directory.filters import Present
 from mqdssm.directory.session import Session
 from mqdssm.model.dn import normalize
+from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.runner import Calls, Job
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
 from mqdssm.spark.access import Access
-from mqdssm.spark.migrate.applying import Applying, ApplyOptions, Job, check_target, refuse
+from mqdssm.spark.migrate.applying import Applying, ApplyOptions, Todo, check_target, refuse
 from mqdssm.spark.migrate.operations import Operation
 from mqdssm.spark.migrate.plan_check import check_files, check_operations
 from mqdssm.spark.migrate.plan_file import MigrationPlan
@@ -40,6 +42,18 @@ def here(work: Callable[[int], Any], count: int) -> list[Any]:
     return [work(number) for number in range(count)]
 
 
+class Doing(LocalRunner):
+    """The local runner in this process, whose pieces are done by a function of a test."""
+
+    def __init__(self, do: Callable[[Callable[[int], Any], int], list[Any]]) -> None:
+        super().__init__(1)
+        self._do = do
+
+    def run(self, job: Job, **_: Any) -> list[Any]:
+        assert isinstance(job.work, Calls)
+        return self._do(job.work.do, len(job.names))
+
+
 def apply_here(
     server: Any,
     folder: Path,
@@ -57,7 +71,7 @@ def apply_here(
     access = access or access_for(server, folder)
     with access.connect(read_only=False) as directory:
         check_target(plan, directory.session)
-        return Applying(Job(plan, chosen, access, folder), directory.session, do, watch).run()
+        return Applying(Todo(plan, chosen, access, folder), directory.session, Doing(do), watch).run()
 
 
 def operations_in(folder: Path) -> list[Operation]:

@@ -1,44 +1,29 @@
 """Plans of migrations without Java: what workers do, done in this process; and carrying them out."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from exports import access_to
 
 import mqdssm
-from mqdssm.directory.session import Session
+from mqdssm.pipeline.local import LocalRunner
 from mqdssm.spark.migrate.gathering import resolved
-from mqdssm.spark.migrate.jobs import StageTask, decided
+from mqdssm.spark.migrate.jobs import Jobs
 from mqdssm.spark.migrate.operations import ADD, DELETE, Operation, read_operations
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.planning import Asked, Planning, Source, prepared
 from mqdssm.testing.openldap import OpenLdapServer
 
 
-class Here:
-    """Does the work of Spark's workers, one piece after the other."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def copy(self, url: str, *_: Any) -> Any:
-        raise AssertionError(f"{url}: a database needs Java")
-
-    def stage(self, task: StageTask) -> int:
-        return sum(task(number) for number in range(len(task.files)))
-
-    def decide(self, known: Any, wanted: Any, parts: Sequence[Any]) -> list[Any]:
-        return [decided(self._session, known, wanted, number, part) for number, part in parts]
-
-
 def plan_here(server: OpenLdapServer, source: Path, to: Path, **asked: Any) -> MigrationPlan:
-    """Plan as `plan_migration` does."""
+    """Plan as `plan_migration` does, in this process and with one session."""
     wanted = Source.of(Asked(source=str(source), **asked))
     with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
-        planning = Planning(wanted, prepared(to), session, Here(session))
+        planning = Planning(wanted, prepared(to), session, Jobs(LocalRunner(1), lambda: nullcontext(session)))
         return planning.run(resolved(session, wanted.sids))
 
 

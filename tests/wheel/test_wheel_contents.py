@@ -83,7 +83,7 @@ def test_without_the_extra_spark_commands_name_it(installed: Path, arguments: st
     (installed / "in").mkdir(exist_ok=True)
     code, said, problem = run_unpacked(installed, CLI, *arguments.split(), missing=SPARK)
     assert (code, said) == (6, "")
-    extra = "pipeline" if arguments.startswith("export") else "spark"
+    extra = "pipeline" if arguments.startswith(("export", "plan", "apply", "migrate")) else "spark"
     words = rf"error: this needs the Python package \w+: pip install 'mqdssm\[{extra}\]'"
     assert re.fullmatch(rf"{words}(; or see .* --no-spark)?\n", problem)
     assert not (installed / "out").exists()

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqdssm.spark.cluster import SparkOptions, probe, scratch
-from mqdssm.spark.migrate.jobs import SparkRunner
+from mqdssm.spark.migrate.jobs import Jobs
 from mqdssm.spark.migrate.plan_file import SOURCE_NAME
 from mqdssm.spark.migrate.planning import Asked as Planned
 from mqdssm.spark.migrate.planning import Source
 from mqdssm.spark.migrate.sids import SidMap, SidRewriter
 from mqdssm.spark.mqis import frames_of, mqis_frames
 from mqdssm.spark.mqis_files import BROKEN, RawTable, find_tables
+from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.validate_sources import frames_source
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn
 
@@ -67,7 +68,7 @@ def tables_of(
 
 def _staged(spark: "SparkSession", source: Source, folder: Path) -> dict[str, RawTable]:
     """The tables as the plan of a migration reads them."""
-    tables = source.stage(SparkRunner(spark), folder)
+    tables = source.stage(Jobs(SparkRunner(spark)), folder)
     found = {}
     for words in source.left_out(tables):
         log.warning("%s: %s", source.asked.shown_source, words)

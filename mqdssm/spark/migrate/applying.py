@@ -6,10 +6,9 @@ applied again. The undo file is on disk before the first change.
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -20,11 +19,12 @@ from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
 from mqdssm.errors import ConfigError
 from mqdssm.events.locking import locked
 from mqdssm.model.dn import DN
-from mqdssm.spark.access import Access, LogIn, access_to
-from mqdssm.spark.cluster import HERE, SparkOptions, probe
+from mqdssm.pipeline.runner import Calls, Job, Piece, Runner
+from mqdssm.spark.access import Access, LogIn, access_to, variable_read
+from mqdssm.spark.cluster import HERE, SparkOptions
 from mqdssm.spark.documents import read_document
+from mqdssm.spark.engines import Engine
 from mqdssm.spark.journal import write_whole
-from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
 from mqdssm.spark.migrate.operations import read_operations
@@ -35,8 +35,6 @@ from mqdssm.spark.migrate.progress import Lines, Told, Watch, counted, tell
 from mqdssm.spark.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
 from mqdssm.spark.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.spark.migrate.verifying import Lost, Verified, VerifyTask
-from mqdssm.spark.runner import RETRIES
-from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -49,9 +47,8 @@ WINDOW_MIN: Final = 16
 """Changes that may be under way with a limit of errors: fewer would make waiting for answers most of it."""
 CHILDREN_LEVEL: Final = 3
 """The first level with names that hold GUIDs: those of routing links."""
-
-Do = Callable[[jobs.Work, int], list[Any]]
-"""Does pieces of work, numbered from 0, and gives what became of each."""
+SMALL_ROWS: Final = 10_000
+"""Of all files together: the server takes changes one by one, so that a second worker gains little."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +126,8 @@ def apply_plan(
     urls: str | Sequence[str],
     options: ApplyOptions | None = None,
     *,
+    engine: str = "auto",
+    workers: int | None = None,
     on: SparkOptions = HERE,
     watch: Watch | None = None,
     **login: Unpack[LogIn],
@@ -139,6 +138,8 @@ def apply_plan(
         folder: of the plan.
         urls: LDAP servers, tried in turn; of the directory that was planned for.
         options: how.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.spark.export.export`.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
         watch: is told what is being done, and how far it is; from another thread, too.
         **login: see `LogIn`.
@@ -154,22 +155,22 @@ def apply_plan(
     chosen, folder = options or ApplyOptions(), folder.resolve()
     plan = MigrationPlan.load(folder)
     refuse(plan, chosen)
-    check_spark()
+    runs_on = Engine.of(engine, on, workers)
+    runs_on.check()
+    own = variable_read(login) if runs_on.is_local else login
     work = folder / APPLY_NAME
     with disk_errors_told(folder):
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
             check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
             check_operations(plan, folder, chosen.allow_deletes)
-            with access_to(urls, login, on) as access, access.connect(read_only=False) as directory:
+            with access_to(urls, own, runs_on.on) as access, access.connect(read_only=False) as directory:
                 session = directory.session
                 check_target(plan, session)
                 at = access.at(session.server_url or access.urls[0])
-                with spark_session("mqdssm apply", brief=True, conf=RETRIES, on=on) as spark:
-                    probe(spark, on, [folder / PLAN_NAME])
-                    workers = spark.sparkContext.defaultParallelism
-                    job = Job(plan, chosen, at.for_executors(on), folder, workers)
-                    return Applying(job, session, partial(jobs.run, spark), watch).run()
+                with runs_on.runner("mqdssm apply", [folder / PLAN_NAME]) as runner:
+                    todo = Todo(plan, chosen, at.for_executors(runs_on.on), folder)
+                    return Applying(todo, session, runner, watch).run()
 
 
 def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
@@ -207,7 +208,7 @@ def check_target(plan: MigrationPlan, session: "Session") -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Todo:
     """What is to be done.
 
     Attributes:
@@ -215,34 +216,31 @@ class Job:
         options: how it is applied.
         access: how workers get into the target.
         folder: of the plan.
-        workers: how many there are.
     """
 
     plan: MigrationPlan
     options: ApplyOptions
     access: Access
     folder: Path
-    workers: int = 1
 
 
 class Applying:
     """One run of a plan whose files were checked.
 
     Args:
-        job: what is to be done.
+        todo: what is to be done.
         session: to the target.
-        do: does numbered pieces of work, and gives what became of each.
+        runner: does the work.
         watch: is told what is being done, and how far it is; from another thread, too.
     """
 
-    def __init__(self, job: Job, session: "Session", do: Do, watch: Watch | None = None) -> None:
-        self._plan = job.plan
-        self._workers = job.workers
-        self._options = job.options
-        self._access = job.access
-        self._folder = job.folder
+    def __init__(self, todo: Todo, session: "Session", runner: Runner, watch: Watch | None = None) -> None:
+        self._plan = todo.plan
+        self._options = todo.options
+        self._access = todo.access
+        self._folder = todo.folder
         self._session = session
-        self._do = do
+        self._runner = runner
         self._watch = watch
         self._done: list[FileDone] = []
         self._verified: list[Verified] = []
@@ -298,7 +296,8 @@ class Applying:
     def _apply(self, parts: Sequence[str], stage: str, places: Places, what: str, rows: int) -> None:
         if not parts:
             return
-        rate, workers = self._options.max_rate, min(len(parts), self._workers)
+        workers = self._runner.concurrency(len(parts), is_small=rows < SMALL_ROWS)
+        rate = self._options.max_rate
         task = ApplyTask(
             folder=self._folder,
             access=self._access,
@@ -315,12 +314,16 @@ class Applying:
         )
         lines = Lines([ApplyJournal(self._folder, part, stage).path for part in parts])
         with counted(self._watch, what, rows, lines):
-            done = self._do(task, len(parts))
+            done: list[FileDone] = self._run_pieces(task, parts, "applying", rows)
         self._done += done
         for one in done:
             self._left.update(one.left)
         if any(one.stopped for one in done):
             self._stopped = f"more than {self._options.max_errors} errors (--max-errors)"
+
+    def _run_pieces(self, task: Piece, parts: Sequence[str], what: str, rows: int) -> list[Any]:
+        names = tuple(f"{what} {part}" for part in parts)
+        return self._runner.run(Job(Calls(task), names, is_small=rows < SMALL_ROWS))
 
     def _leave(self, level: Level) -> None:
         """Count what is not tried any more."""
@@ -367,7 +370,7 @@ class Applying:
         told.begin()
         task = VerifyTask(folder=self._folder, access=self._access, parts=parts, places=places, told=told)
         with counted(self._watch, "reading everything back", rows, told):
-            self._verified = self._do(task, len(parts))
+            self._verified = self._run_pieces(task, parts, "reading back", rows)
 
     def _report(self, state: State) -> Report:
         tell(self._watch, "writing the report")

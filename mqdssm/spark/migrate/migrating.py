@@ -10,8 +10,6 @@ from mqdssm.spark.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.planning import Asked, Source, plan_migration
 from mqdssm.spark.migrate.progress import Watch
-from mqdssm.spark.runner import RETRIES
-from mqdssm.spark.session import check_spark, spark_session
 from mqdssm.spark.sources.jdbc import spark_settings
 
 if TYPE_CHECKING:
@@ -36,6 +34,8 @@ def migrate(
     to: Path,
     options: ApplyOptions | None = None,
     *,
+    engine: str = "auto",
+    workers: int | None = None,
     on: SparkOptions = HERE,
     watch: Watch | None = None,
     **login: Unpack[LogIn],
@@ -49,6 +49,8 @@ def migrate(
         urls: LDAP servers, tried in turn.
         to: a new or empty folder for the plan.
         options: how it is applied.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.spark.export.export`; a database needs Spark.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
         watch: is told what is being done, and how far it is; from another thread, too.
         **login: see `LogIn`.
@@ -59,12 +61,13 @@ def migrate(
         SparkFailed: Spark itself failed.
     """
     source = Source.of(asked)  # what cannot be is refused before Java starts
-    check_spark()
+    chosen = source.engine(engine, on, workers)
     with access_to(urls, login, on) as access, access.connect() as directory:
         directory.session.check_msmq()
-    conf = {**RETRIES, **spark_settings(source.mapping)}
-    with spark_session("mqdssm migrate", brief=True, conf=conf, on=on):
-        plan = plan_migration(asked, urls, to, on=on, watch=watch, **login)
+    where = chosen.arguments()
+    with chosen.runner("mqdssm migrate", conf=spark_settings(source.mapping)):  # one session for both
+        plan = plan_migration(asked, urls, to, **where, watch=watch, **login)
         if plan.refused is not None:
             return Migrated(plan, None)
-        return Migrated(plan, apply_plan(to, urls, options, on=on, watch=watch, **login))
+        report = apply_plan(to, urls, options, **where, watch=watch, **login)
+        return Migrated(plan, report)

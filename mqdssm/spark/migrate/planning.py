@@ -2,15 +2,16 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.spark.access import LogIn, access_to
-from mqdssm.spark.cluster import HERE, SparkOptions, probe
+from mqdssm.spark.access import LogIn, access_to, variable_read
+from mqdssm.spark.cluster import HERE, SparkOptions
+from mqdssm.spark.engines import Engine, EngineKind
 from mqdssm.spark.manifest import sha256
 from mqdssm.spark.migrate import jobs
 from mqdssm.spark.migrate.deciding import Decider, Wanted, told_of
@@ -33,8 +34,6 @@ from mqdssm.spark.migrate.sids import SidMap, load_sid_map
 from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.spark.migrate.summary import Summary, write_sids
 from mqdssm.spark.migrate.target import domain_sid, sids_there
-from mqdssm.spark.runner import RETRIES
-from mqdssm.spark.session import check_spark, spark_session
 from mqdssm.spark.sources.folder import SourceTable, files_not_read, find_files, source_table
 from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, spark_settings
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
@@ -111,6 +110,18 @@ class Source:
             files = find_files(Path(asked.source), mapping)
         return cls(asked, mapping, files, SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map))
 
+    def engine(self, kind: str, on: SparkOptions, workers: int | None) -> Engine:
+        """Choose the engine, and check that it could run here: a database needs Spark.
+
+        Raises:
+            ConfigError: options that do not go together, or what is not installed.
+        """
+        if self.files is None and kind == EngineKind.LOCAL:
+            raise ConfigError(jobs.NEEDS_SPARK)
+        chosen = Engine.of(EngineKind.SPARK if self.files is None else kind, on, workers)
+        chosen.check()
+        return chosen
+
     def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
         """What it holds and MQIS does not know, for people: nothing of that is read.
 
@@ -125,7 +136,7 @@ class Source:
                 columns = ", ".join(one.others)
                 yield f"columns of {one.table.name} that MQIS does not have are left out: {columns}"
 
-    def stage(self, runner: jobs.Runner, folder: Path) -> tuple[SourceTable, ...]:
+    def stage(self, runner: jobs.Jobs, folder: Path) -> tuple[SourceTable, ...]:
         """Read it into the folder of the plan; gives the tables that it has."""
         begin(folder)
         copy = folder / WORK_NAME / DATABASE_NAME
@@ -147,6 +158,8 @@ def plan_migration(
     urls: str | Sequence[str],
     to: Path,
     *,
+    engine: str = "auto",
+    workers: int | None = None,
     on: SparkOptions = HERE,
     watch: Watch | None = None,
     **login: Unpack[LogIn],
@@ -157,6 +170,8 @@ def plan_migration(
         asked: what for.
         urls: LDAP servers, tried in turn.
         to: a new or empty folder.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.spark.export.export`; a database needs Spark.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
         watch: is told what is being done, and how far it is; from another thread, too.
         **login: see `LogIn`.
@@ -170,12 +185,13 @@ def plan_migration(
         SparkFailed: Spark itself failed.
     """
     source = Source.of(asked)
-    check_spark()
-    with access_to(urls, login, on) as access, access.connect() as directory:
+    chosen = source.engine(engine, on, workers)
+    own = variable_read(login) if chosen.is_local else login
+    with access_to(urls, own, chosen.on) as access, access.connect() as directory:
         session = directory.session
         session.check_msmq()
         at = access.at(session.server_url or access.urls[0])
-        return _planned(source, (session, jobs.into(at.for_executors(on))), to, on, watch)
+        return _planned(source, (session, jobs.Into(at.for_executors(chosen.on))), to, chosen, watch)
 
 
 def plan_for_ldif(
@@ -184,6 +200,8 @@ def plan_for_ldif(
     to: Path,
     *,
     profile: str = DEFAULT_PROFILE,
+    engine: str = "auto",
+    workers: int | None = None,
     on: SparkOptions = HERE,
     watch: Watch | None = None,
 ) -> MigrationPlan:
@@ -194,6 +212,8 @@ def plan_for_ldif(
         root: the root of the names, a DN.
         to: a new or empty folder.
         profile: the kind of server.
+        engine: ``local``, ``spark`` or ``auto``; see `plan_migration`.
+        workers: processes of the local engine.
         on: where Spark runs.
         watch: is told what is being done, and how far it is; from another thread, too.
 
@@ -206,20 +226,19 @@ def plan_for_ldif(
     """
     source = Source.of(asked)
     session = nowhere(root, profile)
-    check_spark()
-    return _planned(source, (session, lambda: nullcontext(session)), to, on, watch)
+    chosen = source.engine(engine, on, workers)
+    return _planned(source, (session, jobs.IntoNowhere(root, profile)), to, chosen, watch)
 
 
 def _planned(
-    source: Source, target: "tuple[Session, jobs.Enter]", to: Path, on: SparkOptions, watch: Watch | None
+    source: Source, target: "tuple[Session, jobs.Enter]", to: Path, engine: Engine, watch: Watch | None
 ) -> MigrationPlan:
     session, enter = target
     sids = resolved(session, source.sids)
     folder = prepared(to)
-    conf = {**RETRIES, **spark_settings(source.mapping)}
-    with spark_session("mqdssm plan", brief=True, conf=conf, on=on) as spark:
-        probe(spark, on, [folder / WORK_NAME / WITNESS_NAME])
-        return Planning(source, folder, session, jobs.SparkRunner(spark, enter), watch).run(sids)
+    files = [folder / WORK_NAME / WITNESS_NAME]
+    with engine.runner("mqdssm plan", files, conf=spark_settings(source.mapping)) as runner:
+        return Planning(source, folder, session, jobs.Jobs(runner, enter), watch).run(sids)
 
 
 class Planning:
@@ -229,7 +248,7 @@ class Planning:
         source: what is to be migrated.
         folder: of the plan, prepared.
         session: to the target.
-        runner: does the work.
+        runner: the jobs, and what does them.
         watch: is told what is being done, and how far it is; from another thread, too.
     """
 
@@ -238,7 +257,7 @@ class Planning:
         source: Source,
         folder: Path,
         session: "Session",
-        runner: jobs.Runner,
+        runner: jobs.Jobs,
         watch: Watch | None = None,
     ) -> None:
         self._source = source

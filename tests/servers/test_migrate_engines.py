@@ -1,0 +1,116 @@
+"""A migration by worker processes on a machine with neither Java nor pyspark: equal to one in one process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from applying import connect, entries_of, login_to, tables
+from bad_places import blocked_packages
+from planning import plan_here
+
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline import local
+from mqdssm.spark.migrate import applying, jobs
+from mqdssm.spark.migrate.applying import apply_plan
+from mqdssm.spark.migrate.planning import Asked, Source, plan_for_ldif, plan_migration
+from mqdssm.testing.openldap import OpenLdapServer
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def server():
+    with OpenLdapServer(durable=False) as made:
+        yield made
+
+
+@pytest.fixture
+def processes(monkeypatch) -> list[int]:
+    """Makes everything too much work for this process; the number of workers of each job."""
+    for module, name in ((jobs, "SMALL_BYTES"), (jobs, "SMALL_ROWS"), (applying, "SMALL_ROWS")):
+        monkeypatch.setattr(module, name, 1)
+    started: list[int] = []
+    real = local._Pool.__init__
+
+    def init(self, job, count) -> None:
+        started.append(count)
+        real(self, job, count)
+
+    monkeypatch.setattr(local._Pool, "__init__", init)
+    return started
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in (folder / "operations").rglob("*.*"))
+
+
+def test_a_plan_of_processes_is_that_of_one(server, tmp_path, processes) -> None:
+    source = tables(server, tmp_path)
+    login = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
+    asked = Asked(source=str(source), create_computers=True)
+    made = plan_migration(asked, server.url, tmp_path / "many", engine="local", workers=3, **login)
+    assert max(processes) == 3
+    here = plan_here(server, source, tmp_path / "one", create_computers=True)
+    assert made.total == here.total
+    assert files(tmp_path / "many") == files(tmp_path / "one") != []
+    processes.clear()
+    report = apply_plan(tmp_path / "many", server.url, engine="local", workers=3, **login)
+    assert processes
+    assert report.is_fine
+    with connect(server) as directory:
+        assert len(entries_of(directory.session)) > made.total["read"]
+
+
+def test_a_plan_without_a_server(server, tmp_path, processes) -> None:
+    source = tables(server, tmp_path)
+    made = plan_for_ldif(
+        Asked(source=str(source), create_computers=True),
+        server.base_dn,
+        tmp_path / "plan",
+        engine="local",
+        workers=2,
+    )
+    assert set(processes) == {2}
+    assert made.total["rejected"] == 0
+
+
+def test_a_database_needs_spark(monkeypatch, tmp_path) -> None:
+    source = Source.of(Asked(source="jdbc:postgresql://127.0.0.1/mqis"))
+    with pytest.raises(ConfigError, match="a database is read by Spark: leave '--engine local' out"):
+        source.engine("local", applying.HERE, None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(ConfigError, match="needs Java 17"):
+        source.engine("auto", applying.HERE, None)
+
+
+def test_the_commands_without_java_and_pyspark(server, tmp_path) -> None:
+    source = tables(server, tmp_path)
+    environment = {
+        **os.environ,
+        **login_to(server, tmp_path),
+        "PATH": "/nowhere",
+        "JAVA_HOME": "",
+        "PYTHONPATH": os.pathsep.join((str(blocked_packages(tmp_path)), str(Path(__file__).parents[2]))),
+    }
+
+    def mqdssm(*words: str) -> dict:
+        done = subprocess.run(
+            [sys.executable, "-m", "mqdssm.cli.main", *words, "-o", "json"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    mqdssm("plan", str(source), "--to", str(tmp_path / "plan"), "--create-computers")
+    report = mqdssm("apply", str(tmp_path / "plan"))
+    assert not report["lost"]
+    again = mqdssm("migrate", str(source), "--to", str(tmp_path / "again"), "--on-conflict", "skip")
+    assert not again["lost"]
