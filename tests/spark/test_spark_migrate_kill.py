@@ -37,6 +37,7 @@ RATE = 200
 BETWEEN = 4_200 * 40 // (KILLS + 1)
 """Bytes of journal between two kills, on average: some 40 for each operation."""
 WAIT_S = 300.0
+ENGINES = ("spark", "local")
 
 
 @pytest.fixture
@@ -48,9 +49,12 @@ def planned(tmp_path):
         yield server, login, tmp_path / "plan"
 
 
-def start(folder: Path, login: dict[str, str], rate: int = RATE) -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, login: dict[str, str], rate: int = RATE, engine: str = "spark"
+) -> subprocess.Popen[bytes]:
     environment = {**os.environ, **login, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-m", "mqdssm.cli.main", "apply", str(folder), "--max-rate", str(rate)]
+    options = ["--max-rate", str(rate), "--engine", engine]
+    command = [sys.executable, "-m", "mqdssm.cli.main", "apply", str(folder), *options]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -68,18 +72,21 @@ def in_the_middle(process: subprocess.Popen[bytes], folder: Path, chance: random
     return process.poll() is None
 
 
-def strike(planned, kill: Callable[[subprocess.Popen[bytes]], object], says: str = "") -> None:
+def strike(
+    planned, kill: Callable[[subprocess.Popen[bytes]], object], says: str = "", engine: str = "spark"
+) -> None:
     """Kill something again and again, apply again when the run has ended of that, and compare.
 
     Args:
         planned: server, log-in, plan.
         kill: kills something of a run.
         says: what a run that ends of it says.
+        engine: of the runs.
     """
     server, login, folder = planned
     empty, chance, struck, code = everything(server), random.Random(6), 0, None
     while struck < KILLS and code != 0:
-        with start(folder, login) as process:
+        with start(folder, login, engine=engine) as process:
             while struck < KILLS and in_the_middle(process, folder, chance):
                 kill(process)
                 struck += 1
@@ -90,7 +97,7 @@ def strike(planned, kill: Callable[[subprocess.Popen[bytes]], object], says: str
             assert code in {0, 3, 6, 130, -9}, err
             assert code not in {6, 130} or says in err, err
     assert struck
-    with start(folder, login, rate=100_000) as last:
+    with start(folder, login, rate=100_000, engine=engine) as last:
         out, err_bytes = last.communicate(timeout=WAIT_S)
     assert last.returncode == 0, err_bytes.decode()
     assert re.search(rb"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost\n$", out)
@@ -102,8 +109,9 @@ def strike(planned, kill: Callable[[subprocess.Popen[bytes]], object], says: str
     assert everything(server) == empty
 
 
-def test_the_program_is_killed(planned):
-    strike(planned, lambda process: (process.kill(), process.wait()))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_program_is_killed(planned, engine):
+    strike(planned, lambda process: (process.kill(), process.wait()), engine=engine)
 
 
 def test_workers_are_killed(planned):
@@ -125,19 +133,22 @@ def test_java_is_killed(planned):
     strike(planned, kill, "Spark failed: its Java was killed, as a machine does that has no memory left; ")
 
 
-def test_it_is_interrupted(planned):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_it_is_interrupted(planned, engine):
     def interrupt(process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGINT)
         process.wait(WAIT_S)
 
-    strike(planned, interrupt, f"what was done is written down: 'mqdssm apply {planned[2]}' goes on\n")
+    says = f"what was done is written down: 'mqdssm apply {planned[2]}' goes on\n"
+    strike(planned, interrupt, says, engine)
 
 
-def test_slapd_is_killed(planned):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_slapd_is_killed(planned, engine):
     server = planned[0]
 
     def kill(_: subprocess.Popen[bytes]) -> None:
         server.kill()
         server.start()
 
-    strike(planned, kill)
+    strike(planned, kill, engine=engine)
