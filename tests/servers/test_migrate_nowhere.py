@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from planning import Here, lines_of, operations_of, plan_here, rejects_of
+from planning import lines_of, operations_of, plan_here, rejects_of
 
 from mqdssm.errors import ConfigError
 from mqdssm.samples.forms import SampleForm
@@ -13,7 +13,7 @@ from mqdssm.spark.migrate.applying import ApplyOptions, refuse
 from mqdssm.spark.migrate.ldif import write_ldif
 from mqdssm.spark.migrate.nowhere import nowhere
 from mqdssm.spark.migrate.plan_file import MigrationPlan
-from mqdssm.spark.migrate.planning import Asked, Planning, Source, prepared
+from mqdssm.spark.migrate.planning import Asked, plan_for_ldif
 from mqdssm.tables.ldif import base_tree_entries, entry_ldif
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -22,8 +22,7 @@ SAMPLE = Plan(sites=3, machines=12, queues=60, users=2, seed=1, root=ROOT)
 
 
 def planned(source, to, *, profile="openldap", **asked) -> MigrationPlan:
-    session, wanted = nowhere(ROOT, profile), Source.of(Asked(source=str(source), **asked))
-    return Planning(wanted, prepared(to), session, Here(session)).run(wanted.sids)
+    return plan_for_ldif(Asked(source=str(source), **asked), ROOT, to, profile=profile, engine="local")
 
 
 @pytest.fixture
