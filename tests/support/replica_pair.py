@@ -34,9 +34,9 @@ class Pair:
     def __init__(self, stack: ExitStack, foreign_s: float = 0.0) -> None:
         self._stack = stack
         self.tuning = {"foreign_s": foreign_s}
-        self.slapds = {}
+        self.slapds: dict[str, OpenLdapServer] = {}
         self.enterprise = Enterprise()
-        self.stores = {}
+        self.stores: dict[str, LdapStore] = {}
         for name in ("PEC", "PSC1"):
             slapd = stack.enter_context(OpenLdapServer(durable=False, replication=True))
             self.slapds[name] = slapd
