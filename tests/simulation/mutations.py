@@ -7,7 +7,7 @@ looks for seeds anew, when the runs that belong to seeds have changed.
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -16,19 +16,15 @@ from unittest.mock import patch
 from mqdssm.testing.simulation.run import Report, Simulation  # isort: skip  first: the engine's modules import each other
 
 from mqdssm.engines.replication import (
-    authority,
     changes,
     propagation,
-    purging,
     requests,
     serving,
-    state,
     succession,
     sync,
     topology,
 )
 from mqdssm.engines.replication import operations as ops
-from mqdssm.engines.replication.state import perform
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
@@ -242,10 +238,6 @@ def _forgets_early(server, partition, change):
     """What came too early is neither kept nor asked for."""
 
 
-def _all_acked(server, partition):
-    return partition.last
-
-
 _SAVE_STATUS = requests._send_reply
 
 
@@ -287,18 +279,6 @@ def _sync0_done(server, partition, message):
     yield from sync._sweep(server, partition)
 
 
-def _acks_early(server, partition):
-    message = purging.PSCAckMessage(
-        site_id=server.settings.site_id,
-        psc_site_id=server.settings.site_id,
-        acked_partition_id=partition.id,
-        acked_seq_number=max(partition.last, partition.known),
-        psc_name=server.name,
-    )
-    if not partition.record.owned and not server.is_bsc:
-        server.send(partition.record.authority_name, message, acks=True)
-
-
 _REPLY = sync._reached
 
 
@@ -333,11 +313,6 @@ def _sure(server, key, status):
     _END(server, key, Hresult.MQ_ERROR if status == Hresult.MQDS_NO_RSP_FROM_OWNER else status)
 
 
-def _given_if_told(_server, partition, wanted, number):
-    """A change that fails has no number, whatever was written (decision R103)."""
-    return (yield from perform(authority._operation(partition, wanted, number), ops.Outcome))
-
-
 MUTATIONS = (
     Mutation("descending order (R6)", 1, patches=((serving, "chained", _descending),)),
     Mutation("no Previous in answers", 1, patches=((serving, "chained", _no_previous),)),
@@ -367,8 +342,6 @@ MUTATIONS = (
         1,
         patches=((changes, "_keep", _forgets_early), (propagation, "_tell", _never_asks)),
     ),
-    Mutation("purging ignores acknowledgements", 1, patches=((purging, "_acked", _all_acked),)),
-    Mutation("acknowledges what is not there", 2, patches=((purging, "acknowledge", _acks_early),)),
     Mutation("forgets what it executed", 3, patches=((requests, "_remember", lambda *_: None),)),
     Mutation("answers after its start", 25, patches=((requests, "QUIET_S", 0),)),
     Mutation("answers MQ_OK always", 1, patches=((requests, "_send_reply", _always_ok),)),
@@ -383,17 +356,6 @@ MUTATIONS = (
         patches=((succession, "doubt", _no_doubt), (succession, "step_down", _steps_down_by_number)),
     ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
-    Mutation("a change that fails has no number", 220_006, patches=((authority, "_give", _given_if_told),)),
-    Mutation(
-        "what was given up takes other changes",
-        220_006,
-        patches=((state.Partition, "numbering", lambda _partition: nullcontext()),),
-    ),
-    Mutation(
-        "a request that was given up is forgotten",
-        220_228,
-        patches=((requests, "give_up", lambda *_: None),),
-    ),
 )
 
 
