@@ -17,7 +17,13 @@ from mqdssm.engines.discovery.answers import (
     Answers,
     BriefAnswer,
 )
-from mqdssm.engines.discovery.rates import BYTES_AT_ONCE, BYTES_PER_S, ByteRate, SourceRates
+from mqdssm.engines.discovery.rates import (
+    BYTES_AT_ONCE,
+    BYTES_PER_S,
+    OVER_RATE_PER_S,
+    CommonRate,
+    SourceRates,
+)
 from mqdssm.engines.discovery.sources import sources_of
 from mqdssm.model.discovery import TopologyServerReply
 from mqdssm.wire.mqsd import decode
@@ -88,7 +94,7 @@ def test_one_of_the_own_site_is_always_answered(networks: int, ipx: tuple[int, .
     assert told[:10] == [tuple(known)] * 10
     assert told[10:] == [(known[0],)] * 140
     # nor does it matter what all others have taken
-    answers = knowing("PSC2", site=OTHER_SITE, networks=known, byte_rate=ByteRate(per_s=1, at_once=1))
+    answers = knowing("PSC2", site=OTHER_SITE, networks=known, byte_rate=CommonRate(per_s=1, at_once=1))
     assert answered(answers, asking).connected_networks == (known[0],)
 
 
@@ -117,8 +123,8 @@ def test_a_flood_brings_no_network_more_than_it_costs_and_the_byte_rate(sources:
         assert TOO_MUCH in tries or any(isinstance(one, BriefAnswer) for one in tries)
 
 
-def test_the_byte_rate_is_a_bucket() -> None:
-    rate = ByteRate(per_s=100, at_once=1000)
+def test_a_common_rate_is_a_bucket() -> None:
+    rate = CommonRate(per_s=100, at_once=1000)
     assert rate.take(600, 50)
     assert not rate.take(401, 50)
     assert rate.take(400, 50)
@@ -127,9 +133,24 @@ def test_the_byte_rate_is_a_bucket() -> None:
     assert rate.take(100, 51)
     assert rate.take(1000, 1e9)
     assert not rate.take(1, 1e9)
-    for wrong in ({"per_s": 0}, {"at_once": 0}):
+    for wrong in ({"per_s": 0, "at_once": 1}, {"per_s": 1, "at_once": 0}):
         with pytest.raises(ValueError, match="too few"):
-            ByteRate(**wrong)
+            CommonRate(**wrong)
+
+
+@pytest.mark.spec("MS-MQSD 5.1")
+@pytest.mark.parametrize("site", [OWN_SITE, OTHER_SITE], ids=["other site", "own site"])
+def test_sources_over_their_rate_have_a_rate_together(site) -> None:
+    """A reply costs most of the time that a request takes: what a flood gets is lost for all others."""
+    answers, seconds, per_s, sources = knowing("PSC2", site=OTHER_SITE), 4, 20_000, 200
+    replies = 0
+    for number in range(seconds * per_s):
+        source = f"10.9.0.{number % sources}"
+        replies += isinstance(answers.answer(request(site=site), source, number / per_s), bytes)
+    assert replies <= sources * (10 + 5 * seconds) + OVER_RATE_PER_S * (seconds + 1)
+    assert replies >= OVER_RATE_PER_S * seconds
+    for host in range(50):  # and who asks now and then is answered
+        assert isinstance(answers.answer(request(site=site), f"10.99.0.{host}", seconds), bytes)
 
 
 @pytest.mark.spec("MS-MQSD 5.1")

@@ -8,7 +8,7 @@ from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery import server as serve
 from mqdssm.engines.discovery.answers import Answers
-from mqdssm.engines.discovery.rates import ByteRate
+from mqdssm.engines.discovery.rates import CommonRate
 from mqdssm.engines.discovery.values import ANSWER_WAIT_S, Knowledge, Network
 from mqdssm.model.discovery import (
     DirectoryServiceServer,
@@ -72,7 +72,7 @@ def knowledge(*names: str, site: Guid = OTHER_SITE, networks: Sequence[Guid] = (
     return Knowledge(site=site, servers=servers(*names), networks=tuple(networks))
 
 
-def knowing(*names: str, byte_rate: ByteRate | None = None, **more) -> Answers:
+def knowing(*names: str, byte_rate: CommonRate | None = None, **more) -> Answers:
     answers = Answers(byte_rate=byte_rate)
     answers.learn(knowledge(*names or ("PSC2",), **more))
     return answers

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mqdssm.engines.discovery.rates import ByteRate, SourceRates
+from mqdssm.engines.discovery.rates import (
+    BYTES_AT_ONCE,
+    BYTES_PER_S,
+    OVER_RATE_PER_S,
+    CommonRate,
+    SourceRates,
+)
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.errors import DecodeError
 from mqdssm.model.discovery import (
@@ -79,18 +85,21 @@ class Answers:
         self,
         rates: SourceRates | None = None,
         *,
-        byte_rate: ByteRate | None = None,
+        byte_rate: CommonRate | None = None,
         reply_bytes_max: int = REPLY_BYTES_MAX,
     ) -> None:
         self.left_out = 0
         self._rates = SourceRates() if rates is None else rates
-        self._byte_rate = ByteRate() if byte_rate is None else byte_rate
+        self._byte_rate = byte_rate or CommonRate(per_s=BYTES_PER_S, at_once=BYTES_AT_ONCE)
+        self._over_rate = CommonRate(per_s=OVER_RATE_PER_S, at_once=OVER_RATE_PER_S)
         self._reply_bytes_max = reply_bytes_max
         self._site: Guid | None = None
         self._whole: dict[_Form, _Parts] = {}
         self._brief: dict[_Form, _Parts] = {}
+        self._whole_bytes: dict[_Form, int] = {}
+        self._brief_bytes: dict[_Form, int] = {}
         self._credit = 0  # bytes that were received beyond the limits, and not sent yet
-        self._over_rate = 0  # requests
+        self._over_rate_requests = 0
 
     def learn(self, knowledge: Knowledge) -> None:
         """Answer from now on with this."""
@@ -100,6 +109,7 @@ class Answers:
         self._site = knowledge.site
         self._whole = _forms(knowledge.site, networks, servers)
         self._brief = _forms(knowledge.site, networks[:1], servers[:1])
+        self._whole_bytes, self._brief_bytes = map(_sizes, (self._whole, self._brief))
 
     def answer(self, data: bytes, source: str, now: float) -> bytes | Refusal:
         """Return the reply to a datagram, or why there is none.
@@ -123,37 +133,51 @@ class Answers:
         is_ipx = len(data) >= IPX_REQUEST_BYTES_MIN
         if is_ipx and not _is_request(data):
             return NO_REQUEST
-        within_rate = self._rates.may(source, now)
-        if not within_rate and self._rates.is_a_flood(source):
-            return FLOOD
         form = (data[_SITE_AT] == self._site, is_ipx)
         if form not in self._whole:
             return NO_SERVERS
-        answer = self._limited(form, data, now, within_rate=within_rate)
-        if within_rate and not isinstance(answer, Refusal):
+        if not self._rates.may(source, now):
+            if self._rates.is_a_flood(source):
+                return FLOOD
+            return self._over_rate_answer(form, data, now)
+        answer = self._limited_answer(form, data, now)
+        if not isinstance(answer, Refusal):
             self._rates.count(source, now)
         return answer
 
-    def _limited(self, form: _Form, data: bytes, now: float, *, within_rate: bool) -> bytes | Refusal:
-        """Return the whole reply within the limits, else the brief one if received bytes pay for it.
-
-        Who asks too often has one of `BRIEF_ONE_IN`, so that forged requests do not keep a computer from its
-        answer; most of what they pay is left for others.
-        """
-        received, request_id = len(data), data[_REQUEST_ID_AT]
-        whole = _with_id(self._whole[form], request_id)
-        if len(whole) <= received or (within_rate and self._byte_rate.take(len(whole), now)):
+    def _limited_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
+        """Return the whole reply within the byte rate, else the brief one if received bytes pay for it."""
+        whole = _with_id(self._whole[form], data[_REQUEST_ID_AT])
+        if len(whole) <= len(data) or self._byte_rate.take(len(whole), now):
             return whole
-        brief = _with_id(self._brief[form], request_id)
-        if len(brief) <= received:
-            return BriefAnswer(brief)
-        self._credit = min(self._credit + received, CREDIT_BYTES_MAX)
-        if not within_rate:
-            self._over_rate += 1
-        if len(brief) > self._credit or (not within_rate and self._over_rate % BRIEF_ONE_IN):
-            return TOO_MUCH if within_rate else TOO_MANY
-        self._credit -= len(brief)
-        return BriefAnswer(brief)
+        brief = BriefAnswer(_with_id(self._brief[form], data[_REQUEST_ID_AT]))
+        if len(brief) > len(data):
+            self._credit = min(self._credit + len(data), CREDIT_BYTES_MAX)
+            if len(brief) > self._credit:
+                return TOO_MUCH
+            self._credit -= len(brief)
+        return brief
+
+    def _over_rate_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
+        """Return a reply that is no longer than the request, else the brief one to one in `BRIEF_ONE_IN`.
+
+        Forged requests do not keep a computer from its answer then; most of what they pay is left for others.
+        All sources over their rate have a rate together: whoever floods us with many of them must not keep us
+        busy with replies. So what is cheap comes first.
+        """
+        received, whole, brief = len(data), self._whole_bytes[form], self._brief_bytes[form]
+        if brief > received:
+            self._credit = min(self._credit + received, CREDIT_BYTES_MAX)
+            self._over_rate_requests += 1
+            if brief > self._credit or self._over_rate_requests % BRIEF_ONE_IN:
+                return TOO_MANY
+        if not self._over_rate.take(1, now):
+            return TOO_MANY
+        if whole <= received:
+            return _with_id(self._whole[form], data[_REQUEST_ID_AT])
+        if brief > received:
+            self._credit -= brief
+        return BriefAnswer(_with_id(self._brief[form], data[_REQUEST_ID_AT]))
 
     def _fitting(
         self, servers: tuple[DirectoryServiceServer, ...], networks: tuple[Guid, ...]
@@ -192,6 +216,10 @@ def _forms(
             other = replace(own, responding_site_id=site, directory_service_servers=servers)
             forms[False, is_ipx] = _around_id(other)
     return forms
+
+
+def _sizes(forms: dict[_Form, _Parts]) -> dict[_Form, int]:
+    return {form: len(_with_id(parts, NULL_GUID)) for form, parts in forms.items()}
 
 
 def _around_id(reply: TopologyServerReply) -> _Parts:

@@ -25,6 +25,11 @@ BYTES_AT_ONCE: Final = 262_144
 """For all sources together after a quiet time: 178 of the longest replies."""
 
 
+OVER_RATE_PER_S: Final = 500
+"""Replies a second to sources over their rate, to all of these together. A reply takes more time than all
+else that is done about a request: a flood of many sources would keep others from their answer."""
+
+
 class SourceRates:
     """Counts replies by source.
 
@@ -83,23 +88,23 @@ class SourceRates:
             self._refusals.pop(forgotten, None)
 
 
-class ByteRate:
-    """Limits the bytes of replies to all sources together.
+class CommonRate:
+    """Limits what all sources together have: replies, or their bytes.
 
     Args:
-        per_s: bytes a second in the long run.
-        at_once: bytes after a quiet time.
+        per_s: how many a second in the long run.
+        at_once: how many after a quiet time.
     """
 
     def __init__(self, *, per_s: float = BYTES_PER_S, at_once: int = BYTES_AT_ONCE) -> None:
         if not (per_s > 0 and at_once >= 1):
-            raise ValueError(f"{per_s} bytes a second, {at_once} at once: too few")
+            raise ValueError(f"{per_s} a second, {at_once} at once: too few")
         self._per_s: Final = per_s
         self._at_once_s: Final = at_once / per_s
         self._full_at = float("-inf")
 
     def take(self, size: int, now: float) -> bool:
-        """Take so many bytes out of the bucket, at a time in monotonic seconds.
+        """Take so many out of the bucket, at a time in monotonic seconds.
 
         Returns:
             True if they were there; else nothing is taken.
