@@ -1,15 +1,14 @@
 """A store in memory, for simulations: fast, and as faithful in a crash as one on a disk.
 
-Several steps of an operation are several writes; `MemoryStore.on_write` is called before and after each, and
-may raise, as a machine that loses its power. Then the store is dead, `MemoryStore.reopened` starts anew.
+Several steps of an operation are several writes, each of which may be the last one before a crash
+(`mqdssm.store.disk`). Then the store is dead, `MemoryStore.reopened` starts anew.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum, auto
-from typing import Any, Final, ParamSpec
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from mqdssm.engines.replication import operations as ops
-from mqdssm.errors import DirectoryNotConnected
+from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, PropertyValue, Scope
@@ -17,12 +16,12 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
+from mqdssm.store.disk import Disk
 from mqdssm.store.lookup import Restriction, View
-from mqdssm.store.performer import performers
+from mqdssm.store.performer import FULL, performers
 from mqdssm.store.shelves import Kept, Numbered, Shelf, StoredObject, view_of
 from mqdssm.tables.creation import DEFAULTS
 
-_P = ParamSpec("_P")
 _DONE: Final = ops.Done()
 _NOT_FOUND: Final = ops.Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _NOT_READ: Final = ops.ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
@@ -30,26 +29,16 @@ _CLOSED: Final = "the directory in memory is closed"
 _TOMBSTONE_BYTES: Final = 64  # in a message, about
 
 
-class Moment(Enum):
-    """Where a write is when `MemoryStore.on_write` is called."""
-
-    BEFORE = auto()
-    AFTER = auto()
-
-
-class Crash(Exception):  # noqa: N818  it is no error, it is what a simulation wants
-    """What `MemoryStore.on_write` may raise: the machine stops here."""
-
-
 class MemoryStore:
     """A directory in memory; a `mqdssm.store.performer.Store` (decisions R50 to R52).
 
     Attributes:
-        on_write: called around every durable write; None: nobody.
+        disk: where its writes go.
     """
 
     def __init__(self) -> None:
-        self.on_write: Callable[[Moment], None] | None = None
+        self.disk: Final = Disk()
+        self._write = self.disk.write
         self._kept = Kept()
         self._looked = ""  # how far the last look for foreign changes went
         self._open = True
@@ -60,11 +49,17 @@ class MemoryStore:
 
         Raises:
             DirectoryNotConnected: the store is closed, or died in a crash.
+            GenericDirectoryError: its disk is full, and the operation has no status to say so.
         """
         if not self._open:
             raise DirectoryNotConnected(_CLOSED)
         try:
             return self._performers[type(operation)](operation)
+        except GenericDirectoryError:
+            full = FULL.get(type(operation))
+            if full is None:
+                raise
+            return full
         except BaseException:
             self._open = False
             raise
@@ -78,6 +73,7 @@ class MemoryStore:
         self._open = False
         again = MemoryStore()
         again._kept = self._kept
+        again.disk.room = self.disk.room
         return again
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
@@ -89,16 +85,6 @@ class MemoryStore:
         if not self._open:
             raise DirectoryNotConnected(_CLOSED)
         return map(view_of, self._kept.candidates(object_type, restrictions))
-
-    def _write(self, change: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
-        """One durable write."""
-        hook = self.on_write
-        if hook is None:
-            change(*args, **kwargs)
-            return
-        hook(Moment.BEFORE)
-        change(*args, **kwargs)
-        hook(Moment.AFTER)
 
     # -- state of the protocol
 
@@ -136,8 +122,12 @@ class MemoryStore:
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
         shelf = self._kept.shelf(operation.partition_id)
-        self._finish(shelf)
-        return ops.Recovered(highest=SequenceNumber(shelf.numbers.highest()))
+        status = Hresult.MQ_OK
+        try:
+            self._finish(shelf)
+        except GenericDirectoryError:
+            status = Hresult.MQ_ERROR_DS_IS_FULL
+        return ops.Recovered(highest=SequenceNumber(shelf.numbers.highest()), status=status)
 
     def _finish(self, shelf: Shelf) -> None:
         """Finish what a crash cut short (decision R15): of an object and its tombstone, the newer counts."""

@@ -40,6 +40,7 @@ from mqdssm.engines.replication.operations import (
     SweepPartition,
     UpdateObject,
 )
+from mqdssm.model.hresults import Hresult
 from mqdssm.store.lookup import LookupSource
 
 
@@ -113,6 +114,16 @@ METHODS: Final[Mapping[type[Operation], str]] = MappingProxyType(
     }
 )
 """Which method of every store performs which operation."""
+
+FULL: Final[Mapping[type[Operation], Result]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (CreateObject, UpdateObject, DeleteObject), Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
+        ),
+        ApplyChanges: Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
+    }
+)
+"""What becomes of changes that a directory has no room for (decision R66); all else waits for room."""
 
 if set(METHODS) != set(get_args(Operation)):
     raise ValueError("an operation of the engine has no method, or a method no operation")

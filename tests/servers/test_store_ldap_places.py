@@ -18,6 +18,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.ldap import LdapStore
 from mqdssm.store.ldap.places import Places
 from mqdssm.store.ldap.view import Reader
@@ -354,6 +355,25 @@ class TestDamagedNumbers:
         dn = self.damage(harness, hurt, mqisPartitionID=b"xx")
         with pytest.raises(MappingError, match="(?i)" + dn):
             world.changes()
+
+    @pytest.mark.parametrize("wrong", [b"-5", b"99999999999999999999999", b"70000"])
+    def test_a_number_that_cannot_be_read_is_neither_left_out_nor_given_again(
+        self, world: World, harness: LdapHarness, wrong: bytes
+    ) -> None:
+        """Decision R110: the bucket still says about which number it was."""
+        first, hurt = guid(), guid()
+        world.apply(world.sync(first, 1, world.machine(first)))
+        world.apply(world.sync(hurt, 300, world.machine(hurt, "hurt")))
+        dn = self.damage(harness, hurt, mqisSeqNumber=wrong)
+        with pytest.raises(MappingError, match="(?i)" + dn):
+            world.changes()
+        recovered = world.perform(ops.Recover(partition_id=world.site))
+        assert recovered == ops.Recovered(highest=SequenceNumber(1), doubtful=SequenceNumber(511))
+        self.damage(harness, hurt, mqisSeqNumber=b"300")
+        assert world.perform(ops.Recover(partition_id=world.site)) == ops.Recovered(
+            highest=SequenceNumber(300)
+        )
+        assert brief(world.changes()) == [(Command.SYNC, 1, first), (Command.SYNC, 300, hurt)]
 
     def test_a_damaged_tombstone_does_not_hinder_a_start(self, world: World, harness: LdapHarness) -> None:
         gone, machine = guid(), guid()

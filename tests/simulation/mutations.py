@@ -31,6 +31,7 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store import memory
+from mqdssm.testing.simulation.hardships import HARDSHIPS_MIN
 from mqdssm.testing.simulation.options import FAILING_MIN, RECORDED_MAX, options_of
 from mqdssm.testing.simulation.stores import CrashingStore
 
@@ -69,6 +70,14 @@ class Mutation:
 
 
 # -- defects of stores ---------------------------------------------------------------------------------
+
+
+class SaysFullIsDone(CrashingStore):
+    def perform(self, operation):
+        result = super().perform(operation)
+        if isinstance(result, ops.Applied) and result.status == Hresult.MQ_ERROR_DS_IS_FULL:
+            return ops.Applied(count=len(operation.changes), status=Hresult.MQ_OK)
+        return result
 
 
 class NoTombstones(CrashingStore):
@@ -343,7 +352,7 @@ MUTATIONS = (
         patches=((changes, "_keep", _forgets_early), (propagation, "_tell", _never_asks)),
     ),
     Mutation("forgets what it executed", 3, patches=((requests, "_remember", lambda *_: None),)),
-    Mutation("answers after its start", 25, patches=((requests, "QUIET_S", 0),)),
+    Mutation("answers after its start", 25, patches=((requests, "be_quiet", lambda _server: None),)),
     Mutation("answers MQ_OK always", 1, patches=((requests, "_send_reply", _always_ok),)),
     Mutation("no answer is an error", 1, patches=((requests, "_end", _sure),)),
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
@@ -356,12 +365,13 @@ MUTATIONS = (
         patches=((succession, "doubt", _no_doubt), (succession, "step_down", _steps_down_by_number)),
     ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
+    Mutation("a full disk is no reason to ask again", 300_002, store=SaysFullIsDone),
 )
 
 
 def search(mutation: Mutation) -> int | None:
     """The first seed that shows a defect, shows nothing without it, and does not take long."""
-    first = max(one for one in (1, RECORDED_MAX, FAILING_MIN) if one <= mutation.seed)
+    first = max(one for one in (1, RECORDED_MAX, FAILING_MIN, HARDSHIPS_MIN) if one <= mutation.seed)
     for seed in range(first, first + SEARCH_MAX):
         begun = time.process_time()
         if not mutation.run(seed).violation or time.process_time() - begun > SECONDS_MAX:

@@ -9,17 +9,19 @@ import pytest
 from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
+from mqdssm.testing.simulation.hardships import HARDSHIPS_MIN
 from mqdssm.testing.simulation.options import FAILING_MIN, RECORDED_MAX, REINSTALLED_MIN, options_of
 from mqdssm.testing.simulation.run import Report, Simulation, simulate
 
 SHORT = range(1, 6)
 SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
+SHORT_HARDSHIPS = range(HARDSHIPS_MIN, HARDSHIPS_MIN + 8)
 SHORT_FAILING = range(FAILING_MIN + 6, FAILING_MIN + 11)
 REINSTALLED = (12025, 12042, 12043)
 """Seeds in which a primary controller loses its directory."""
 UNHEARD_OF = (2037, 2431)
 """Seeds in which one loses it before anybody has heard of its own machine."""
-SOAK = ((RECORDED_MAX, 500), (REINSTALLED_MIN, 100), (FAILING_MIN, 100))
+SOAK = ((RECORDED_MAX, 500), (REINSTALLED_MIN, 100), (FAILING_MIN, 100), (HARDSHIPS_MIN, 300))
 """First seed and number of seeds of each part: with all that seeds below the first one do not have."""
 REACHED = (
     "answer MQ_OK",
@@ -66,6 +68,10 @@ REACHED = (
     "sent SYNC_REPLY",
     "sent SYNC_REQUEST",
     "written by services",
+    "disk with no room",
+    "disk with no room for what grows",
+    "damaged entries",
+    "clocks set",
 )
 """What must have happened somewhere in many runs: a simulation that does not get there proves nothing."""
 
@@ -97,6 +103,12 @@ def test_operations_that_fail_behind_their_writes(seed: int) -> None:
     clean(simulate(seed))
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+@pytest.mark.parametrize("seed", SHORT_HARDSHIPS)
+def test_hardships(seed: int) -> None:
+    clean(simulate(seed))
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
 @pytest.mark.parametrize("seed", REINSTALLED)
 def test_primary_controllers_that_lose_their_directory(seed: int) -> None:
@@ -119,9 +131,10 @@ def test_what_was_broken_once_is_not_broken_again(seed: int) -> None:
     clean(simulate(seed))
 
 
-def test_a_seed_is_one_run_whatever_the_hash_seed_is() -> None:
+@pytest.mark.parametrize("seed", [3, 74])
+def test_a_seed_is_one_run_whatever_the_hash_seed_is(seed: int) -> None:
     """Otherwise a failing seed could not be seen again."""
-    code = "from mqdssm.testing.simulation.run import simulate\nprint(simulate(3))"
+    code = f"from mqdssm.testing.simulation.run import simulate\nprint(simulate({seed}))"
     told = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -133,7 +146,7 @@ def test_a_seed_is_one_run_whatever_the_hash_seed_is() -> None:
         for hash_seed in ("1", "2")
     }
     assert len(told) == 1
-    assert told.pop().strip() == repr(simulate(3))
+    assert told.pop().strip() == repr(simulate(seed))
 
 
 def test_seeds_have_runs_of_their_own() -> None:

@@ -13,6 +13,7 @@ from mqdssm.engines.replication.failing import AGAIN_S
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import AlreadyPurgedMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.dice import Dice
 from mqdssm.store.memory import MemoryStore
 
@@ -200,5 +201,30 @@ def test_whatever_is_given_up_and_when_all_copies_become_equal(seed) -> None:
         if status != Hresult.MQDS_NO_RSP_FROM_OWNER:
             assert found is (status == OK), (n, status)
     assert queue(net, "last") == OK
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+def test_a_number_that_nobody_can_read_is_not_given_again() -> None:
+    """Decision R110."""
+    net = world()
+    assert queue(net, "q1") == OK
+    last = net.hosts["PSC1"].engine._server.partitions[SITE1].last
+    store = store_of(net, "PSC1")
+    read = store.perform
+
+    def perform(operation: Any) -> Any:
+        result = read(operation)
+        if isinstance(operation, ops.Recover) and operation.partition_id == SITE1:
+            return ops.Recovered(highest=SequenceNumber(last - 1), doubtful=SequenceNumber(255))
+        return result
+
+    store.reopened = lambda: store
+    store.perform = perform
+    net.restart("PSC1")
+    net.run(60)
+    assert queue(net, "q2") == OK
+    assert net.hosts["PSC1"].engine._server.partitions[SITE1].last == 256
     net.run(LONG_S)
     assert all_equal(net)

@@ -241,6 +241,7 @@ def test_a_change_is_passed_on_with_the_numbers_of_its_authority() -> None:
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
 def test_an_update_of_others_is_passed_on_as_the_whole_object() -> None:
     server = psc_with_bsc()
+    server.answered()
     server.told(numbered(3))
     update = numbered(
         4, command=Command.UPDATE, guid_identifier=guid_of("cn3"), properties=((Propid.CN_NAME, "new"),)

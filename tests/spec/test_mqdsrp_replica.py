@@ -145,6 +145,28 @@ def test_an_update_of_what_is_missing_is_synchronized() -> None:
     assert kinds(server.fired(timer)) == [("SyncRequestMessage", "PEC")]
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+@pytest.mark.parametrize("early", [False, True])
+def test_an_update_of_what_may_be_older_is_synchronized(*, early: bool) -> None:
+    """An answer leaves out what was changed later: here it is older than its next update (decision R31)."""
+    server = Lone()
+    server.answered(numbered(3, 0, name="cn"))
+    server.answered()
+    bare = numbered(6, 5, name="cn", command=Command.UPDATE, properties=((Propid.CN_NAME, "renamed"),))
+    if early:
+        server.told(bare)
+    server.answered(numbered(5, 3))  # number 4 was given to cn, which has number 6 by now
+    server.told(bare)
+    assert server.partition().last == 5
+    properties = ((Propid.CN_PROTOCOLID, 4), (Propid.CN_NAME, "renamed"))
+    server.answered(numbered(6, 5, name="cn", properties=properties))
+    server.answered()
+    server.told(numbered(7, 6, name="cn", command=Command.UPDATE, properties=((Propid.CN_NAME, "again"),)))
+    found = dict(server.has("cn") or ())
+    assert (found[Propid.CN_PROTOCOLID], found[Propid.CN_NAME]) == (4, "again")
+    assert server.partition().last == 7
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
 @pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
 def test_a_deletion_leaves_a_deleted_object() -> None:
@@ -332,6 +354,7 @@ def test_a_site_gets_another_psc() -> None:
     server = Lone()
     server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
     server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
+    server.answered()
     server.told(
         numbered(3, command=Command.UPDATE, guid_identifier=AWAY, properties=((Propid.S_PSC, "Newer"),))
     )

@@ -188,6 +188,7 @@ def test_a_clock_that_is_set_back_stops_no_headers_and_no_requests() -> None:
     server = authority()
     again = server.again()
     again.now -= 86_400
+    again.fired("quiet")
     assert any(sends(again.fired("propagate psc other", 600)) for _ in range(3))
     assert results(again.got(queue_request("q"), "Other")) == [("Other", OK)]
     assert guid_of("queue q") in numbers(again)

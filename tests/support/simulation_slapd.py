@@ -10,6 +10,7 @@ from store_ldap import Cutter, LdapHarness
 
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.errors import DirectoryError
+from mqdssm.store.disk import Room
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.run import Report, Simulation
@@ -18,7 +19,13 @@ SERVERS_MAX: Final = 5
 
 
 class SlapdStore:
-    """A store on a slapd, whose connections end between two writes when its server crashes."""
+    """A store on a slapd, whose connections end between two writes when its server crashes.
+
+    Attributes:
+        room: its disk is never full.
+    """
+
+    room = Room.PLENTY
 
     def __init__(self, server: OpenLdapServer, cutter: Cutter) -> None:
         private = {"user": None, "password": None, "ca_file": None}

@@ -5,7 +5,8 @@ from hypothesis import given
 from store_contract import StoreContract
 from store_model import CRASHES, PLANS, SPLITS, STEPS, check_propagation, check_replica, numbered_drafts
 
-from mqdssm.store.memory import Crash, MemoryStore, Moment
+from mqdssm.store.disk import Crash, Moment
+from mqdssm.store.memory import MemoryStore
 
 
 class MemoryHarness:
@@ -23,10 +24,10 @@ class MemoryHarness:
             if next(left, None) is None:
                 raise Crash
 
-        self.store.on_write = on_write
+        self.store.disk.on_write = on_write
 
     def disarm(self) -> None:
-        self.store.on_write = None
+        self.store.disk.on_write = None
 
     def reopen(self) -> None:
         self.store = self.store.reopened()

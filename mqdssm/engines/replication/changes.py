@@ -41,7 +41,9 @@ def handle(
     for change in changes:
         if change.seq_number <= last or is_stale(partition, change.purged_seq_number):
             continue
-        if change.previous_seq_number <= last:
+        if _lacks_its_base(partition, change):
+            partition.known = max(partition.known, change.seq_number)
+        elif change.previous_seq_number <= last:
             ready.append(change)
             last = change.seq_number
         else:
@@ -49,6 +51,11 @@ def handle(
     if not (yield from _apply(server, partition, ready, flush=flush)):
         return False
     return (yield from check_pending(server, partition))
+
+
+def _lacks_its_base(partition: Partition, change: DirectoryChange) -> bool:
+    """Whether a change sets some properties of an object that may be older here than it was there (R31)."""
+    return change.command is Command.UPDATE and not partition.whole
 
 
 def _keep(server: Server, partition: Partition, change: DirectoryChange) -> None:
@@ -66,7 +73,9 @@ def check_pending(server: Server, partition: Partition) -> Job[bool]:
     ready: list[DirectoryChange] = []
     while partition.pending and partition.pending[0].previous_seq_number <= last:
         change = partition.pending.pop(0)
-        if change.seq_number > last and not is_stale(partition, change.purged_seq_number):
+        if change.seq_number <= last or is_stale(partition, change.purged_seq_number):
+            continue
+        if not _lacks_its_base(partition, change):
             ready.append(change)
             last = change.seq_number
     if not (yield from _apply(server, partition, ready, flush=True)):

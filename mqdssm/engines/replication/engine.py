@@ -88,6 +88,8 @@ _TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = Mappin
         "bscack": purging.bsc_ack_timer,  # 3.3.6.2
         "sync": sync.timer,
         "request": requests.timer,
+        requests.FORGET_TIMER: requests.forget,
+        requests.QUIET_TIMER: requests.quiet_timer,
         "claim": succession.claim_timer,
         foreign.TIMER: foreign.timer,
         AGAIN_TIMER: failing.again,

@@ -19,7 +19,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import DirectoryChange, Properties, Scope
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
-from mqdssm.model.seqnum import SequenceNumber
+from mqdssm.model.seqnum import MIN, SequenceNumber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +81,13 @@ class Recovered:
     Attributes:
         highest: the highest number given; MIN where there is none.
         status: MQ_OK where nothing is cut short any more; else why that could not be finished now.
+        doubtful: the highest number that an entry may have had whose number cannot be read (decision R110);
+            MIN: all can be read.
     """
 
     highest: SequenceNumber
     status: int = Hresult.MQ_OK
+    doubtful: SequenceNumber = MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

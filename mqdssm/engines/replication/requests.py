@@ -33,7 +33,11 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import ObjectType, Propid
 
 REMEMBERED_S: Final = 60.0
-"""How long what became of a request is known: longer than a copy of it can be under way (decision R33)."""
+"""How long what became of a request is known at least: longer than a copy of it can be under way (R33)."""
+FORGET_TIMER: Final = "forget"
+"""Name of the timer that has old requests forgotten: the clock may be set meanwhile, timers go on."""
+QUIET_TIMER: Final = "quiet"
+"""Name of the timer that ends the time after our start in which requests of others are dropped."""
 REMEMBERED_MAX: Final = 10_000
 WAITING_MAX: Final = 10_000
 """Requests of others and of our clients that wait for their replies."""
@@ -160,7 +164,7 @@ def _key(requester_name: str, identifier: int) -> RequestKey:
 def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[None]:
     """Receive Change Request (3.2.7.2)."""
     key = _key(message.requester_name, message.request_identifier)
-    if 0 < server.quiet_until - server.now <= QUIET_S:
+    if server.is_quiet:
         server.note("dropped: a change request soon after our start", f"from {sender}")
         return
     if key in server.requests:
@@ -218,12 +222,33 @@ def _wanted(change: DirectoryChange) -> Wanted | None:
 
 def _remember(server: Server, key: RequestKey, status: int) -> None:
     executed = server.executed
-    executed[key] = (status, server.now)
-    while executed:
-        oldest, (_, at) = next(iter(executed.items()))
-        if len(executed) <= REMEMBERED_MAX and server.now - at <= REMEMBERED_S:
-            break
-        del executed[oldest]
+    if not executed:
+        server.start_timer(FORGET_TIMER, REMEMBERED_S)
+    executed[key] = (status, server.round)
+    executed.move_to_end(key)
+    while len(executed) > REMEMBERED_MAX:
+        executed.popitem(last=False)
+
+
+def forget(server: Server, _rest: str) -> None:
+    """Forget the requests of the round before this one, and begin the next round."""
+    executed = server.executed
+    while executed and next(iter(executed.values()))[1] < server.round:
+        executed.popitem(last=False)
+    server.round += 1
+    if executed:
+        server.start_timer(FORGET_TIMER, REMEMBERED_S)
+
+
+def be_quiet(server: Server) -> None:
+    """Drop requests of others for a while: what became of them before our start is forgotten (R33)."""
+    server.is_quiet = True
+    server.start_timer(QUIET_TIMER, QUIET_S)
+
+
+def quiet_timer(server: Server, _rest: str) -> None:
+    """Take requests of others again."""
+    server.is_quiet = False
 
 
 def _send_reply(server: Server, message: ChangeRequestMessage, status: int, sender: str) -> None:

@@ -20,7 +20,7 @@ def start(server: Server, _event: Started) -> Job[None]:
     """Initialize the state, the neighbours and the timers, and ask for what was missed."""
     state = yield from perform(LoadState(), State)
     if state.partitions:
-        server.quiet_until = server.now + requests.QUIET_S
+        requests.be_quiet(server)
     yield from _load(server, state)
     if server.settings.restored:
         yield from succession.doubt(server)
@@ -78,7 +78,8 @@ def recover(server: Server, partition: Partition) -> Job[None]:
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     record = partition.record
     if record.owned:
-        partition.last = max(partition.last, record.last, recovered.highest, record.purged)
+        known = (partition.last, record.last, recovered.highest, record.purged)
+        partition.last = max(*known, recovered.doubtful)  # what may have been given is not given again
     if recovered.status != Hresult.MQ_OK:
         server.warn("a change is not finished", f"{recovered.highest} of {partition.id}")
         server.finish_later(partition)

@@ -220,8 +220,9 @@ class Server:
         bscs: BSCNeighborCollection by key of name.
         psc_name: MyPSCName; empty where this server is no BSC.
         requests: change requests that wait.
-        executed: what became of the requests that were executed or answered lately, and when.
-        quiet_until: change requests of others are dropped until then (decision R33).
+        executed: what became of the requests that were executed or answered lately, and in which round.
+        round: how often old requests were forgotten.
+        is_quiet: change requests of others are dropped: we have just started (decision R33).
         resent: how many messages with a bad signature were sent again to a machine.
         has_machine: our own machine object is there (decision R34).
         is_demoted: our own machine object says that we are a BSC.
@@ -238,8 +239,9 @@ class Server:
     bscs: dict[str, Neighbor] = field(default_factory=dict)
     psc_name: str = ""
     requests: dict[RequestKey, Request] = field(default_factory=dict)
-    executed: OrderedDict[RequestKey, tuple[int, float]] = field(default_factory=OrderedDict)
-    quiet_until: float = 0.0
+    executed: OrderedDict[RequestKey, tuple[int, int]] = field(default_factory=OrderedDict)
+    round: int = 0
+    is_quiet: bool = False
     resent: dict[str, int] = field(default_factory=dict)
     has_machine: bool = False
     is_demoted: bool = False

@@ -69,7 +69,7 @@ def _wanted_pscs(server: Server, sites: Iterable[ObjectRead]) -> dict[str, Neigh
         known = server.partitions.get(site.identifier) if site.identifier is not None else None
         if known is None or known.id == server.settings.site_id:
             continue
-        for one in {name, known.record.authority_name}:
+        for one in dict.fromkeys((name, known.record.authority_name)):
             # the authority may be another machine already than the site's object says (decision R38)
             if one and not server.is_me(one):
                 wanted[key_of(one)] = Neighbor(DirectoryNeighbor(partition_id=known.id, machine_name=one))

@@ -9,6 +9,7 @@ from typing import Final
 from mqdssm.engines.replication.operations import ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import is_of, text
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -114,13 +115,13 @@ def _admit_propagation(
     server: Server, message: ChangePropagationMessage, sender: str
 ) -> ChangePropagationMessage:
     believed = []
-    refused = set()
+    refused: dict[Guid, None] = {}  # in the order of the message, so that a run can be repeated
     for change in message.directory_changes:
         partition = server.partitions.get(change.partition_id)
         if partition is not None and believes(server, partition, sender):
             believed.append(change)
         else:
-            refused.add(change.partition_id)
+            refused[change.partition_id] = None
     for partition_id in refused:
         unknown = partition_id not in server.partitions
         why = "of an unknown partition" if unknown else "from a machine that is not asked"

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LdapFilter, LessOrEqual, any_of
+from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LdapFilter, LessOrEqual, Not, any_of
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges, ObjectRead
 from mqdssm.errors import MappingError
-from mqdssm.model.guid import Guid
+from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import DirectoryChange, Properties, Scope
 from mqdssm.model.propids import ObjectType, Propid
@@ -40,12 +40,27 @@ _TOMBSTONE_BYTES: Final = 64  # in a message, about
 
 
 def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes] = ()) -> LdapFilter:
-    """What has a number of a range; without buckets by the partition alone."""
-    either = (
-        any_of(*(Equal(BUCKET, one) for one in buckets)) if buckets else Equal(PARTITION, bytes(partition))
-    )
-    bounds = (GreaterOrEqual(NUMBER, number_value(first)), LessOrEqual(NUMBER, number_value(last)))
-    return And((either, *bounds))
+    """What has a number of a range; without buckets by the partition alone.
+
+    What is in one of the buckets with a number that is of none of them is found, too: it is damaged (R110).
+    """
+    bounds = _within(first, last)
+    if not buckets:
+        return And((Equal(PARTITION, bytes(partition)), bounds))
+    strange = Not(_within(_bucket_start(first), _bucket_end(last)))
+    return And((any_of(*(Equal(BUCKET, one) for one in buckets)), any_of(bounds, strange)))
+
+
+def _within(first: int, last: int) -> LdapFilter:
+    return And((GreaterOrEqual(NUMBER, number_value(first)), LessOrEqual(NUMBER, number_value(last))))
+
+
+def _bucket_start(number: int) -> int:
+    return number >> BUCKET_BITS << BUCKET_BITS
+
+
+def _bucket_end(number: int) -> int:
+    return number | ((1 << BUCKET_BITS) - 1)
 
 
 class Ranges:
@@ -106,40 +121,53 @@ class Ranges:
     def _sorted(self, wanted: LdapFilter, within: LdapFilter | None) -> list[Held]:
         either = wanted if within is None else And((wanted, within))
         found = [held for entry in self._reader.find(either) if (held := held_of(entry)).numbers is not None]
+        for held in found:
+            bucket = held.entry.get(BUCKET, ())
+            if held.numbers is not None and bucket != (
+                bucket_of(held.numbers.partition, held.numbers.number),
+            ):
+                raise MappingError(f"{held.dn}: its number {held.numbers.number} is not the one it was given")
         return sorted(found, key=_number)
 
     # -- the highest number
 
-    def highest(self, partition: Guid, ceiling: int | None) -> SequenceNumber:
-        """The highest number of a partition; MIN: there is none.
+    def highest(self, partition: Guid, ceiling: int | None) -> tuple[SequenceNumber, SequenceNumber]:
+        """The highest number of a partition, and the highest one that a damaged entry may have had.
 
         Args:
             partition: the partition.
             ceiling: no number is higher; None: nobody knows, and all of the partition is looked at.
+
+        Returns:
+            MIN for each that there is not.
         """
+        doubtful = MIN
         if ceiling is not None:
             end, width = ceiling, 4 << BUCKET_BITS
             while end > 0 and ceiling - end < ENUMERATED_NUMBERS_MAX:
                 start = max(1, end - width + 1)
                 buckets = [one for part in slices(partition, start, end) for one in part.buckets]
-                numbers = self._numbers(range_filter(partition, start, end, buckets))
-                if numbers:
-                    return max(numbers)
+                number, strange = self._highest(range_filter(partition, start, end, buckets))
+                doubtful = max(doubtful, strange)
+                if number:
+                    return number, doubtful
                 end, width = start - 1, min(2 * width, SLICE_NUMBERS - (1 << BUCKET_BITS))
             if end <= 0:
-                return MIN
-        return max(self._numbers(Equal(PARTITION, bytes(partition))), default=MIN)
+                return MIN, doubtful
+        number, strange = self._highest(Equal(PARTITION, bytes(partition)))
+        return number, max(doubtful, strange)
 
-    def _numbers(self, wanted: LdapFilter) -> list[SequenceNumber]:
-        """The numbers of what matches; one that is none is no entry's number (decision R83)."""
-        numbers = []
-        for entry in self._reader.find(wanted, (NUMBER,)):
-            raw = entry.first(NUMBER)
+    def _highest(self, wanted: LdapFilter) -> tuple[SequenceNumber, SequenceNumber]:
+        """The highest number of what matches; of one that is none, what its bucket says (decision R110)."""
+        highest = doubtful = MIN
+        for entry in self._reader.find(wanted, (NUMBER, BUCKET)):
+            bucket = int.from_bytes((entry.first(BUCKET) or b"")[GUID_BYTES:], "big") << BUCKET_BITS
             try:
-                numbers += [] if raw is None else [number_of(raw)]
+                highest = max(highest, _number_of(entry.first(NUMBER), bucket))
             except MappingError as error:
-                log.error("an entry is damaged, and left out: %s: %s", entry.dn, error)  # noqa: TRY400
-        return numbers
+                log.error("an entry is damaged: %s: %s", entry.dn, error)  # noqa: TRY400
+                doubtful = max(doubtful, SequenceNumber(_bucket_end(bucket)))
+        return highest, doubtful
 
     # -- changes
 
@@ -164,6 +192,18 @@ class Ranges:
                 changes += [change for change, _ in found]
                 before = number or before
         return ChangesFound(changes=tuple(changes), reached=wanted.up_to)
+
+
+def _number_of(raw: bytes | None, bucket: int) -> SequenceNumber:
+    """The number of an entry, which has to be of its bucket.
+
+    Raises:
+        MappingError: it is not, or it is no number.
+    """
+    number = MIN if raw is None else number_of(raw)
+    if _bucket_start(number) != bucket:
+        raise MappingError(f"its number {number} is not the one that it was given")
+    return number
 
 
 def _number(held: Held) -> tuple[int, bytes]:

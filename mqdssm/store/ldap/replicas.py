@@ -117,7 +117,7 @@ class Replica:
         ranges = Ranges(self._session, self._reader)
         for identifier, state in found.items():
             if state.owned:
-                highest = ranges.highest(identifier, keeper.ceiling(identifier))
+                highest, _ = ranges.highest(identifier, keeper.ceiling(identifier))
                 found[identifier] = _with_last(state, max(state.last, highest))
         return found
 

@@ -41,7 +41,7 @@ from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, range_filter, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
 from mqdssm.store.ldap.view import Concern, Reader
 from mqdssm.store.lookup import Restriction, View
-from mqdssm.store.performer import performers
+from mqdssm.store.performer import FULL, performers
 from mqdssm.store.telling import Teller
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
@@ -60,16 +60,6 @@ from mqdssm.tables.properties import PROPERTY_TABLES
 log = logging.getLogger(__name__)
 
 _DONE: Final = ops.Done()
-_FULL: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
-            ops.Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL),
-        ),
-        ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
-    }
-)
-"""What becomes of changes that the server has no room for (decision R66); all else waits for room."""
 _DAMAGED: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
     {
         **dict.fromkeys(
@@ -180,7 +170,7 @@ class LdapStore:
             self._teller.tell(operation, str(error))
             return damaged
         except DirectoryError as error:
-            full = _FULL.get(type(operation))
+            full = FULL.get(type(operation))
             if full is None or not is_full(error.ldap_code, error.server_text):
                 raise
             log.warning("%s: %s", type(operation).__name__, error)
@@ -223,7 +213,7 @@ class LdapStore:
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
         partition = operation.partition_id
-        highest = self._highest(partition)
+        highest, doubtful = self._highest(partition)
         saved = self._state.partition(partition)
         lowest = MIN if saved is None else saved.last
         owned = saved is not None and saved.owned
@@ -239,7 +229,7 @@ class LdapStore:
                 raise
             log.warning("what was cut short in partition %s waits for room: %s", partition, error)
             status = Hresult.MQ_ERROR_DS_IS_FULL
-        return ops.Recovered(highest=highest, status=status)
+        return ops.Recovered(highest=highest, status=status, doubtful=doubtful)
 
     def _mend(self) -> None:
         """Finish what a crash cut short beside the objects: once, since it is of the time before."""
@@ -253,7 +243,7 @@ class LdapStore:
                 log.error("the places of machines and their settings could not all be looked at: %s", error)  # noqa: TRY400
         self._is_mended = True
 
-    def _highest(self, partition: Guid) -> SequenceNumber:
+    def _highest(self, partition: Guid) -> tuple[SequenceNumber, SequenceNumber]:
         return self._ranges.highest(partition, self._state.ceiling(partition))
 
     def _finish(self, partition: Guid, after: SequenceNumber) -> int:
@@ -298,7 +288,7 @@ class LdapStore:
     def _expect(self, partition: Guid, number: SequenceNumber) -> None:
         """Raise the ceiling before a number is written."""
         known = self._state.ceiling(partition)
-        highest = self._highest(partition) if known is None else MIN
+        highest = max(self._highest(partition)) if known is None else MIN
         self._state.raise_ceiling(partition, number, highest)
 
     # -- changes of the authority

@@ -53,7 +53,8 @@ def _fail_changes(store: Store, operation: ops.ApplyChanges, dice: Dice, moments
         return _FAILED
     count = dice.below(len(operation.changes))
     if count:
-        store.perform(replace(operation, changes=operation.changes[:count]))
+        applied = store.perform(replace(operation, changes=operation.changes[:count]))
+        count = applied.count if isinstance(applied, ops.Applied) else 0  # its disk may be full, too
     store.perform_torn(replace(operation, changes=operation.changes[count:]), moments)
     if dice.one_in(3):
         return _FAILED

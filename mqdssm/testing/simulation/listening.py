@@ -20,7 +20,6 @@ from mqdssm.model.messages import (
 )
 from mqdssm.model.seqnum import MAX
 from mqdssm.testing.simulation.ledger import Ledger, PartitionLedger
-from mqdssm.testing.simulation.options import Tuning
 from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.watch import compare
@@ -35,12 +34,10 @@ class Listener:
 
     Args:
         ledger: what authorities did.
-        tuning: limits of messages.
     """
 
-    def __init__(self, ledger: Ledger, tuning: Tuning) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._tuning = tuning
         self._rules: dict[type[ReplicationMessage], Callable[[Server, Any], None]] = {
             ChangePropagationMessage: self._propagation,
             SyncReplyMessage: self._sync_reply,
@@ -126,7 +123,7 @@ class Listener:
                 raise Violation(f"{server.name}: {change.seq_number} {entry}: {difference}")
 
     def _count(self, server: Server, changes: Sequence[DirectoryChange]) -> None:
-        if len(changes) > self._tuning.message_changes_max:
+        if len(changes) > server.settings.message_changes_max:
             raise Violation(f"{server.name}: {len(changes)} changes in one message")
 
     def _sync_request(self, server: Server, message: SyncRequestMessage) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.hardships import NONE, Hardships, hardships_of
 
 PER_MILLE: Final = 1000
 """Chances are given as so many in a thousand."""
@@ -148,6 +149,7 @@ class Options:
         servers: faults of the servers.
         tuning: settings of the servers.
         work: what is done.
+        hardships: faults that came later.
     """
 
     seed: int
@@ -156,6 +158,7 @@ class Options:
     servers: ServerFaults
     tuning: Tuning
     work: Work
+    hardships: Hardships = NONE
 
 
 def options_of(seed: int) -> Options:
@@ -171,8 +174,9 @@ def options_of(seed: int) -> Options:
         bscs=bscs,
         network=_network(dice),
         servers=_later_faults(seed, _servers(dice)),
-        tuning=_tuning(dice),
+        tuning=draw_tuning(dice),
         work=_later_options(seed, _work(dice, sum(bscs) + len(bscs))),
+        hardships=hardships_of(seed),
     )
 
 
@@ -213,7 +217,8 @@ def _servers(dice: Dice) -> ServerFaults:
     )
 
 
-def _tuning(dice: Dice) -> Tuning:
+def draw_tuning(dice: Dice) -> Tuning:
+    """Draw the settings of servers."""
     sync_wait_s = dice.between(2, 30)
     return Tuning(
         request_wait_s=float(dice.between(5, 30)),

@@ -11,12 +11,12 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
+from mqdssm.testing.simulation.chaos import Chaos
 from mqdssm.testing.simulation.clients import Clients
 from mqdssm.testing.simulation.ending import members, what_differs
 from mqdssm.testing.simulation.losses import ANSWER_S
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.promises import Promises
-from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.topology import Administrator
 from mqdssm.testing.simulation.violation import Violation
@@ -27,12 +27,6 @@ _FOUNDING_S: Final = 4_000.0
 _LOOK_S: Final = 15.0
 _QUIET_S: Final = 25.0
 """Longer than a server that has just started answers no change requests (decision R33)."""
-_ACTIONS_MAX: Final = 12
-"""A crash comes behind fewer actions of an engine."""
-_MOMENTS_MAX: Final = 6
-"""A crash comes within the first three writes of an operation."""
-_MANY_MOMENTS_MAX: Final = 40
-"""The same for operations that write much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +72,7 @@ class Simulation:
         self._clients = Clients(self.world)
         self._administrator = Administrator(self.world, self._clients)
         self._dice = Dice("chaos", options.seed)
+        self._chaos = Chaos(self.world, self._dice)
 
     def run(self) -> Report:
         """Run it to its end."""
@@ -102,7 +97,7 @@ class Simulation:
         """Found the enterprise; faults may begin before that is done."""
         options = self.world.options
         if self._dice.one_in(4):
-            self._begin_faults()
+            self._chaos.begin()
         self._run_task(self._administrator.found_enterprise)
         tasks = [self._administrator.add_bsc for _ in range(options.bscs[0])]
         for add in tasks:
@@ -118,20 +113,10 @@ class Simulation:
             if self.world.schedule.now > limit:
                 raise Violation("the enterprise is not founded in time")
 
-    def _begin_faults(self) -> None:
-        if self.world.is_faulty:
-            return
-        self.world.begin_faults()
-        options = self.world.options
-        if options.servers.crash_every_s:
-            self._again(options.servers.crash_every_s, self._crash_somebody)
-        if options.network.cut_every_s:
-            self._again(options.network.cut_every_s, self._cut_somewhere)
-
     def _live(self) -> None:
         """Clients and administrator at work, with faults."""
         options = self.world.options
-        self._begin_faults()
+        self._chaos.begin()
         self._clients.run()
         if options.work.topology_every_s:
             self._administrator.run()
@@ -148,8 +133,10 @@ class Simulation:
         self._until_whole()
 
     def _until_whole(self) -> None:
-        tuning = self.world.options.tuning
-        limit = self.world.schedule.now + 2_000 + 30 * (tuning.sync_wait_max_s + tuning.header_s)
+        settings = [one.settings for one in self.world.servers]
+        limit = (
+            self.world.schedule.now + 2_000 + 30 * max(one.sync_wait_max_s + one.header_s for one in settings)
+        )
         difference = "?"
         while difference or self._administrator.running:
             self._pass(_LOOK_S)
@@ -204,42 +191,6 @@ class Simulation:
             if found > CONTAINER_MAX:
                 raise Violation(f"{server.name} keeps {found} things in one place")
 
-    # -- faults
-
-    def _again(self, every_s: int, action: Callable[[], None]) -> None:
-        def go() -> None:
-            if self.world.is_faulty:
-                action()
-                self._again(every_s, action)
-
-        self.world.schedule.after(self._dice.between(1, 2000 * every_s) / 1000, go)
-
-    def _crash_somebody(self) -> None:
-        up = [one for one in self.world.servers if one.is_up]
-        if not up:
-            return
-        server = self._dice.of(up)
-        match self._dice.below(6):
-            case 0:
-                server.crash()
-            case 1:
-                server.crash_soon(Doom(actions=self._dice.below(_ACTIONS_MAX)))
-            case 2 | 3:
-                server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX), operations=CHANGING))
-            case 4:  # whoever does that next: it is rare
-                for one in up:
-                    moments = self._dice.below(_MANY_MOMENTS_MAX)
-                    one.crash_soon(Doom(moments=moments, operations=RESETTING))
-            case _:
-                server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX)))
-
-    def _cut_somewhere(self) -> None:
-        indexes = [one.index for one in self.world.servers if not one.retired]
-        side = frozenset(one for one in indexes if self._dice.one_in(2))
-        self.world.network.cut(side, one_way=self._dice.one_in(4))
-        length_s = self._dice.between(1, self.world.options.network.cut_max_s)
-        self.world.schedule.after(float(length_s), self.world.network.heal)
-
     def _pass(self, seconds: float) -> None:
         self.world.schedule.run_until(self.world.schedule.now + seconds)
 
@@ -250,6 +201,7 @@ class Simulation:
         counts |= {f"admin {what}": count for what, count in self._administrator.done.items()}
         counts |= {f"state {name}": count for name, count in world.counts.states.items()}
         counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
+        counts |= self._chaos.counts
         network = world.network.counts
         counts |= {
             "crashes": world.counts.crashes,

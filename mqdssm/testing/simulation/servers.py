@@ -9,10 +9,14 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Action, Event, Perform, Performed, Reply, Send, Started
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
+from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.dice import Dice
+from mqdssm.store.disk import Room
+from mqdssm.testing.simulation.damage import Damage
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.failures import fail
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
@@ -23,6 +27,7 @@ from mqdssm.testing.simulation.violation import Violation
 EPOCH_S: Final = 1_700_000_000
 """What clocks show about when a run begins: seconds since 1970."""
 _REPEAT_MS_MAX: Final = 3_000  # after a store that could not be reached
+_ROOM_MS: Final = 2000  # after a store whose disk is full
 _DRIFT: Final = 1_000_000  # a clock's rate is a whole number of millionths
 TIMERS_MAX: Final = 400
 """More timers than any server of ours needs: neighbours, partitions, requests."""
@@ -58,6 +63,7 @@ RESETTING: Final = (ops.MarkPartition, ops.SweepPartition, ops.RemovePartition)
 """Operations that are rare, and write much."""
 
 
+_NO_ROOM: Final = ops.Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
 Given: TypeAlias = ops.CreateObject | ops.UpdateObject | ops.DeleteObject
 """Operations that give a number."""
 
@@ -140,6 +146,7 @@ class Server:
         neighbors: what its store holds of neighbours, by is_bsc and name.
         torn: by partition, the change that a crash or a failure cut short, until the partition is recovered.
         faults: what goes wrong with it now.
+        damage: entries of its directory that cannot be read.
     """
 
     def __init__(self, index: int, settings: Settings, store: Store, *, world: World, dice: Dice) -> None:
@@ -157,6 +164,7 @@ class Server:
         self._world = world
         self._dice = dice
         self.faults = ServerFaults()
+        self.damage = Damage()
         self._engine: Engine | None = None
         self._timers: dict[str, int] = {}
         self._timer_count = 0
@@ -209,19 +217,21 @@ class Server:
     def calm(self) -> None:
         """Let nothing go wrong any more; clocks stay as they are."""
         self.faults = ServerFaults()
+        self.damage.clear()
+        self.store.room = Room.PLENTY
         self._doom = None
 
     def start(self) -> None:
         """Start, for the first time or again."""
         self.life += 1
         self._set_clock()
-        self._say(f"starts, life {self.life}")
+        self.say(f"starts, life {self.life}")
         self._engine = self._world.make_engine(self.settings, self._dice.below(1 << 31))
         self.step(Started())
 
     def crash(self) -> None:
         """Stop at once: what is not in the store is lost."""
-        self._say("crashes")
+        self.say("crashes")
         self._world.crashed(self)
         self._engine = None
         self._timers.clear()
@@ -237,8 +247,9 @@ class Server:
             store: what takes the place of the directory.
             torn: the changes that were cut short when that was copied; those count that are so still.
         """
-        self._say("loses its directory")
+        self.say("loses its directory")
         self.store = store
+        self.damage = Damage()
         self.persisted.clear()
         self.neighbors.clear()
         self.furthest.clear()
@@ -248,16 +259,27 @@ class Server:
 
     def rename(self, name: str) -> None:
         """Give it another machine name, while it is down."""
-        self._say(f"is called {name} from now on")
+        self.say(f"is called {name} from now on")
         self.settings = replace(self.settings, machine_name=name)
 
     def write(self, operation: Operation) -> Result:
         """Let a service beside the engine write to the store ([MC-MQDSRP] 3.1.7.1.3)."""
-        return self._performed(operation)
+        stopped = self.damage.stops(operation)[1]
+        return stopped or self._performed(operation) or _NO_ROOM
 
     def crash_soon(self, doom: Doom) -> None:
         """Crash at a certain moment of the next step or operation."""
         self._doom = doom
+
+    def set_room(self, room: Room) -> None:
+        """Let its disk have so much room."""
+        self.say(f"has a disk with {room.value}")
+        self.store.room = room
+
+    def set_clock(self, seconds: float) -> None:
+        """Set its clock forward, or back."""
+        self.say(f"has its clock set by {seconds} s")
+        self._zero += seconds
 
     def now(self) -> float:
         """What its clock shows, seconds since 1970."""
@@ -267,7 +289,7 @@ class Server:
         """Give the engine an event, and do what it says."""
         while self._engine is not None:
             if self._world.trace is not None:
-                self._say(f"< {describe(event)}")
+                self.say(f"< {describe(event)}")
             self._carry_out(self._engine.step(event, self.now()))
             if isinstance(event, Performed):
                 self._waits = False
@@ -291,7 +313,7 @@ class Server:
         doom = self._doom
         for count, action in enumerate(actions):
             if doom is not None and doom.actions is not None and count >= doom.actions:
-                self._say(f"loses {len(actions) - count} actions")
+                self.say(f"loses {len(actions) - count} actions")
                 self.crash()
                 return
             self._do(action)
@@ -306,7 +328,7 @@ class Server:
                 self._next = (token, operation)
             case Send():
                 if self._world.trace is not None:
-                    self._say(f"> {action.destination} {describe(action.message)}")
+                    self.say(f"> {action.destination} {describe(action.message)}")
                 self._world.sent(self, action)
             case StartTimer(name=name, after_s=after_s):
                 self._start_timer(name, after_s)
@@ -336,7 +358,7 @@ class Server:
         faults = self.faults
         doom = self._doom
         if doom is not None and doom.moments is not None and doom.strikes(operation):
-            self._say(f"crashes in {describe(operation)}, behind {doom.moments} half writes")
+            self.say(f"crashes in {describe(operation)}, behind {doom.moments} half writes")
             self._world.torn(self, operation)
             self.store.perform_torn(operation, doom.moments)
             self.crash()
@@ -351,7 +373,11 @@ class Server:
         if faults.slow and self._dice.below(PER_MILLE) < faults.slow:
             self._slowly(token, operation)
             return None
-        return Performed(token=token, result=self._performed(operation))
+        result = self._performed(operation)
+        if result is None:
+            self._later(_ROOM_MS, token, operation)
+            return None
+        return Performed(token=token, result=result)
 
     def _later(self, milliseconds: int, token: int, operation: Operation) -> None:
         life = self.life
@@ -372,7 +398,10 @@ class Server:
         def do() -> None:
             if self.life == life:
                 result = self._performed(operation)
-                self._world.schedule.after(behind, lambda: tell(result))
+                if result is None:
+                    self._later(_ROOM_MS, token, operation)
+                else:
+                    self._world.schedule.after(behind, lambda: tell(result))
 
         def tell(result: Result) -> None:
             if self.life == life:
@@ -384,18 +413,34 @@ class Server:
         """Let an operation fail after it has done all, a part or nothing (decisions R66, R83)."""
         result = fail(self.store, operation, self._dice, lambda: self._world.torn(self, operation))
         if self._world.trace is not None:
-            self._say(f"! {describe(operation)} fails: {describe(result)}")
+            self.say(f"! {describe(operation)} fails: {describe(result)}")
         if isinstance(result, ops.Applied | ops.Recovered):
             self._world.performed(self, operation, result)
-        return result
+        return self.damage.hide(operation, result, self.store)
 
-    def _performed(self, operation: Operation) -> Result:
-        result = self.store.perform(operation)
+    def _performed(self, operation: Operation) -> Result | None:
+        """Perform an operation; None: its disk is full, and it has to be repeated."""
+        possible, stopped = self.damage.stops(operation)
+        result = stopped
+        if possible is not None:
+            try:
+                result = self.store.perform(possible)
+            except DirectoryError:
+                return None
+            if isinstance(result, ops.Applied) and result.status == Hresult.MQ_OK:
+                result = stopped or result
+            result = self.damage.doubt(operation, result)
+        if result is None:
+            raise Violation(f"{self.name}: {operation} has no result")
         if self._world.trace is not None:
-            self._say(f"! {describe(operation)} = {describe(result)}")
-        self._world.performed(self, operation, result)
-        return result
+            self.say(f"! {describe(operation)} = {describe(result)}")
+        if isinstance(result, ops.Outcome) and result.status == Hresult.MQ_ERROR_DS_IS_FULL:
+            self._world.torn(self, operation)
+        if not isinstance(result, ops.Failed):
+            self._world.performed(self, operation, result)
+        return self.damage.hide(operation, result, self.store)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell a reader what happens to it."""
         if self._world.trace is not None:
             self._world.trace(f"{self.name}: {text}")

@@ -13,17 +13,25 @@ from mqdssm.engines.replication.operations import (
     SavePartition,
     State,
 )
+from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.store.memory import Crash, MemoryStore, Moment
+from mqdssm.store.disk import Crash, Moment, Room
+from mqdssm.store.memory import MemoryStore
 
 ALL: Final = 1 << 30
 """More than there are."""
 
 
 class Store(Protocol):
-    """What an engine's operations are performed on; it outlives a crash."""
+    """What an engine's operations are performed on; it outlives a crash.
+
+    Attributes:
+        room: how much its disk takes; an operation that finds none, and has no status, is a DirectoryError.
+    """
+
+    room: Room
 
     def perform(self, operation: Operation) -> Result:
         """Perform an operation."""
@@ -37,6 +45,15 @@ class CrashingStore:
 
     def __init__(self) -> None:
         self._store = MemoryStore()
+
+    @property
+    def room(self) -> Room:
+        """How much its disk takes."""
+        return self._store.disk.room
+
+    @room.setter
+    def room(self, room: Room) -> None:
+        self._store.disk.room = room
 
     def perform(self, operation: Operation) -> Result:
         """Perform an operation."""
@@ -58,10 +75,10 @@ class CrashingStore:
                 raise Crash
             left -= 1
 
-        self._store.on_write = count
+        self._store.disk.on_write = count
         try:
             self._store.perform(operation)
-        except Crash:
+        except (Crash, DirectoryError):
             pass
         finally:
             self._store = self._store.reopened()

@@ -152,6 +152,9 @@ class Watch:
         torn = server.torn.pop(operation.partition_id, None)
         if torn is not None and result.highest == torn.seq_number:
             self._give(server, torn, self._subject(torn))
+        partition = self._ledger.partitions.get(operation.partition_id)
+        if partition is not None and server.owns(operation.partition_id):
+            partition.granted = max(partition.granted, int(result.doubtful))  # it begins behind it (R110)
 
     def _subject(self, operation: Given) -> Guid | None:
         """Which object an operation was about."""

@@ -17,6 +17,7 @@ from mqdssm.testing.simulation.ledger import Ledger
 from mqdssm.testing.simulation.listening import Listener, is_header
 from mqdssm.testing.simulation.network import Network
 from mqdssm.testing.simulation.options import NetworkFaults, Options, ServerFaults
+from mqdssm.testing.simulation.peers import WindowsEngine, is_windows, tuning_of
 from mqdssm.testing.simulation.requests import RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.servers import Engine, Given, Server
@@ -93,7 +94,7 @@ class World:
             self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace
         )
         self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find)
-        self._listener = Listener(self.ledger, options.tuning)
+        self._listener = Listener(self.ledger)
         self._make_engine = make_engine
         self._make_store = make_store
         self._waiters: dict[int, Callable[[int], None]] = {}
@@ -112,7 +113,7 @@ class World:
         self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = ""
     ) -> Server:
         """Install a server; it is not started."""
-        tuning = self.options.tuning
+        tuning = tuning_of(self.options, len(self.servers))
         settings = Settings(
             machine_name=name,
             machine_id=self.guid("machine", len(self.servers)),
@@ -184,7 +185,9 @@ class World:
 
     def make_engine(self, settings: Settings, first_request: int) -> Engine:
         """A new engine."""
-        return self._make_engine(settings, first_request)
+        engine = self._make_engine(settings, first_request)
+        index = next(one.index for one in self.servers if one.settings.machine_id == settings.machine_id)
+        return WindowsEngine(engine) if is_windows(self.options, index) else engine
 
     def sent(self, server: Server, action: Send) -> None:
         """A server sends a message."""

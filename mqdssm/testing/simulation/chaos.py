@@ -1,0 +1,131 @@
+"""What goes wrong, and when: crashes, cuts, and the hardships of one server at a time."""
+
+from collections.abc import Callable
+from typing import Final
+
+from mqdssm.samples.dice import Dice
+from mqdssm.store.disk import Room
+from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom, Server
+from mqdssm.testing.simulation.stores import changes_of
+from mqdssm.testing.simulation.world import World
+
+_ACTIONS_MAX: Final = 12
+"""A crash comes behind fewer actions of an engine."""
+_MOMENTS_MAX: Final = 6
+"""A crash comes within the first three writes of an operation."""
+_MANY_MOMENTS_MAX: Final = 40
+"""The same for operations that write much."""
+
+
+class Chaos:
+    """Lets things go wrong until the world has no faults any more.
+
+    Args:
+        world: the enterprise.
+        dice: chance of crashes and cuts; hardships have their own.
+
+    Attributes:
+        counts: what went wrong, by name.
+    """
+
+    def __init__(self, world: World, dice: Dice) -> None:
+        self._world = world
+        self._dice = dice
+        self._later = Dice("chaos of hardships", world.options.seed)
+        self.counts: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Begin, if that has not been done."""
+        if self._world.is_faulty:
+            return
+        self._world.begin_faults()
+        options = self._world.options
+        self._again(options.servers.crash_every_s, self._crash_somebody, self._dice)
+        self._again(options.network.cut_every_s, self._cut_somewhere, self._dice)
+        hardships = options.hardships
+        self._again(hardships.full_every_s, self._fill_somebody, self._later)
+        self._again(hardships.damaged_every_s, self._damage_somebody, self._later)
+        self._again(hardships.jump_every_s, self._set_a_clock, self._later)
+
+    def _again(self, every_s: int, action: Callable[[], None], dice: Dice) -> None:
+        """Do something about so often; 0 is never."""
+        if not every_s:
+            return
+
+        def go() -> None:
+            if self._world.is_faulty:
+                action()
+                self._again(every_s, action, dice)
+
+        self._world.schedule.after(dice.between(1, 2000 * every_s) / 1000, go)
+
+    def _count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    def _crash_somebody(self) -> None:
+        up = [one for one in self._world.servers if one.is_up]
+        if not up:
+            return
+        server = self._dice.of(up)
+        match self._dice.below(6):
+            case 0:
+                server.crash()
+            case 1:
+                server.crash_soon(Doom(actions=self._dice.below(_ACTIONS_MAX)))
+            case 2 | 3:
+                server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX), operations=CHANGING))
+            case 4:  # whoever does that next: it is rare
+                for one in up:
+                    moments = self._dice.below(_MANY_MOMENTS_MAX)
+                    one.crash_soon(Doom(moments=moments, operations=RESETTING))
+            case _:
+                server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX)))
+
+    def _cut_somewhere(self) -> None:
+        indexes = [one.index for one in self._world.servers if not one.retired]
+        side = frozenset(one for one in indexes if self._dice.one_in(2))
+        self._world.network.cut(side, one_way=self._dice.one_in(4))
+        length_s = self._dice.between(1, self._world.options.network.cut_max_s)
+        self._world.schedule.after(float(length_s), self._world.network.heal)
+
+    # -- hardships
+
+    def _somebody(self) -> Server | None:
+        up = [one for one in self._world.servers if one.is_up]
+        return self._later.of(up) if up else None
+
+    def _fill_somebody(self) -> None:
+        """The disk of a server is full, until somebody makes room."""
+        server = self._somebody()
+        if server is None:
+            return
+        room = self._later.of((Room.LITTLE, Room.NONE))
+        server.set_room(room)
+        self._count(f"disk with {room.value}")
+        length_s = self._later.between(1, self._world.options.hardships.full_max_s)
+        self._world.schedule.after(float(length_s), lambda: server.set_room(Room.PLENTY))
+
+    def _damage_somebody(self) -> None:
+        """Another program makes the number of an entry unreadable; the operator mends it."""
+        server = self._somebody()
+        partitions = list(server.persisted) if server is not None else []
+        if server is None or not partitions:
+            return
+        changes = changes_of(server.store, self._later.of(partitions))
+        if not changes:
+            return
+        newest = self._later.one_in(2)  # there it hurts most
+        entry = server.damage.add(changes[-1] if newest else self._later.of(changes))
+        if entry is not None:
+            self._count("damaged entries")
+            server.say(f"has a damaged entry: {entry}")
+            length_s = self._later.between(1, self._world.options.hardships.damaged_max_s)
+            damage = server.damage
+            self._world.schedule.after(float(length_s), lambda: damage.mend(entry))
+
+    def _set_a_clock(self) -> None:
+        server = self._somebody()
+        if server is not None:
+            most = 1000 * self._world.options.hardships.jump_max_s
+            server.set_clock(self._later.between(-most, most) / 1000)
+            self._count("clocks set")

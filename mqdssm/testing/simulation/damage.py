@@ -1,0 +1,161 @@
+"""Entries that another program has damaged (R83): their numbers cannot be read until they are mended.
+
+The store below has them as they were, so that checks see what is there; only a server's own operations fail.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.operations import Operation, Result
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import DirectoryChange
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.store.rules import name_key
+from mqdssm.tables.numbering import BUCKET_BITS
+from mqdssm.testing.simulation.ledger import PATHS
+from mqdssm.testing.simulation.stores import Store, changes_of
+
+_FAILED: Final = ops.Failed(reason="a damaged entry")
+_BUCKET: Final = (1 << BUCKET_BITS) - 1
+_STATUS: Final = Hresult.MQ_ERROR_DS_ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedEntry:
+    """An entry whose number cannot be read.
+
+    Attributes:
+        identifier: of its object.
+        object_type: of its object.
+        partition_id: its partition.
+        number: the number that it had.
+        key: its path name for comparison; empty: it has none.
+    """
+
+    identifier: Guid
+    object_type: ObjectType
+    partition_id: Guid
+    number: int
+    key: str
+
+
+class Damage:
+    """The damaged entries of one server's directory."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[Guid, Guid], DamagedEntry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, change: DirectoryChange) -> DamagedEntry | None:
+        """Damage the entry of an object, as a look-up of changes gave it; None: it is no object."""
+        kind, identifier = change.object_type, change.guid_identifier
+        if kind is None or identifier is None:
+            return None
+        name = change.get(PATHS[kind]) if kind in PATHS else None
+        key = name_key(name) if isinstance(name, str) else ""
+        made = DamagedEntry(identifier, kind, change.partition_id, int(change.seq_number), key)
+        self._entries[made.partition_id, identifier] = made
+        return made
+
+    def mend(self, entry: DamagedEntry) -> None:
+        """Give an entry its number again."""
+        self._entries.pop((entry.partition_id, entry.identifier), None)
+
+    def clear(self) -> None:
+        """Mend all entries."""
+        self._entries.clear()
+
+    def stops(self, operation: Operation) -> tuple[Operation | None, Result | None]:
+        """Say what damage makes of an operation.
+
+        Returns:
+            What is performed nevertheless, and what the engine is told; None: whatever comes of it.
+        """
+        if not self._entries:
+            return operation, None
+        match operation:
+            case ops.CreateObject(path_name=path_name, object_type=kind, properties=properties):
+                given = dict(properties).get(PATHS[kind]) if kind in PATHS else None
+                names = [one for one in (path_name, given) if isinstance(one, str)]
+                return _unless(self._is_named(kind, names), operation, ops.Outcome(status=_STATUS))
+            case ops.UpdateObject(path_name=path_name, object_type=kind, identifier=identifier):
+                hit = self._concerns(kind, identifier, path_name)
+                return _unless(hit, operation, ops.Outcome(status=_STATUS))
+            case ops.DeleteObject(path_name=path_name, object_type=kind, identifier=identifier):
+                hit = self._concerns(kind, identifier, path_name)
+                return _unless(hit, operation, ops.Outcome(status=_STATUS))
+            case ops.ReadObject(path_name=path_name, object_type=kind, identifier=identifier):
+                return _unless(self._concerns(kind, identifier, path_name), operation, _FAILED)
+            case ops.ApplyChanges(changes=changes):
+                return self._applied(operation, changes)
+        return self._of_partition(operation)
+
+    def doubt(self, operation: Operation, result: Result) -> Result:
+        """Add to a result which number a damaged entry may have had (decision R110)."""
+        if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
+            return result
+        numbers = [one.number | _BUCKET for one in self._in(operation.partition_id)]
+        return replace(result, doubtful=SequenceNumber(max(numbers, default=MIN)))
+
+    def hide(self, operation: Operation, result: Result, store: Store) -> Result:
+        """Take the numbers out of a result that cannot be read."""
+        if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
+            return result
+        hidden = {one.number for one in self._in(operation.partition_id)}
+        if result.highest not in hidden:
+            return result
+        changes = changes_of(store, operation.partition_id)
+        left = (one.seq_number for one in changes if one.seq_number not in hidden)
+        return replace(result, highest=max(left, default=MIN))
+
+    def _in(self, partition_id: Guid) -> list[DamagedEntry]:
+        return [one for one in self._entries.values() if one.partition_id == partition_id]
+
+    def _is_named(self, kind: ObjectType, names: Iterable[str]) -> bool:
+        keys = {name_key(one) for one in names}
+        return any(one.object_type is kind and one.key in keys for one in self._entries.values())
+
+    def _is_named_in(self, change: DirectoryChange) -> bool:
+        kind = change.object_type
+        if kind is None:
+            return False
+        name = change.get(PATHS[kind]) if kind in PATHS else None
+        return self._is_named(kind, [one for one in (change.path_name, name) if isinstance(one, str)])
+
+    def _concerns(self, kind: ObjectType, identifier: Guid | None, path_name: str | None) -> bool:
+        if identifier is not None:
+            return any(one.identifier == identifier for one in self._entries.values())
+        return path_name is not None and self._is_named(kind, [path_name])
+
+    def _applied(
+        self, operation: ops.ApplyChanges, changes: Iterable[DirectoryChange]
+    ) -> tuple[Operation | None, Result | None]:
+        for count, change in enumerate(changes):
+            by_name = self._is_named_in(change)
+            if by_name or any(one.identifier == change.guid_identifier for one in self._entries.values()):
+                before = replace(operation, changes=operation.changes[:count]) if count else None
+                return before, ops.Applied(count=count, status=_STATUS)
+        return operation, None
+
+    def _of_partition(self, operation: Operation) -> tuple[Operation | None, Result | None]:
+        match operation:
+            case ops.ListObjects(object_type=kind, partition_id=partition_id):
+                hit = any(one.object_type is kind for one in self._in(partition_id))
+                return _unless(hit, operation, _FAILED)
+            case ops.LookupChanges(partition_id=partition_id, after=after, up_to=up_to):
+                hit = any(after < one.number <= up_to for one in self._in(partition_id))
+                return _unless(hit, operation, _FAILED)
+            case ops.MarkPartition(partition_id=partition_id):
+                for entry in self._in(partition_id):
+                    self.mend(entry)  # every entry of the partition gets a number: 0
+        return operation, None
+
+
+def _unless(hit: bool, operation: Operation, result: Result) -> tuple[Operation | None, Result | None]:
+    return (None, result) if hit else (operation, None)

@@ -1,0 +1,59 @@
+"""Faults that came later than others: what a seed from `HARDSHIPS_MIN` on has of them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from mqdssm.samples.dice import Dice
+
+HARDSHIPS_MIN: Final = 300_000
+"""From this seed on there are hardships; seeds below it keep their runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardships:
+    """What happens to one server at a time; 0 is never.
+
+    Attributes:
+        full_every_s: about so often the disk of a server is full.
+        full_max_s: how long at most, until room is made.
+        damaged_every_s: about so often another program damages an entry of a server's directory.
+        damaged_max_s: how long at most, until the entry is mended.
+        jump_every_s: about so often the clock of a server that runs is set.
+        jump_max_s: how far at most, forward or back.
+        mixed: each server has settings of its own, as servers of several versions have.
+        windows: so many servers of a thousand propagate as Windows does, with its timers.
+    """
+
+    full_every_s: int = 0
+    full_max_s: int = 0
+    damaged_every_s: int = 0
+    damaged_max_s: int = 0
+    jump_every_s: int = 0
+    jump_max_s: int = 0
+    mixed: bool = False
+    windows: int = 0
+
+
+NONE: Final = Hardships()
+
+
+def hardships_of(seed: int) -> Hardships:
+    """Return the hardships of a seed: each has some of them and not others."""
+    if seed < HARDSHIPS_MIN:
+        return NONE
+    dice = Dice("hardships", seed)
+    return Hardships(
+        full_every_s=_sometimes(dice, (30, 120)),
+        full_max_s=dice.of((5, 60, 300)),
+        damaged_every_s=_sometimes(dice, (20, 90)),
+        damaged_max_s=dice.of((10, 90, 400)),
+        jump_every_s=_sometimes(dice, (6, 40)),
+        jump_max_s=dice.of((3, 100, 10_000)),
+        mixed=dice.one_in(4),
+        windows=dice.of((300, 1000)) if dice.one_in(4) else 0,
+    )
+
+
+def _sometimes(dice: Dice, choices: tuple[int, ...]) -> int:
+    """Return one of some numbers, or, two times of three, 0."""
+    return dice.of(choices) if dice.one_in(3) else 0

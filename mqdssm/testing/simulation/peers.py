@@ -1,0 +1,117 @@
+"""Servers of other make: one that propagates as Windows does, and settings of several versions."""
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Final, Protocol
+
+from mqdssm.engines.replication.actions import Action, Event, Perform, PropagateChange, Send
+from mqdssm.engines.replication.operations import ApplyChanges, Operation, UpdateObject
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryChange, Properties
+from mqdssm.model.seqnum import SequenceNumber
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.options import PER_MILLE, Options, Tuning, draw_tuning
+
+REMEMBERED_MAX: Final = 500
+"""Updates whose properties are known: more than ever wait for a neighbour."""
+WINDOWS: Final = Tuning(
+    request_wait_s=10.0,
+    intrasite_s=2.0,
+    intersite_s=10.0,
+    header_s=1200.0,
+    bsc_ack_s=43_200.0,
+    sync_wait_s=30.0,
+    sync_wait_max_s=600.0,
+    purge_buffer=1024,
+    purge_interval=256,
+    ack_interval=256,
+    pending_max=100,
+    available_max=10_000,
+    message_changes_max=1000,
+    message_bytes_max=1 << 20,
+    backlog_max=10_000,
+)
+"""The timers and numbers of Windows ([MC-MQDSRP] 6, 3.1.7.2.2, 3.1.7.2.3, 3.1.7.2.9)."""
+
+
+class Engine(Protocol):
+    """As `mqdssm.testing.simulation.servers.Engine`."""
+
+    def step(self, event: Event, now: float) -> list[Action]:
+        """Take an event, say what to do."""
+
+    def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
+        """What number a service beside it may give; MIN: none."""
+
+
+class WindowsEngine:
+    """An engine whose propagations carry an update as the properties that it set ([MC-MQDSRP] 3.1.7.1.2).
+
+    Args:
+        engine: what does all the rest.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._updates: OrderedDict[tuple[Guid, int], Properties] = OrderedDict()
+
+    def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
+        """As the engine."""
+        return self._engine.next_sequence_number(partition_id)
+
+    def step(self, event: Event, now: float) -> list[Action]:
+        """As the engine, but for what it propagates."""
+        if isinstance(
+            event, PropagateChange
+        ):  # a service has the number now that a change of ours failed with
+            self._updates.pop((event.partition_id, int(event.seq_number)), None)
+        return [self._as_windows(action) for action in self._engine.step(event, now)]
+
+    def _remember(self, partition_id: Guid, number: SequenceNumber, properties: Properties) -> None:
+        self._updates[partition_id, int(number)] = properties
+        while len(self._updates) > REMEMBERED_MAX:
+            self._updates.popitem(last=False)
+
+    def _look_at(self, operation: Operation) -> None:
+        """Remember what is set: at the authority, and at a PSC that passes it on."""
+        if isinstance(operation, UpdateObject):
+            self._remember(operation.partition_id, operation.seq_number, operation.properties)
+        elif isinstance(operation, ApplyChanges):
+            for change in operation.changes:
+                self._updates.pop((change.partition_id, int(change.seq_number)), None)
+                if change.command is Command.UPDATE:
+                    self._remember(change.partition_id, change.seq_number, change.properties)
+
+    def _as_windows(self, action: Action) -> Action:
+        if isinstance(action, Perform):
+            self._look_at(action.operation)
+        if not isinstance(action, Send) or not isinstance(action.message, ChangePropagationMessage):
+            return action
+        changes = tuple(map(self._bare, action.message.directory_changes))
+        return replace(action, message=replace(action.message, directory_changes=changes))
+
+    def _bare(self, change: DirectoryChange) -> DirectoryChange:
+        asked = self._updates.get((change.partition_id, int(change.seq_number)))
+        if change.command is not Command.SYNC or not asked:
+            return change
+        return replace(change, command=Command.UPDATE, properties=asked)
+
+
+def is_windows(options: Options, index: int) -> bool:
+    """Return True if a server behaves as Windows does."""
+    return Dice("windows", index, options.seed).below(PER_MILLE) < options.hardships.windows
+
+
+def tuning_of(options: Options, index: int) -> Tuning:
+    """Return the settings of one server."""
+    if is_windows(options, index):
+        usual = options.tuning  # long messages would never be cut here
+        return replace(
+            WINDOWS,
+            message_changes_max=usual.message_changes_max,
+            message_bytes_max=usual.message_bytes_max,
+            pending_max=usual.pending_max,
+        )
+    if options.hardships.mixed:
+        return draw_tuning(Dice("tuning", index, options.seed))
+    return options.tuning
