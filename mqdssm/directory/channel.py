@@ -38,7 +38,7 @@ CLOSE_LIMIT_S: Final = 1.0
 
 
 class Transport(Protocol):
-    """What carries the octets: a socket, a TLS socket, or one with a security layer of SASL."""
+    """Carrier of the octets: a socket, a TLS socket, or one with a security layer of SASL."""
 
     def sendall(self, data: bytes, /) -> None:
         """Send all, or raise OSError; then not all of it has left."""
@@ -69,7 +69,7 @@ class Counter:
 
     @property
     def value(self) -> int:
-        """How many were counted."""
+        """The number that was counted."""
         return self._value
 
 

@@ -1,4 +1,4 @@
-"""What a connection needs to know, checked before anything is sent."""
+"""Options of a connection, checked before anything is sent."""
 
 import ipaddress
 import socket
@@ -244,7 +244,7 @@ class ConnectionOptions:
 
     @property
     def of_catalog(self) -> "ConnectionOptions":
-        """How the global catalog is connected to, as the same user."""
+        """Return the options for the global catalog, as the same user."""
         return replace(
             self,
             endpoints=self.catalogs,

@@ -1,4 +1,4 @@
-"""What differs from server to server, in one object: there is no `if` on the kind of server elsewhere.
+"""Profiles: all differences between kinds of servers; there is no `if` on the kind elsewhere.
 
 A profile is chosen from the root DSE or by name (``profile="openldap"``). Another server is another
 class here, with the same methods.
@@ -47,7 +47,7 @@ ROOT_DSE_ATTRIBUTES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Where things are ([MS-MQDSSM] 2.2.1, 3.1.1.5, 3.1.6.15).
+    """Naming contexts of a server ([MS-MQDSSM] 2.2.1, 3.1.1.5, 3.1.6.15).
 
     Attributes:
         root: what 2.2.1 writes as the root of the names: computers, queues and users are below it.
@@ -68,7 +68,7 @@ class Naming:
 
     @property
     def guid_bases(self) -> tuple[DN, ...]:
-        """What must be searched to find any object: no base is reached from another one."""
+        """Return the bases that must be searched to find any object: none is reached from another one."""
         bases: list[DN] = [self.forest]
         for dn in (self.root, self.configuration):
             if not any(self._reaches(base, dn) for base in bases):
@@ -76,7 +76,7 @@ class Naming:
         return tuple(bases)
 
     def bases_for(self, *, configuration: bool) -> tuple[DN, ...]:
-        """Those of `guid_bases` that must be searched for objects of a class.
+        """Return the bases that must be searched for objects of a class.
 
         Args:
             configuration: whether they are in the configuration naming context, or in the domains.
@@ -87,7 +87,7 @@ class Naming:
 
     @property
     def of_catalog(self) -> "Naming":
-        """The same in a global catalog: below the root of all names everything is found."""
+        """Return the naming of a global catalog: all objects are below the root of all names."""
         return replace(self, root=DN(), forest=DN(), default=DN(), apart=())
 
     def other_domain(self, dn: DN) -> DN | None:
@@ -116,7 +116,7 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class GuidTarget:
-    """How to ask for one object by its objectGUID ([MS-MQDSSM] 3.1.6.19, decision M9).
+    """Search for one object by its objectGUID ([MS-MQDSSM] 3.1.6.19, decision M9).
 
     Attributes:
         bases: where to begin; one that does not exist holds no such object.
@@ -156,14 +156,14 @@ class Guard:
 
 
 class Identity(Protocol):
-    """What a profile may ask the directory to find out who is bound (a session offers it)."""
+    """Operations by which a profile finds out who is bound; a session offers them."""
 
     def bound_name(self) -> str | None:
         """The DN that the connection is bound as, if the server can say."""
 
     @property
     def naming(self) -> Naming:
-        """Where things are."""
+        """The naming contexts of the server."""
 
     def get(self, target: str | DN | UUID, attributes: Sequence[str]) -> "Entry":
         """Read one object."""
@@ -249,7 +249,7 @@ class Profile(ABC):
 
     @abstractmethod
     def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:
-        """How to look an object up by its objectGUID."""
+        """Return the search for an object by its objectGUID."""
 
     def identifier_filter(self, ldap_class: str, guid: UUID) -> "LdapFilter":
         """A filter for the object of a class that has a GUID, or had it elsewhere (decision M37)."""
@@ -295,10 +295,10 @@ class Profile(ABC):
     def references_control(
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> "tuple[Control, ...]":
-        """What makes a page bring along the objects that its entries refer to; none if it cannot."""
+        """Return the controls by which a page brings along the objects that its entries refer to, if any."""
 
     def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[Control, ...]":  # noqa: ARG002  a hook
-        """What makes a search of one object one of those that its attribute names; none if it cannot be."""
+        """Return the controls by which a search returns the objects that an attribute names, if any."""
         return ()
 
     def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
@@ -339,7 +339,7 @@ class Profile(ABC):
     def identity(
         self, ldap_class: str, guid: UUID | None, *, keeps_guids: bool
     ) -> dict[str, tuple[bytes, ...]]:
-        """What to send with an add, so that the object has the GUID or says that it had (decision M37).
+        """Return the attributes of an add that make the object have the GUID, or remember it (decision M37).
 
         Args:
             ldap_class: of the new object.
@@ -426,7 +426,7 @@ def choose(root_dse: "Entry", wanted: str, profiles: Mapping[str, Profile]) -> P
 
 
 def describe(root_dse: "Entry") -> str:
-    """What a root DSE says about its server, for people."""
+    """Return a description of a server from its root DSE, for people."""
     found = []
     for attribute in ("vendorName", "vendorVersion", "objectClass", "namingContexts"):
         values = root_dse.all(attribute)

@@ -33,7 +33,7 @@ _PROTOCOLS: Final = {"spnego": "negotiate", "ntlm": "ntlm", "kerberos": "kerbero
 
 
 class Wire(Protocol):
-    """What carries the octets of a log-in."""
+    """Carrier of the octets of a log-in."""
 
     def sendall(self, data: bytes, /) -> None:
         """Send all of it."""
@@ -58,7 +58,7 @@ class Layer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogIn:
-    """What a log-in is made of.
+    """Options, server and certificate of a log-in.
 
     Attributes:
         options: who, and how.
@@ -271,7 +271,7 @@ class SealedTransport:
 
 
 def channel_binding(certificate: bytes) -> Any:
-    """What ties a log-in to the TLS connection it is made on: tls-server-end-point ([RFC5929] 4.1).
+    """Return the channel binding of a TLS connection: tls-server-end-point ([RFC5929] 4.1).
 
     Args:
         certificate: the server's, as DER.

@@ -104,17 +104,17 @@ class Session:
 
     @property
     def options(self) -> ConnectionOptions:
-        """How this session connects."""
+        """The options of the connections."""
         return self._options
 
     @property
     def profile(self) -> Profile:
-        """What is special about this kind of server."""
+        """The profile of this kind of server."""
         return self._known().profile
 
     @property
     def naming(self) -> Naming:
-        """Where things are; `Naming.configuration` is CachedConfigurationNamingContext (3.1.1.5)."""
+        """The naming contexts; `Naming.configuration` is CachedConfigurationNamingContext (3.1.1.5)."""
         return self._known().naming
 
     @property
@@ -139,7 +139,7 @@ class Session:
 
     @property
     def catalog(self) -> "Session | None":
-        """Where objects of all domains are looked for; None where nobody asked for that (decision M73).
+        """The session of the global catalog; None if it was not asked for (decision M73).
 
         Raises:
             DirectoryError: it cannot be reached, or is one of another forest.
@@ -181,7 +181,7 @@ class Session:
 
     @property
     def read_back(self) -> ReadBack:
-        """How long to look for the fate of a change whose answer was lost; may be set."""
+        """How often and how long the result of a change is looked for whose answer was lost; may be set."""
         return self._changing.read_back
 
     @read_back.setter

@@ -183,7 +183,7 @@ class Listener:
             self._counts.add("answered briefly" if action.is_brief else "answered")
 
     def _mute(self, action: do.Mute) -> None:
-        """What is in the buffer already still arrives."""
+        """Filter a source for a while; its datagrams that are in the buffer already still arrive."""
         if len(self._muted) < packet_filter.SOURCES_MAX and action.source not in self._muted:
             self._filter(self._muted | {action.source})
             loop = asyncio.get_running_loop()

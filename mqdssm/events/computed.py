@@ -1,4 +1,4 @@
-"""How the attributes that are not simply copied are made out of LDAP values ([MS-MQDSSM] 3.1.6.11)."""
+"""Computation of the attributes that are not simply copied from LDAP values ([MS-MQDSSM] 3.1.6.11)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -229,7 +229,7 @@ def _security(translate: Callable[[str, bytes], bytes], ldap_class: str, row: Ro
 
 
 def maker_of(row: Row, ldap_class: str, profile: Profile) -> tuple[Maker | None, tuple[str, ...]]:
-    """How a row is made, and the LDAP attributes of the entry that it needs.
+    """Return the maker of a row's value, and the LDAP attributes of the entry that it needs.
 
     Args:
         row: of an element, or of settings or computers.

@@ -182,7 +182,7 @@ def sort_key(row: Row, value: Any) -> tuple[bool, Any]:
 
 
 def _key(row: Row, value: Any) -> Any:
-    """What two abstract values are compared by: letters without case, as directories do; DNs as DNs."""
+    """Return the key by which abstract values are compared: text without case, DNs as DNs."""
     if row.multi:
         return sorted(_item_key(row, item) for item in value)
     return _item_key(row, value)

@@ -168,7 +168,7 @@ class Directory:
             write.write(self._context, obj, names)
 
     def notice_of(self, change: ObjectChange) -> Notice | None:
-        """Whom to notify of a change that a watcher of this directory saw ([MS-MQCN] 3.3.4.1).
+        """Return the notice of a change that a watcher of this directory saw ([MS-MQCN] 3.3.4.1).
 
         Args:
             change: it.

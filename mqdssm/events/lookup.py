@@ -33,7 +33,7 @@ BATCH_ENTRIES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """What a look-up asks the server, and what it tests itself.
+    """Criteria of a look-up: the server's filter, and the tests of the results.
 
     Attributes:
         wanted: the LDAP filter, the class included (decision M32).
@@ -143,7 +143,7 @@ def _names_a_place(table: ElementTable, expression: Filter) -> bool:
 
 
 def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | None:
-    """Where the site of a Site1Identifier or Site2Identifier filter is ([MS-MQDSSM] 3.1.6.4.5.4-5)."""
+    """Return the site's DN of a Site1Identifier or Site2Identifier filter ([MS-MQDSSM] 3.1.6.4.5.4-5)."""
     row = table.row(expression.attribute)
     if row.computed is not Computed.SITE or expression.operator not in {"==", "!="}:
         return None

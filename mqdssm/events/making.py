@@ -79,7 +79,7 @@ class MadeEntry:
 
     @property
     def role(self) -> str:
-        """What it is in a migration: ``object``, or what an object needs beside its own entry."""
+        """The role in a migration: ``object``, or of an entry that an object needs beside its own."""
         return self.type if self.type in {"computer", "settings"} else "object" if self.type else "container"
 
     def attributes(self) -> Values:
@@ -117,7 +117,7 @@ class MadeEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What entries are made for.
+    """Kind and place of the directory for which entries are made.
 
     Attributes:
         profile: the kind of server.
@@ -227,7 +227,7 @@ class Maker:
         return made
 
     def user_values(self, obj: User) -> Values:
-        """What of a user is written to an account that is there: certificates, and the digests in them."""
+        """Return the values of a user that an existing account gets: certificates and their digests."""
         values = values_of(TABLES[User], obj, obj.populated, STORED, self._dns_of)
         if obj.is_populated("Certificates"):
             values = signing_values(obj.certificates) | {k: raws for k, raws in values.items() if raws}
@@ -290,7 +290,7 @@ class Maker:
     # -- what queue managers need beside them
 
     def computer_keys(self, obj: QueueManager) -> Values:
-        """What of a queue manager is written to its computer ([MS-MQDSSM] 3.1.6.1.1.9)."""
+        """Return the values of a queue manager that its computer gets ([MS-MQDSSM] 3.1.6.1.1.9)."""
         return {k: raws for k, raws in signing_values(obj.public_signing_key_list).items() if raws}
 
     def computer(
@@ -368,7 +368,7 @@ class Maker:
         return made
 
     def _note(self, made: MadeEntry, reference: Reference, obj: DirectoryObject) -> None:
-        """What an entry refers to, and what of that is not to be found."""
+        """Note the references of an entry, and those that lead nowhere."""
         if not obj.is_populated(reference.adm):
             return
         value = getattr(obj, obj.field_name(reference.adm))

@@ -1,4 +1,4 @@
-"""What has to be read so that rows of a table can be made of entries, and the objects these refer to."""
+"""Attributes and referenced objects that have to be read to make rows of a table."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,11 +26,11 @@ Found: TypeAlias = tuple[str, Sequence[Value], Brought]
 
 
 class Table(Protocol):
-    """What rows belong to: the table of an element ([MS-MQDSSM] 3.1.6.20), or of settings or computers."""
+    """Table of rows: that of an element ([MS-MQDSSM] 3.1.6.20), or of settings or computers."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
 
     @property
     def ldap_class(self) -> str:
@@ -96,12 +96,12 @@ class Needs:
 
     @property
     def multi(self) -> frozenset[str]:
-        """Those of the columns whose values come as lists."""
+        """The columns whose values come as lists."""
         return frozenset(self._multi)
 
     @property
     def referring(self) -> Mapping[str, Sequence[str]]:
-        """Those of the columns that name other objects, with what is wanted of these."""
+        """The columns that name other objects, with the attributes wanted of these."""
         return {name: BROUGHT for name, _ in self._others}
 
     @property

@@ -125,7 +125,7 @@ class Notices:
         return None
 
     def _place(self, obj: DirectoryObject) -> Filter | None:
-        """Which object an element stands for, as the event itself finds it."""
+        """Return the filter that finds the object of an element, as the event itself finds it."""
         try:
             dn = locate(self._ctx, TABLES[type(obj)], obj, NO_ATTRIBUTES).dn
         except (DirectoryError, ValueError) as error:

@@ -20,7 +20,7 @@ from mqdssm.wire.sid import Sid
 
 
 def class_filter(ctx: Context, table: ElementTable) -> LdapFilter:
-    """What only objects of the element's class match: no other object is ever read or changed.
+    """Return the filter of the element's class: no other object is ever read or changed.
 
     Entries that the replication store has for the sake of others below them are no objects (decision R68).
     """

@@ -204,7 +204,7 @@ class DirectoryObject(BaseModel):
 
     @property
     def assigned(self) -> frozenset[str]:
-        """What a write without a list sends: assigned or unset since it was read; else what is populated."""
+        """Attributes that a write without a list sends: assigned or unset since the read, else all set."""
         if not self._was_read:
             return self.populated
         names = self._adm_by_field

@@ -1,4 +1,4 @@
-"""What tells a queue manager that its objects changed: the two Change Notification Messages ([MS-MQCN] 2.2).
+"""Change Notification Messages, by which a queue manager hears that its objects changed ([MS-MQCN] 2.2).
 
 A directory service sends version 1, a sequence of updates that hold what changed; a queue manager sends
 version 2, one event that names an object, which the receiver reads from the directory. Fields have the
@@ -23,7 +23,7 @@ _TYPE_AT: Final = 1  # of a deletion, the property that tells the object's type
 
 
 class NotificationVersion(IntEnum):
-    """Who sends a message, and so what is in it, ChangeNotificationMessage.Version ([MS-MQCN] 2.2.4)."""
+    """Version of a message, ChangeNotificationMessage.Version ([MS-MQCN] 2.2.4)."""
 
     UPDATES = 0x01
     """From a directory service: Notification Updates."""
@@ -32,7 +32,7 @@ class NotificationVersion(IntEnum):
 
 
 class NotificationCommand(IntEnum):
-    """What happened to the object of an update, NotificationUpdate.Command ([MS-MQCN] 2.2.6)."""
+    """Change of the object of an update, NotificationUpdate.Command ([MS-MQCN] 2.2.6)."""
 
     CREATE = 0x00
     UPDATE = 0x01
@@ -40,7 +40,7 @@ class NotificationCommand(IntEnum):
 
 
 class NotificationEvent(IntEnum):
-    """What happened to the object of a body, NotificationBody.Event ([MS-MQCN] 2.2.5)."""
+    """Change of the object of a body, NotificationBody.Event ([MS-MQCN] 2.2.5)."""
 
     CREATE_QUEUE = 1
     CHANGE_QUEUE = 2

@@ -1,4 +1,4 @@
-"""What a directory server keeps of replication: partitions, neighbours, tombstones ([MC-MQDSRP] 3.1.1.2).
+"""State of replication in a directory server: partitions, neighbours, tombstones ([MC-MQDSRP] 3.1.1.2).
 
 Names of machines are compared without case.
 """
@@ -17,7 +17,7 @@ PEC_PARTITION_ID: Final = NULL_GUID
 
 
 class PurgeState(IntEnum):
-    """How far a full synchronization of a partition has come ([MC-MQDSRP] 3.1.1.2.3)."""
+    """Progress of a full synchronization of a partition ([MC-MQDSRP] 3.1.1.2.3)."""
 
     NORMAL = 0
     STARTSYNC0 = 1
@@ -26,7 +26,7 @@ class PurgeState(IntEnum):
 
 
 class Service(IntFlag):
-    """What a machine is to the directory, PROPID_QM_SERVICE ([MS-MQMQ] 2.3.2.9)."""
+    """Role of a machine in the directory, PROPID_QM_SERVICE ([MS-MQMQ] 2.3.2.9)."""
 
     NONE = 0
     ROUTING = 1

@@ -1,4 +1,4 @@
-"""Where objects are: the distinguished names of [MS-MQDSSM] 2.2.1 and the search bases of 3.1.6.15.
+"""Places of objects: distinguished names of [MS-MQDSSM] 2.2.1 and search bases of 3.1.6.15.
 
 All below one root, the rootDomainNamingContext; canonical form without blanks (decision M3). Computers may
 be elsewhere (decision M16): then the DN that was found takes the place of :func:`computer_dn`.
@@ -134,7 +134,7 @@ def link_dn(root: DN, name: str) -> DN:
 
 
 def search_base(ldap_class: str, root: DN, configuration: DN | None = None) -> DN:
-    """Where a search for objects of a class begins ([MS-MQDSSM] 3.1.6.15, decision M8).
+    """Return the base of a search for objects of a class ([MS-MQDSSM] 3.1.6.15, decision M8).
 
     Args:
         ldap_class: the class, in the schema's spelling.

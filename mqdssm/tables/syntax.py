@@ -41,7 +41,7 @@ _FRACTION_DIGITS_MAX: Final = 18
 
 
 class Kind(StrEnum):
-    """What an abstract value is in Python; documentation and Spark columns are derived from it."""
+    """Type of an abstract value in Python; documentation and Spark columns are derived from it."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -56,7 +56,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Syntax(Generic[T]):
-    """How one kind of attribute value is read and written.
+    """Reader and writer of one kind of attribute value.
 
     Attributes:
         name: what messages call it.

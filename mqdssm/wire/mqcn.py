@@ -65,7 +65,7 @@ RESERVED_BYTES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationHeader:
-    """What every message begins with ([MS-MQCN] 2.2.4): `version` tells which it is."""
+    """Beginning of every message ([MS-MQCN] 2.2.4): `version` tells which message it is."""
 
     version: NotificationVersion
 

@@ -1,4 +1,4 @@
-"""What a server's answers to changes mean, and what to do next."""
+"""Meaning of a server's answers to changes, and the next step."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -108,7 +108,7 @@ class Judge:
     # -- answers
 
     def answer(self, task: Task, result: "LdapResult") -> Outcome | None:
-        """What a server's answer to a task means; None: it is not decided yet.
+        """Return the meaning of a server's answer to a task; None if it is not decided yet.
 
         What must be sent again is queued, in the place that it had; what met something stays in the queue's
         way until it was looked at.

@@ -92,7 +92,7 @@ class Task:
         return bool(self.attempts) or self.suspect or is_changed
 
     def parts(self) -> list["Task"]:
-        """The same, attribute by attribute."""
+        """Return tasks that do the same, attribute by attribute."""
         split = Split(len(self.attributes))
         return [
             Task(
@@ -165,7 +165,7 @@ class Queue:
         self._ready.append(task)
 
     def put_first(self, tasks: Sequence[Task]) -> None:
-        """What was sent in vain: before all others."""
+        """Queue failed tasks again, ahead of all others."""
         for task in tasks:
             self._enter(task)
         self._ready.extendleft(reversed(tasks))

@@ -1,4 +1,4 @@
-"""What domain controllers say when they refuse something, and what to do about it.
+"""Refusals of domain controllers: what they mean, and what to do about them.
 
 They put a number of Windows in front of their words, in hexadecimal, as ``000020B5: AtrErr: DSID-...``
 ([MS-ERREF] 2.2).

@@ -54,7 +54,7 @@ def classes_in(entry: Entry) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """Where to look; of nothing where nothing happened for a while.
+    """Entries that have to be read again; none if nothing happened for a while.
 
     Attributes:
         touched: what has to be read again, in the order in which the server told.
