@@ -22,6 +22,7 @@ class Hardships:
         jump_max_s: how far at most, forward or back.
         mixed: each server has settings of its own, as servers of several versions have.
         windows: so many servers of a thousand propagate as Windows does, with its timers.
+        trespassed: clients ask for what may not be, too.
     """
 
     full_every_s: int = 0
@@ -32,6 +33,7 @@ class Hardships:
     jump_max_s: int = 0
     mixed: bool = False
     windows: int = 0
+    trespassed: bool = False
 
 
 NONE: Final = Hardships()
@@ -51,6 +53,7 @@ def hardships_of(seed: int) -> Hardships:
         jump_max_s=dice.of((3, 100, 10_000)),
         mixed=dice.one_in(4),
         windows=dice.of((300, 1000)) if dice.one_in(4) else 0,
+        trespassed=dice.one_in(3),
     )
 
 

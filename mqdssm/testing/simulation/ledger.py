@@ -164,6 +164,7 @@ class Ledger:
             raise Violation(f"{name} gave {entry.number} of an unknown partition {partition_id}: {entry}")
         if not partition.loose and not partition.dead:
             self._may_give(partition, entry, machine_id, name)
+            self._may_be(partition, entry)
         partition.vowed.pop(entry.identifier, None)
         partition.entries[entry.number] = entry
         partition.latest[entry.identifier] = entry
@@ -183,6 +184,26 @@ class Ledger:
                     f"whose last was {partition.last}"
                 )
             partition.giver = entry.giver
+
+    def _may_be(self, partition: PartitionLedger, entry: Entry) -> None:
+        """What no authority may do, whoever asks for it (decisions R34, R96)."""
+        in_site = entry.object_type in {ObjectType.QUEUE, ObjectType.MACHINE}
+        if in_site is (partition.partition_id == PEC_PARTITION_ID):
+            raise Violation(f"{entry.number} {entry} is in partition {partition.partition_id}")
+        others = [one for one in partition.live(entry.object_type) if one.identifier != entry.identifier]
+        match entry.object_type:
+            case ObjectType.SITE:
+                site = self.partitions.get(entry.identifier)
+                if entry.content is None and site is not None and not site.loose and site.live():
+                    raise Violation(f"{entry.number} {entry}: the site has {site.live()[0]}")
+            case ObjectType.MACHINE if entry.content is not None:
+                if _is_controller(entry) and any(map(_is_controller, others)):
+                    raise Violation(f"{entry.number} {entry}: the site has two primary controllers")
+                if entry.content.get(Propid.QM_SITE_ID) != partition.partition_id:
+                    raise Violation(f"{entry.number} {entry} says that it is of another site")
+            case ObjectType.ENTERPRISE:
+                if entry.content is None or others:
+                    raise Violation(f"{entry.number} {entry}: there is always one enterprise")
 
     def _know_sites(self, entry: Entry) -> None:
         if entry.object_type is ObjectType.SITE:
@@ -209,6 +230,11 @@ class Ledger:
         return self.partitions[PEC_PARTITION_ID].latest.get(partition_id)
 
 
+def _is_controller(machine: Entry) -> bool:
+    service = (machine.content or {}).get(Propid.QM_SERVICE)
+    return isinstance(service, int) and bool(service & CONTROLLER)
+
+
 def is_baton(partition: PartitionLedger, machine_id: Guid, name: str) -> bool:
     """Whether the last number of a partition hands it over to a server (decision R38)."""
     last = partition.entries.get(partition.last)
@@ -217,8 +243,7 @@ def is_baton(partition: PartitionLedger, machine_id: Guid, name: str) -> bool:
     if partition.partition_id == PEC_PARTITION_ID:
         pec_name = last.content.get(Propid.E_PECNAME)
         return isinstance(pec_name, str) and pec_name.casefold() == name.casefold()
-    service = last.content.get(Propid.QM_SERVICE)
-    return last.identifier == machine_id and isinstance(service, int) and bool(service & CONTROLLER)
+    return last.identifier == machine_id and _is_controller(last)
 
 
 def describe(status: int | None) -> str:

@@ -19,6 +19,7 @@ from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.promises import Promises
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.topology import Administrator
+from mqdssm.testing.simulation.trespassers import Trespassers
 from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
 
@@ -70,6 +71,7 @@ class Simulation:
     ) -> None:
         self.world = World(options, make_engine, make_store, trace)
         self._clients = Clients(self.world)
+        self._trespassers = Trespassers(self.world, self._clients)
         self._administrator = Administrator(self.world, self._clients)
         self._dice = Dice("chaos", options.seed)
         self._chaos = Chaos(self.world, self._dice)
@@ -118,6 +120,7 @@ class Simulation:
         options = self.world.options
         self._chaos.begin()
         self._clients.run()
+        self._trespassers.run()
         if options.work.topology_every_s:
             self._administrator.run()
         self._pass(float(options.work.duration_s))

@@ -226,7 +226,8 @@ class Server:
         self.life += 1
         self._set_clock()
         self.say(f"starts, life {self.life}")
-        self._engine = self._world.make_engine(self.settings, self._dice.below(1 << 31))
+        number = self._dice.below(1 << 31)  # of its first request; half of the lives begin as others do (R10)
+        self._engine = self._world.make_engine(self.settings, number if number % 2 else self.life << 16)
         self.step(Started())
 
     def crash(self) -> None:

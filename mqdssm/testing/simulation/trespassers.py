@@ -1,0 +1,155 @@
+"""Clients that ask for what may not be: authorities refuse it (decisions R34, R95, R96).
+
+What they ask for is refused at any time, whatever else goes on.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mqdssm.model.messages import Command, Properties
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.clients import Clients, machine_properties
+from mqdssm.testing.simulation.ledger import Entry, PartitionLedger
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.world import World
+
+_NOBODY: Final = "nobody"
+_PACE_MS: Final = 20_000
+"""About so often one of them asks for something."""
+
+
+class Trespassers:
+    """Clients that know no rules.
+
+    Args:
+        world: the enterprise.
+        clients: through whom they ask.
+    """
+
+    def __init__(self, world: World, clients: Clients) -> None:
+        self._world = world
+        self._clients = clients
+        self._dice = Dice("trespassers", world.options.seed)
+
+    def run(self) -> None:
+        """Ask for something now, and again after a while, as long as clients are at work."""
+        if not self._world.options.hardships.trespassed or not self._clients.busy:
+            return
+        server = self._clients.any_server()
+        if server is not None:
+            self._trespass(server, self._world.ledger.partitions[PEC_PARTITION_ID])
+        self._world.schedule.after(self._dice.between(1, 2 * _PACE_MS) / 1000, self.run)
+
+    def _trespass(self, server: Server, enterprise: PartitionLedger) -> None:
+        ways: tuple[Callable[[Server, PartitionLedger], None], ...] = (
+            self._remove_site,
+            self._add_controller,
+            self._move_machine,
+            self._change_enterprise,
+            self._ask_for_nothing,
+        )
+        self._dice.of(ways)(server, enterprise)
+
+    def _remove_site(self, server: Server, enterprise: PartitionLedger) -> None:
+        """A site with its controller is not removed."""
+        sites = [one for one in enterprise.live(ObjectType.SITE) if self._has_controller(one)]
+        if sites:
+            site = self._dice.of(sites)
+            self._ask(server, Command.DELETE, ObjectType.SITE, enterprise, identifier=site.identifier)
+
+    def _has_controller(self, site: Entry) -> bool:
+        partition = self._world.ledger.partitions.get(site.identifier)
+        return (
+            partition is not None and bool(partition.live()) and site.identifier not in self._clients.closing
+        )
+
+    def _add_controller(self, server: Server, _enterprise: PartitionLedger) -> None:
+        """A site has one primary controller; another one does not come with its machine."""
+        site = self._site()
+        if site is not None:
+            service = self._dice.of((Service.PSC, Service.PEC))
+            self._create(
+                server, ObjectType.MACHINE, site, machine_properties(site.partition_id, int(service))
+            )
+
+    def _move_machine(self, server: Server, _enterprise: PartitionLedger) -> None:
+        """A machine of another site is no machine of this one."""
+        site, other = self._site(), self._world.guid("nowhere")
+        if site is None:
+            return
+        machines = site.live(ObjectType.MACHINE)
+        if machines and self._dice.one_in(2):
+            identifier = self._dice.of(machines).identifier
+            properties: Properties = ((Propid.QM_SITE_ID, other),)
+            self._ask(
+                server,
+                Command.UPDATE,
+                ObjectType.MACHINE,
+                site,
+                identifier=identifier,
+                properties=properties,
+            )
+        else:
+            self._create(server, ObjectType.MACHINE, site, machine_properties(other, 0))
+
+    def _change_enterprise(self, server: Server, enterprise: PartitionLedger) -> None:
+        """There is one enterprise, and its PEC is a PSC."""
+        live = enterprise.live(ObjectType.ENTERPRISE)
+        if not live:
+            return
+        named: Properties = ((Propid.E_PECNAME, _NOBODY),)
+        identifier = live[0].identifier
+        match self._dice.below(3):
+            case 0:
+                self._ask(server, Command.DELETE, ObjectType.ENTERPRISE, enterprise, identifier=identifier)
+            case 1:
+                self._create(server, ObjectType.ENTERPRISE, enterprise, named)
+            case _:
+                self._ask(
+                    server,
+                    Command.UPDATE,
+                    ObjectType.ENTERPRISE,
+                    enterprise,
+                    identifier=identifier,
+                    properties=named,
+                )
+
+    def _ask_for_nothing(self, server: Server, enterprise: PartitionLedger) -> None:
+        """Requests that nobody can carry out: of another partition's type, of no partition, of no object."""
+        machine = machine_properties(PEC_PARTITION_ID, 0)
+        match self._dice.below(4):
+            case 0:
+                self._create(server, ObjectType.MACHINE, enterprise, machine)
+            case 1:
+                nowhere = PartitionLedger(self._world.guid("nowhere"), 0)
+                self._create(server, ObjectType.MACHINE, nowhere, machine)
+            case 2:
+                self._ask(server, Command.UPDATE, ObjectType.CN, enterprise, path_name=_NOBODY)
+            case _:
+                self._ask(server, Command.DELETE, ObjectType.USER, enterprise)
+
+    def _site(self) -> PartitionLedger | None:
+        partitions = self._world.ledger.partitions.values()
+        sites = [one for one in partitions if one.partition_id != PEC_PARTITION_ID and one.live()]
+        return self._dice.of(sites) if sites else None
+
+    def _create(
+        self, server: Server, kind: ObjectType, partition: PartitionLedger, properties: Properties
+    ) -> None:
+        number = self._clients.next_number()
+        self._ask(
+            server,
+            Command.CREATE,
+            kind,
+            partition,
+            path_name=f"{_NOBODY}{number}",
+            identifier=self._world.guid("trespasser", number),
+            properties=properties,
+        )
+
+    def _ask(
+        self, server: Server, command: Command, kind: ObjectType, partition: PartitionLedger, **what: Any
+    ) -> None:
+        self._clients.ask(server, command, kind, partition_id=partition.partition_id, **what)
