@@ -12,6 +12,8 @@ LOOSE := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --al
 SEEDS ?= 1000
 FIRST ?= 1
 VERBOSE ?=
+# Set: make simulate also prints what the seeds reach of the replication engine, and fails below that many percent
+COVERAGE ?=
 # Set: make conformance also plants a defect for each section, which the tests of the section must catch
 MUTANTS ?=
 # More arguments for pytest: make test ARGS="-x tests/unit"
@@ -43,6 +45,7 @@ test-fast: python ## the tests that need no server, in under 30 seconds
 
 soak: setup-test ## the tests that take long
 	MQDSSM_TEST_PROFILE=soak $(PYTEST) -m soak --timeout 1800 $(ARGS)
+	$(MAKE) simulate SEEDS=300 FIRST=300000 COVERAGE=91
 
 test-browser: ## reports in a real browser: installs Chromium where it may
 	@bash .ci/setup browser
@@ -55,7 +58,10 @@ test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
 	@bash .ci/test-fresh
 
 simulate: python ## whole enterprises with faults, from seeds: SEEDS=1000 FIRST=1 VERBOSE=1
-	$(PYTHON) .ci/simulate.py $(SEEDS) $(FIRST) $(if $(VERBOSE),--verbose)
+	$(if $(COVERAGE),$(PYTHON) -m coverage erase)
+	$(PYTHON) $(if $(COVERAGE),-m coverage run) .ci/simulate.py $(SEEDS) $(FIRST) $(if $(VERBOSE),--verbose)
+	$(if $(COVERAGE),$(PYTHON) -m coverage combine --quiet)
+	$(if $(COVERAGE),$(PYTHON) -m coverage report --fail-under $(COVERAGE))
 
 lint: python ## style, types, layers, generated files, lock file, docs
 	.venv/bin/ruff check $(SOURCES)
