@@ -45,7 +45,7 @@ test-fast: python ## the tests that need no server, in under 30 seconds
 
 soak: setup-test ## the tests that take long
 	MQDSSM_TEST_PROFILE=soak $(PYTEST) -m soak --timeout 1800 $(ARGS)
-	$(MAKE) simulate SEEDS=300 FIRST=300000 COVERAGE=91
+	$(MAKE) simulate SEEDS=400 FIRST=300000 COVERAGE=92
 
 test-browser: ## reports in a real browser: installs Chromium where it may
 	@bash .ci/setup browser
