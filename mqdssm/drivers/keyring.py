@@ -46,11 +46,13 @@ class Sender:
         machine_name: name of the machine.
         service: what it is to the directory, PROPID_QM_SERVICE.
         keys: its public keys.
+        machine_id: its QueueManager.Identifier; None where the keys are those of a site's PSC alone.
     """
 
     machine_name: str
     service: Service = Service.NONE
     keys: tuple[PublicKey, ...] = field(repr=False)
+    machine_id: Guid | None = None
 
     @property
     def is_directory_server(self) -> bool:
@@ -82,7 +84,7 @@ class PinnedKeys:
     def senders(self, queue_manager: Guid) -> Iterator[Sender]:
         """The one that is pinned, if any."""
         if queue_manager in self.known:
-            yield self.known[queue_manager]
+            yield replace(self.known[queue_manager], machine_id=queue_manager)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class DirectoryKeys:
             if machine is None:
                 yield controller
             elif controller.machine_name.casefold() == machine.machine_name.casefold():
-                yield replace(controller, service=machine.service)
+                yield replace(controller, service=machine.service, machine_id=queue_manager)
 
     def _machine(self, identifier: Guid) -> Sender | None:
         read = self._perform(ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
@@ -146,6 +148,7 @@ class DirectoryKeys:
             machine_name=name,
             service=Service(_number(values.get(Propid.QM_SERVICE))),
             keys=_keys(values.get(Propid.QM_SIGN_PK), f"machine {identifier}"),
+            machine_id=identifier,
         )
 
     def _controllers(self) -> tuple[Sender, ...]:

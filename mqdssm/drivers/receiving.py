@@ -98,7 +98,7 @@ class Receiver:
         except DecodeError as error:
             self._drop("cannot be decoded", f"{error}, from {sender.machine_name}")
             return None
-        return Received(message=message, sender=sender.machine_name)
+        return Received(message=message, sender=sender.machine_name, machine_id=sender.machine_id)
 
     def _nacked(self, arrival: Arrival) -> EngineEvent | None:
         sent = self._outstanding.take(arrival.message, self._clock())

@@ -258,7 +258,11 @@ class MemoryStore:
             found = self._kept.everywhere(operation.identifier)
         elif operation.path_name is not None:
             found = self._kept.named(operation.object_type, operation.path_name)
-        newest = _newest(one for one in found if one.object_type is operation.object_type)
+        newest = _newest(
+            one
+            for one in found
+            if one.object_type is operation.object_type and operation.partition_id in {None, one.partition_id}
+        )
         return _NOT_READ if newest is None else newest.read()
 
     def _list(self, operation: ops.ListObjects) -> ops.ObjectsListed:

@@ -71,7 +71,14 @@ class Crew:
     def __init__(self, enterprise: Directories) -> None:
         sites = tuple(map(site_of, SITES))
         self.workers = [
-            Worker(name, Client(enterprise, name), sites, patience_s=PATIENCE_S) for name in MEMBERS
+            Worker(
+                name,
+                Client(enterprise, name),
+                sites,
+                patience_s=PATIENCE_S,
+                makes_sites=name == "PEC",
+            )
+            for name in MEMBERS
         ]
         self.failures: list[BaseException] = []
         self._threads = [

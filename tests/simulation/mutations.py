@@ -35,7 +35,7 @@ from mqdssm.testing.simulation.hardships import HARDSHIPS_MIN
 from mqdssm.testing.simulation.options import FAILING_MIN, RECORDED_MAX, options_of
 from mqdssm.testing.simulation.stores import CrashingStore
 
-SEARCH_MAX = 400  # seeds that are tried for one mutation
+SEARCH_MAX = 600  # seeds that are tried for one mutation
 SECONDS_MAX = 1.0  # a recorded run is a short one
 
 
@@ -325,7 +325,7 @@ def _sure(server, key, status):
 MUTATIONS = (
     Mutation("descending order (R6)", 1, patches=((serving, "chained", _descending),)),
     Mutation("no Previous in answers", 1, patches=((serving, "chained", _no_previous),)),
-    Mutation("no tombstones", 1, store=NoTombstones),
+    Mutation("no tombstones", 2, store=NoTombstones),
     Mutation("LastSeqNumber is lost", 1, store=LosesLast),
     Mutation("LastSeqNumber is too high", 1, store=LastTooHigh),
     Mutation("answers without tombstones", 1, store=TellsNoDeletions),
@@ -335,33 +335,33 @@ MUTATIONS = (
     Mutation("sweep is forgotten", 31, store=ForgetsSweep),
     Mutation("sweep deletes new objects", 11, store=SweepsNew),
     Mutation("a change is said to be applied", 1, store=SaysTooMuch),
-    Mutation("purges three numbers more", 12, store=PurgesTooMuch),
+    Mutation("purges three numbers more", 3, store=PurgesTooMuch),
     Mutation("recovery overlooks tombstones", 138, store=OverlooksTombstones),
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
         "the object goes before its tombstone",
-        68,
+        17,
         patches=((memory.MemoryStore, "_delete_as", _delete_first),),
     ),
-    Mutation("recovery finishes nothing", 68, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
+    Mutation("recovery finishes nothing", 17, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
     Mutation("older numbers overwrite", 5, patches=((memory, "_number_of", lambda *_: MIN),)),
     Mutation("gaps in propagations are hidden", 1, patches=((propagation, "enqueue", _hides_gaps),)),
     Mutation(
         "what comes early is lost",
-        1,
+        3,
         patches=((changes, "_keep", _forgets_early), (propagation, "_tell", _never_asks)),
     ),
     Mutation("forgets what it executed", 3, patches=((requests, "_remember", lambda *_: None),)),
-    Mutation("answers after its start", 25, patches=((requests, "be_quiet", lambda _server: None),)),
+    Mutation("answers after its start", 57, patches=((requests, "be_quiet", lambda _server: None),)),
     Mutation("answers MQ_OK always", 1, patches=((requests, "_send_reply", _always_ok),)),
     Mutation("no answer is an error", 1, patches=((requests, "_end", _sure),)),
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
     Mutation("inherits without the log", 1, patches=((succession, "inherit_if_named", _inherits_early),)),
     Mutation("header says one more", 1, patches=((propagation, "_header", _boasts),)),
-    Mutation("the first answer completes sync0", 200, patches=((sync, "_after_sync0_reply", _sync0_done),)),
+    Mutation("the first answer completes sync0", 533, patches=((sync, "_after_sync0_reply", _sync0_done),)),
     Mutation(
         "an old copy is used as it is",
-        2204,
+        2023,
         patches=((succession, "doubt", _no_doubt), (succession, "step_down", _steps_down_by_number)),
     ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),

@@ -52,6 +52,7 @@ class FakeStation:
     name: str
     life: int = 1
     is_up: bool = True
+    machine_id: Guid | None = None
     got: list[object] = field(default_factory=list)
 
     def step(self, event: Received | Nacked) -> None:

@@ -78,7 +78,7 @@ def test_there_is_one_enterprise() -> None:
     with_site(net, "Site1", "PSC1")
     with_site(net, "Site2", "PSC2")
     second = net.change(
-        "PSC1",
+        "PEC",
         Command.CREATE,
         ObjectType.ENTERPRISE,
         path_name="Second",

@@ -232,11 +232,21 @@ def test_a_header_in_another_name_is_dropped() -> None:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
-def test_a_bsc_learns_of_a_new_psc_by_its_header() -> None:
+def test_a_bsc_asks_the_pec_who_its_psc_is_when_another_one_says_so() -> None:
+    """Decisions R46, R107: its site's object says it, and the PEC alone says what that is."""
     server = Lone(Role.BSC)
-    server.answered(sender="Boss")
-    made = server.told(seq_number_header=header(7, name="NewBoss"), sender="NewBoss")
-    assert kinds(made) == [("SyncRequestMessage", "NewBoss")]
+    server.answered(site(1, "Home", "Boss"), sender="Boss")
+    server.answered(sender="Boss", from_seq_number=number(1), to_seq_number=number(1))
+    server.answered(sender="Boss", partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
+    said = header(7, partition_id=HOME, name="NewBoss")
+    made = server.told(seq_number_header=said, sender="NewBoss")
+    assert kinds(made) == [("SyncRequestMessage", "Boss"), ("SyncRequestMessage", "PEC")]
+    assert notes(server.told(site(2, "Home", "NewBoss"), sender="NewBoss")) == [
+        "dropped: changes from a machine that is not asked"
+    ]
+    made = server.answered(site(2, "Home", "NewBoss"), sender="PEC", from_seq_number=number(1))
+    assert notes(made) == ["has another PSC"]
+    assert ("SyncRequestMessage", "NewBoss") in kinds(made)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.7")

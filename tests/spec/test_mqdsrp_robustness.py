@@ -2,11 +2,18 @@
 
 import pytest
 from lone_authority import OK, acked, authority, make_queue, numbers, queue_request, results
-from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, replies, sends, site
+from lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, replies, sends, site, timers
 from replication_net import guid_of
 
-from mqdssm.engines.actions import TimerFired
-from mqdssm.engines.replication.actions import Perform, Performed, PropagateChange, Received, Started
+from mqdssm.engines.actions import StopTimer, TimerFired
+from mqdssm.engines.replication.actions import (
+    NameAuthority,
+    Perform,
+    Performed,
+    PropagateChange,
+    Received,
+    Started,
+)
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import RemovePartition, UpdateObject
 from mqdssm.engines.replication.settings import Role, Settings
@@ -95,21 +102,36 @@ def header(name: str, last: int, *, purged: int = 0) -> SeqNumberHeader:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
-def test_who_tells_of_more_is_asked_and_the_authority_stays() -> None:
+def test_who_tells_of_more_is_a_reason_to_ask_the_authority() -> None:
+    """Decisions R46, R107: else any server could overwrite any partition."""
     server = Lone()
     server.answered(numbered(1))
     server.answered()
     made = server.told(seq_number_header=header("Ahead", 5), sender="Ahead")
-    assert kinds(made) == [("SyncRequestMessage", "Ahead")]
-    server.answered(numbered(5, 1), sender="Ahead")
-    assert server.has("cn5")
-    assert server.partition().authority_name == "PEC"  # decision R46
-    server.answered(sender="Ahead")
-    assert notes(server.told(numbered(6), sender="Ahead")) == [
-        "dropped: changes from a machine that is not asked"
+    assert kinds(made) == [("SyncRequestMessage", "PEC")]
+    assert notes(server.answered(numbered(5, 1), sender="Ahead")) == [
+        "dropped: a reply that was not asked for"
     ]
-    server.told(numbered(6))
-    assert server.has("cn6")
+    server.answered(numbered(6, 1), numbered(7))
+    assert server.has("cn7")
+    assert not server.has("cn5")
+    assert server.partition().authority_name == "PEC"
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.3")
+def test_the_pec_is_believed_about_sites_while_it_is_asked() -> None:
+    """Decisions R46, R107: at every second time without an answer of the authority."""
+    server = Lone()
+    server.answered(site(1, "Away", "Other"))
+    asked = [kinds(server.fired(f"sync {AWAY}", 600)) for _ in range(4)]
+    assert asked == [[("SyncRequestMessage", name)] for name in ("Other", "PEC", "Other", "PEC")]
+    known = {"partition_id": AWAY, "from_seq_number": MIN}
+    server.answered(machine(1, "C1", AWAY), **known, to_seq_number=SequenceNumber(1))
+    assert server.partition(AWAY).last == 1
+    server.answered(**known | {"from_seq_number": SequenceNumber(1)}, to_seq_number=SequenceNumber(1))
+    assert notes(server.told(machine(2, "C2", AWAY))) == ["dropped: changes from a machine that is not asked"]
+    server.told(machine(2, "C2", AWAY), sender="Other")
+    assert server.partition(AWAY).last == 2
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
@@ -117,8 +139,9 @@ def test_who_told_of_more_and_is_silent_is_not_asked_for_ever() -> None:
     server = Lone()
     server.answered()
     server.told(seq_number_header=header("Ahead", 5), sender="Ahead")
-    asked = [kinds(server.fired(f"sync {PEC_PARTITION_ID}", 600)) for _ in range(3)]
-    assert ("SyncRequestMessage", "PEC") in [one for made in asked for one in made]
+    made = server.answered()
+    assert StopTimer(name=f"sync {PEC_PARTITION_ID}") in made
+    assert not timers(made)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
@@ -144,7 +167,13 @@ def test_a_question_from_behind_our_last_number_tells_us_the_same() -> None:
         requester_name="Other",
     )
     made = server.got(message, "Other")
-    assert "somebody knows more of our partition than we do" in notes(made)
+    assert notes(made) == ["somebody claims to know more of our partition than we do"]
+    assert notes(server.got(message, "Other")) == []  # told once
+    assert server.partition(HOME).owned  # decisions R39, R107
+    event = NameAuthority(request=7, partition_id=HOME, machine_name="Other")
+    made = server.did(event)
+    assert replies(made) == [OK]
+    assert ("SyncRequestMessage", "Other") in kinds(made)
     assert not server.partition(HOME).owned
 
 

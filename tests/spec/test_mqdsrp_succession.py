@@ -130,7 +130,8 @@ def test_the_enterprise_is_handed_to_another_psc() -> None:
     assert hand_the_enterprise_over(net, "PSC1") == Hresult.MQ_OK
     net.run(LONG_S)
     assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
-    assert net.create_site("Site7", "PSC7", at="PEC").status == Hresult.MQ_OK  # forwarded
+    assert net.create_site("Site7", "PSC7", at="PSC1").status == Hresult.MQ_OK
+    assert net.create_network("net1", at="PEC").status == Hresult.MQ_OK  # forwarded
     net.run(LONG_S)
     assert all_equal(net)
 
@@ -189,7 +190,9 @@ def test_the_operator_replaces_a_lost_psc() -> None:
     assert net.take_over("BSC1", SITE1).status == Hresult.MQ_OK
     net.run(LONG_S)
     assert owners(net) == ["BSC1"]
-    assert label(net, "PEC") == "BSC1"
+    assert label(net, "PEC") == "PSC1", "any BSC could say so: the operator confirms it at the PEC (R107)"
+    assert net.name_psc("Site1", "BSC1").status == Hresult.MQ_OK
+    net.run(LONG_S)
     assert net.create_queue("C14", "after", "Site1", "PEC").status == Hresult.MQ_OK
     net.run(LONG_S)
     assert all_equal(net)
@@ -199,6 +202,7 @@ def test_a_psc_that_comes_back_after_its_replacement_steps_down() -> None:
     net = world()
     away = net.stop("PSC1")
     net.take_over("BSC1", SITE1)
+    net.name_psc("Site1", "BSC1")
     net.run(LONG_S)
     net.hosts["PSC1"] = away
     net.restart("PSC1")

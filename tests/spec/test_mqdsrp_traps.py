@@ -69,6 +69,10 @@ def has(net: Net, server: str, queue: str) -> bool:
     return guid_of(f"queue C14\\{queue}") in net.content(server, SITE1)
 
 
+def warnings(net: Net, name: str) -> list[str]:
+    return [one.what for one in net.hosts[name].notes if one.is_warning]
+
+
 def restored(net: Net, name: str, *made_since: str) -> None:
     """Take a server back to an old copy of its directory."""
     net.run(100)
@@ -102,12 +106,16 @@ def test_a_restored_authority_does_not_go_on_at_its_old_number(restart) -> None:
     assert all_equal(net)
 
 
-def test_a_restored_authority_is_told_by_anybody() -> None:
+def test_a_restored_authority_is_told_by_the_pec() -> None:
+    """Others warn it (decision R107)."""
     net = world()
     restored(net, "PSC1", "q1", "q2")
     net.drop = lambda source, send: "PEC" in {source, send.destination}
     net.restart("PSC1")
     net.run(LONG_S)
+    assert "somebody claims to know more of our partition than we do" in warnings(net, "PSC1")
+    assert kept(net, "PSC1").owned
+    assert kept(net, "PSC1").last < 20
     net.drop = lambda _source, _send: False
     net.run(LONG_S)
     assert owners(net) == ["PSC1"]
@@ -120,12 +128,17 @@ def test_a_pec_that_was_replaced_does_not_become_it_again() -> None:
     away = net.stop("PEC")
     assert net.take_over("PSC1", PEC_PARTITION_ID).status == OK
     net.run(500)
+    assert net.name_authority("PSC2", PEC_PARTITION_ID, "PSC1").status == OK
     net.hosts["PEC"] = away
     net.drop = lambda source, send: source == "PEC" and isinstance(send.message, SyncRequestMessage)
+    net.restart("PEC")
+    net.run(200)
+    assert "somebody claims to know more of our partition than we do" in warnings(net, "PEC")
+    assert net.name_authority("PEC", PEC_PARTITION_ID, "PSC1").status == OK
     for _ in range(2):
-        net.restart("PEC")
         net.run(200)
         assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
+        net.restart("PEC")
     net.drop = lambda _source, _send: False
     net.run(LONG_S)
     assert all_equal(net)

@@ -1,65 +1,54 @@
-"""Who is believed about what: servers whose signatures are good and whose words are lies (decision R105)."""
+"""Who is believed about what: servers whose signatures are good and whose words are lies (R105, R107)."""
 
 import pytest
-from lone_authority import OK, authority, numbers
+from liars import (
+    DENIED,
+    FAR,
+    LONG_S,
+    OK,
+    SITE0,
+    SITE1,
+    SITE2,
+    asks,
+    claims,
+    everything,
+    header,
+    kept,
+    lies,
+    machine,
+    request,
+    results,
+    says,
+    silenced,
+    world,
+)
+from lone_authority import authority, numbers
 from lone_server import notes, numbered
-from replication_net import SETTLE_S, Net, enterprise, guid_of, objects, with_bsc, with_site
+from replication_net import Net, all_equal, guid_of, objects
 from source_tree import ROOT
 
 from mqdssm.engines.replication.actions import Received
+from mqdssm.engines.replication.operations import LoadState
 from mqdssm.engines.replication.trust import RULES
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage, Command, DirectoryChange
+from mqdssm.model.messages import (
+    ChangePropagationMessage,
+    ChangeRequestMessage,
+    Command,
+    DirectoryChange,
+    PSCAckMessage,
+    deletion_properties,
+)
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID
-
-SITE1 = guid_of("site Site1")
-SITE2 = guid_of("site Site2")
-DENIED = Hresult.MQ_ERROR_ACCESS_DENIED
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import MIN
 
 
-def world() -> Net:
-    """PEC, PSC1 with BSC1, PSC2 with BSC2; a machine and queues in each site."""
-    net = enterprise(header_s=60.0)
-    for site in ("1", "2"):
-        with_site(net, f"Site{site}", f"PSC{site}")
-        with_bsc(net, f"Site{site}", f"BSC{site}", f"PSC{site}")
-        assert net.create_machine(f"C{site}4", f"Site{site}", f"PSC{site}").status == OK
-        for number in range(4):
-            assert net.create_queue(f"C{site}4", f"q{number}", f"Site{site}", f"PSC{site}").status == OK
-    net.run(SETTLE_S)
-    return net
-
-
-def says(net: Net, liar: str, target: str, *messages) -> list:
-    """Let a machine say something with its own signature; what the target sends it then."""
-    before = len(net.sent)
-    for message in messages:
-        net._put(target, Received(message=message, sender=liar), 0)
-    net.run(2)
-    return [sent for source, to, sent in net.sent[before:] if source == target and to == liar]
-
-
-def relabel(requester: str, identifier: int, queue: str = "C24\\q0") -> ChangeRequestMessage:
+def relabel(requester: str, identifier: int) -> ChangeRequestMessage:
     """A request for another label of a queue of Site2."""
-    change = DirectoryChange(
-        command=Command.UPDATE,
-        guid_identifier=guid_of(f"queue {queue}"),
-        partition_id=SITE2,
-        properties=((Propid.Q_LABEL, "other"),),
-    )
-    return ChangeRequestMessage(
-        site_id=SITE1,
-        partition_id=SITE2,
-        request_identifier=identifier,
-        requester_name=requester,
-        psc_name=None,
-        directory_change=change,
-    )
-
-
-def results(sent: list) -> list[int]:
-    return [one.result for one in sent if isinstance(one, ChangeReplyMessage)]
+    queue = guid_of("queue C24\\q0")
+    change = asks(SITE2, Command.UPDATE, ((Propid.Q_LABEL, "other"),), guid_identifier=queue)
+    return request(requester, change, identifier)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.2")
@@ -106,6 +95,181 @@ def test_what_was_refused_does_not_count_as_executed() -> None:
     net = world()
     assert results(says(net, "BSC1", "PSC2", relabel("PSC1", 77))) == [DENIED]
     assert results(says(net, "PSC1", "PSC2", relabel("PSC1", 77))) == [OK]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+@pytest.mark.parametrize("partition_id", [PEC_PARTITION_ID, SITE0, SITE1, SITE2])
+@pytest.mark.parametrize("target", ["PEC", "PSC1", "PSC2", "BSC2"])
+def test_a_bsc_that_claims_a_higher_number_empties_no_partition(target, partition_id) -> None:
+    """Decision R107: two such messages emptied all of the enterprise."""
+    net = world()
+    silenced(net, "BSC1")
+    before = everything(net)
+    for _ in range(2):
+        says(net, "BSC1", target, *claims("BSC1", partition_id))
+    net.run(LONG_S)
+    assert everything(net) == before
+    assert kept(net, target, partition_id).allowed_purge < FAR
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+@pytest.mark.parametrize("partition_id", [PEC_PARTITION_ID, SITE0, SITE2])
+@pytest.mark.parametrize("target", ["PEC", "PSC2", "BSC2"])
+def test_a_psc_that_claims_a_higher_number_empties_its_own_partition_only(target, partition_id) -> None:
+    net = world()
+    silenced(net, "PSC1", "BSC1")
+    before = everything(net)
+    for _ in range(2):
+        says(net, "PSC1", target, *claims("PSC1", partition_id))
+    net.run(LONG_S)
+    assert everything(net) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.5.2")
+@pytest.mark.parametrize("liar", ["BSC1", "PSC1"])
+def test_a_bsc_overwrites_nothing_of_another_site(liar) -> None:
+    """Decision R107: a forged label spread everywhere, its owner included."""
+    net = world()
+    silenced(net, liar)
+    before = everything(net)
+    for target in set(net.hosts) - {"BSC1"}:  # which believes its PSC
+        last = kept(net, target, SITE2).last
+        forged = DirectoryChange(
+            command=Command.UPDATE,
+            guid_identifier=guid_of("queue C24\\q0"),
+            partition_id=SITE2,
+            previous_seq_number=last,
+            seq_number=last.next(),
+            purged_seq_number=MIN,
+            properties=((Propid.Q_LABEL, "EVIL"),),
+        )
+        lie = ChangePropagationMessage(site_id=SITE1, directory_changes=(forged,))
+        says(net, liar, target, header(liar, SITE2, last=last.next()), lie)
+    net.run(LONG_S)
+    assert everything(net) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.4")
+def test_a_psc_acknowledges_for_itself() -> None:
+    net = world()
+    acked = PSCAckMessage(
+        site_id=SITE1,
+        psc_site_id=SITE2,
+        acked_partition_id=PEC_PARTITION_ID,
+        acked_seq_number=FAR,
+        psc_name="PSC2",
+    )
+    says(net, "PSC1", "PEC", acked)
+    found = net.hosts["PEC"].store.perform(LoadState()).neighbors
+    assert all(one.acked_pec <= kept(net, "PEC", PEC_PARTITION_ID).last for one in found)
+    assert "dropped: an acknowledgement of nothing of ours" in [one.what for one in net.hosts["PEC"].notes]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+@pytest.mark.parametrize(
+    "lie",
+    [
+        (Command.DELETE, SITE2, deletion_properties(ObjectType.SITE, 1)),
+        (Command.SYNC, SITE2, ((Propid.S_PATHNAME, "Site2"), (Propid.S_PSC, "PSC1"))),
+        (Command.SYNC, guid_of("enterprise"), ((Propid.E_NAME, "Mine"), (Propid.E_PECNAME, "PSC1"))),
+        (Command.SYNC, guid_of("machine PSC2"), machine("PSC2", Service.BSC)),
+        (Command.SYNC, guid_of("machine PEC"), machine("PEC", Service.NONE)),
+        (Command.SYNC, guid_of("machine BSC1"), machine("PEC", Service.PSC)),
+        (Command.SYNC, guid_of("machine BSC1"), machine("PSC2", Service.PSC)),
+        (
+            Command.SYNC,
+            guid_of("queue C24\\q0"),
+            ((Propid.Q_PATHNAME, "C14\\mine"), (Propid.Q_LABEL, "EVIL")),
+        ),
+    ],
+)
+def test_an_authority_has_no_objects_of_others(lie) -> None:
+    """Decision R107: in its own partition it may say what it likes, of types and identifiers, too."""
+    net = world()
+    silenced(net, "PSC1", "BSC1")
+    others = (PEC_PARTITION_ID, SITE0, SITE2)
+    before = {
+        (name, one): (objects(net, name, one), kept(net, name, one).authority_name)
+        for name in net.hosts
+        for one in others
+    }
+    for target in ("PEC", "PSC2"):
+        says(net, "PSC1", target, lies(SITE1, lie))
+    net.run(LONG_S)
+    after = {
+        (name, one): (objects(net, name, one), kept(net, name, one).authority_name)
+        for name in net.hosts
+        for one in others
+    }
+    assert after == before
+    everybody_is_served(net, "now")
+    for name in ("PSC2", "PEC"):
+        net.restart(name)
+    net.run(LONG_S)
+    everybody_is_served(net, "later")
+
+
+def everybody_is_served(net: Net, when: str) -> None:
+    """Have clients of all servers change what is not the liar's."""
+    for name in net.hosts:
+        assert net.create_queue("C24", f"{when} of {name}", "Site2", name).status == OK
+        assert net.create_network(f"{when} of {name}", name).status == OK
+        changed = net.change(
+            name,
+            Command.UPDATE,
+            ObjectType.QUEUE,
+            identifier=guid_of("queue C24\\q0"),
+            partition_id=SITE2,
+            properties=((Propid.Q_LABEL, name),),
+        )
+        assert changed.status == OK
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_an_authority_has_no_successor_of_anothers_name() -> None:
+    """Decision R107: a machine of its own, called as the PEC is, would be the PEC to all others."""
+    net = world()
+    silenced(net, "PSC1", "BSC1")
+    before = everything(net)["PSC2"][PEC_PARTITION_ID]
+    lie = (Command.SYNC, guid_of("machine BSC1"), machine("PEC", Service.PSC))
+    says(net, "PSC1", "PSC2", lies(SITE1, lie))
+    last = kept(net, "PSC2", PEC_PARTITION_ID).last
+    forged = DirectoryChange(
+        command=Command.DELETE,
+        guid_identifier=SITE0,
+        partition_id=PEC_PARTITION_ID,
+        previous_seq_number=last,
+        seq_number=last.next(),
+        purged_seq_number=MIN,
+        properties=deletion_properties(ObjectType.SITE, 1),
+    )
+    message = ChangePropagationMessage(site_id=SITE1, directory_changes=(forged,))
+    event = Received(message=message, sender="Renamed", machine_id=guid_of("machine BSC1"))
+    net._put("PSC2", event, 0)
+    net.run(LONG_S)
+    assert everything(net)["PSC2"][PEC_PARTITION_ID] == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+def test_the_operator_names_an_authority() -> None:
+    """The PEC is lost: nobody else is believed about who comes next (decision R107)."""
+    net = world()
+    net.stop("PEC")
+    assert net.take_over("PSC1", PEC_PARTITION_ID).status == OK
+    net.run(LONG_S)
+    assert kept(net, "PSC2", PEC_PARTITION_ID).authority_name == "PEC"
+    illegal = Hresult.MQ_ERROR_ILLEGAL_OPERATION
+    assert net.name_authority("PSC2", PEC_PARTITION_ID, "PSC2").status == illegal  # that is `TakeOver`
+    assert net.name_authority("PSC2", guid_of("no partition"), "PSC1").status == illegal
+    assert net.name_authority("PSC2", PEC_PARTITION_ID, "PSC1").status == OK
+    assert net.create_site("Site3", "PSC3", at="PSC1").status == OK
+    net.run(LONG_S)
+    assert kept(net, "PSC2", PEC_PARTITION_ID).authority_name == "PSC1"
+    assert guid_of("site Site3") in objects(net, "BSC2", PEC_PARTITION_ID)
+    assert all_equal(net)
 
 
 @pytest.mark.spec("MC-MQDSRP 5.1")

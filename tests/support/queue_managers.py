@@ -48,7 +48,8 @@ class Clock:
 
 def sender_of(name: str, service: Service = Service.PSC) -> Sender:
     """What everybody knows of a machine."""
-    return Sender(machine_name=name, service=service, keys=key_of(name).public_keys().keys)
+    keys = key_of(name).public_keys().keys
+    return Sender(machine_name=name, service=service, keys=keys, machine_id=guid_of(name))
 
 
 class World:

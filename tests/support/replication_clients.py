@@ -119,10 +119,17 @@ class Client:
         server: where it asks.
         sites: identifiers of the sites whose partitions it changes.
         patience_s: how long it asks for one change.
+        makes_sites: its server is the PEC, which makes sites for nobody but its own clients (R107).
     """
 
     def __init__(
-        self, name: str, server: Server, sites: tuple[Guid, ...], *, patience_s: float = PATIENCE_S
+        self,
+        name: str,
+        server: Server,
+        sites: tuple[Guid, ...],
+        *,
+        patience_s: float = PATIENCE_S,
+        makes_sites: bool = False,
     ) -> None:
         self.name, self.server = name, server
         self.things: dict[Guid, Thing] = {}
@@ -130,6 +137,7 @@ class Client:
         self._sites, self._patience_s = sites, patience_s
         self._dice = Dice("client", name)
         self._made = 0
+        self._types = [one for one in _TYPES if makes_sites or one is not ObjectType.SITE]
 
     def run(self, changes: int) -> None:
         """Make so many changes; machines come first."""
@@ -144,7 +152,7 @@ class Client:
         return [one for one in self.things.values() if one.values is not None and one.kind in kinds]
 
     def _change_something(self) -> None:
-        kind = self._dice.of(_TYPES)
+        kind = self._dice.of(self._types)
         found = self.live(kind)
         chance = self._dice.below(10)
         if found and chance < 3:

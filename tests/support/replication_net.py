@@ -13,6 +13,7 @@ from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.actions import (
     ChangeObject,
     Event,
+    NameAuthority,
     Perform,
     Performed,
     Received,
@@ -127,7 +128,13 @@ class Net:
         self._request += 1
         return self._asked(name, TakeOver(request=self._request, partition_id=partition_id))
 
-    def _asked(self, name: str, event: ChangeObject | TakeOver) -> Reply:
+    def name_authority(self, name: str, partition_id: Guid, authority: str) -> Reply:
+        """Have the operator tell a server who owns a partition."""
+        self._request += 1
+        event = NameAuthority(request=self._request, partition_id=partition_id, machine_name=authority)
+        return self._asked(name, event)
+
+    def _asked(self, name: str, event: ChangeObject | TakeOver | NameAuthority) -> Reply:
         self._put(name, event, 0)
         limit = self.now + 120
         while event.request not in self.hosts[name].replies:
@@ -167,7 +174,8 @@ class Net:
                 self.sent.append((name, destination, message))
                 if not self.drop(name, action):
                     found = next((one for one in self.hosts if one.lower() == destination.lower()), "")
-                    self._put(found, Received(message=message, sender=name), 0.001)
+                    event = Received(message=message, sender=name, machine_id=host.settings.machine_id)
+                    self._put(found, event, 0.001)
             case StartTimer(name=timer, after_s=after_s):
                 host.timers[timer] = self.now + after_s
                 self._put(name, TimerFired(name=timer), after_s)
@@ -192,6 +200,17 @@ class Net:
             properties=((Propid.S_PATHNAME, site), (Propid.S_PSC, psc)),
         )
 
+    def name_psc(self, site: str, psc: str, at: str = "PEC") -> Reply:
+        """Have the operator say at the PEC who the PSC of a site is."""
+        return self.change(
+            at,
+            Command.UPDATE,
+            ObjectType.SITE,
+            identifier=guid_of(f"site {site}"),
+            partition_id=PEC_PARTITION_ID,
+            properties=((Propid.S_PSC, psc),),
+        )
+
     def create_machine(self, machine: str, site: str, at: str, service: Service = Service.NONE) -> Reply:
         """Create a machine in a site."""
         return self.change(
@@ -202,6 +221,18 @@ class Net:
             identifier=guid_of(f"machine {machine}"),
             partition_id=guid_of(f"site {site}"),
             properties=machine_properties(machine, guid_of(f"site {site}"), service),
+        )
+
+    def create_network(self, name: str, at: str) -> Reply:
+        """Create a connected network."""
+        return self.change(
+            at,
+            Command.CREATE,
+            ObjectType.CN,
+            path_name=name,
+            identifier=guid_of(f"network {name}"),
+            partition_id=PEC_PARTITION_ID,
+            properties=((Propid.CN_NAME, name),),
         )
 
     def create_queue(self, machine: str, queue: str, site: str, at: str) -> Reply:

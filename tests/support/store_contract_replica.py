@@ -310,12 +310,12 @@ class NamesContract:
         machine, queue = guid(), guid()
         old = (world.sync(machine, 8, world.machine(machine)), world.sync(queue, 9, world.queue(queue)))
         new = (other.sync(machine, 2, other.machine(machine)), other.sync(queue, 3, other.queue(queue)))
-        for one in order:
-            assert world.apply(*(old, new)[one]).status == OK
+        assert all(world.apply(*(old, new)[one]).status == OK for one in order)
         assert brief(world.changes()) == [(Command.SYNC, 8, machine), (Command.SYNC, 9, queue)]
         assert brief(other.changes()) == [(Command.SYNC, 2, machine), (Command.SYNC, 3, queue)]
-        by_name = world.read(world.name("web"), ObjectType.MACHINE)
-        assert (by_name.partition_id, by_name.seq_number) == (world.site, 8)
+        for where, at in ((None, 8), (world.site, 8), (other.site, 2), (guid(), None)):
+            for one in (machine, world.name("web")):
+                assert world.read(one, ObjectType.MACHINE, where).seq_number == at
         world.apply(world.deletion(queue, 10), world.deletion(machine, 11, ObjectType.MACHINE))
         assert brief(other.changes()) == [(Command.SYNC, 2, machine), (Command.SYNC, 3, queue)]
         by_name = world.read(world.name("web"), ObjectType.MACHINE)

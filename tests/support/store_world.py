@@ -151,11 +151,21 @@ class World:
             )
         )
 
-    def read(self, which: Guid | str, object_type: ObjectType = ObjectType.QUEUE) -> ops.ObjectRead:
+    def read(
+        self,
+        which: Guid | str,
+        object_type: ObjectType = ObjectType.QUEUE,
+        partition_id: Guid | None = None,
+    ) -> ops.ObjectRead:
         """Read an object."""
-        if isinstance(which, str):
-            return self.store.perform(ops.ReadObject(object_type=object_type, path_name=which))
-        return self.store.perform(ops.ReadObject(object_type=object_type, identifier=which))
+        return self.store.perform(
+            ops.ReadObject(
+                object_type=object_type,
+                path_name=which if isinstance(which, str) else None,
+                identifier=which if isinstance(which, Guid) else None,
+                partition_id=partition_id,
+            )
+        )
 
     def values(self, which: Guid | str, object_type: ObjectType = ObjectType.QUEUE) -> dict[Propid, Any]:
         """The properties of an object that is there."""

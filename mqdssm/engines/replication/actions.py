@@ -25,10 +25,12 @@ class Received:
     Attributes:
         message: what its body says.
         sender: machine name of the verified sender.
+        machine_id: its QueueManager.Identifier, where the driver knows it: names change.
     """
 
     message: ReplicationMessage
     sender: str
+    machine_id: Guid | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +139,25 @@ class Resynchronize:
     partition_id: Guid
 
 
-ClientEvent: TypeAlias = ChangeObject | PropagateChange | TakeOver | Resynchronize
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameAuthority:
+    """The operator says which other server is the authority of a partition (decision R107).
+
+    This server believes that one from now on. If it owned the partition itself, as an older copy of its
+    directory says or until it was replaced, it becomes a replica, and takes the whole partition from there.
+
+    Attributes:
+        request: given back in `Reply`.
+        partition_id: the partition.
+        machine_name: the other server.
+    """
+
+    request: int
+    partition_id: Guid
+    machine_name: str
+
+
+ClientEvent: TypeAlias = ChangeObject | PropagateChange | TakeOver | NameAuthority | Resynchronize
 """Events that are answered by `Reply`."""
 Event: TypeAlias = Started | Received | Nacked | TimerFired | Performed | ClientEvent
 

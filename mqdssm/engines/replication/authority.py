@@ -60,11 +60,9 @@ PASSING: Final = frozenset(
 def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome]:
     """Check a change and make it; the machine that it makes PSC or PEC gets the partition."""
     if wanted.command is Command.SYNC:
-        wanted = yield from _create_or_update(wanted)
+        wanted = yield from _create_or_update(partition, wanted)
     if wanted.command is Command.UPDATE or wanted.command is Command.DELETE:
-        operation = ReadObject(
-            object_type=wanted.object_type, path_name=wanted.path_name, identifier=wanted.identifier
-        )
+        operation = _read(partition, wanted)
         found = yield from perform(operation, ObjectRead)
         if found.status != Hresult.MQ_OK or found.partition_id != partition.id:
             return Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
@@ -110,11 +108,18 @@ def _hand_over(server: Server, partition: Partition, successor: str) -> Job[None
     yield from topology.derive(server)
 
 
-def _create_or_update(wanted: Wanted) -> Job[Wanted]:
-    """Handle Directory Sync at the authority (3.1.7.2.8): which of the two it is."""
-    operation = ReadObject(
-        object_type=wanted.object_type, path_name=wanted.path_name, identifier=wanted.identifier
+def _read(partition: Partition, wanted: Wanted) -> ReadObject:
+    return ReadObject(
+        object_type=wanted.object_type,
+        path_name=wanted.path_name,
+        identifier=wanted.identifier,
+        partition_id=partition.id,
     )
+
+
+def _create_or_update(partition: Partition, wanted: Wanted) -> Job[Wanted]:
+    """Handle Directory Sync at the authority (3.1.7.2.8): which of the two it is."""
+    operation = _read(partition, wanted)
     found = yield from perform(operation, ObjectRead)
     if found.status == Hresult.MQ_OK:
         return replace(wanted, command=Command.UPDATE)
@@ -179,7 +184,7 @@ def made(
     if wanted.command is Command.DELETE:
         change = deletion(wanted.object_type, identifier, partition.id, number, wanted.scope)
     else:
-        operation = ReadObject(object_type=wanted.object_type, identifier=identifier)
+        operation = _read(partition, replace(wanted, path_name=None, identifier=identifier))
         found = yield from perform(operation, ObjectRead)
         if not found.properties:
             server.note("an object of ours has gone, and nobody deleted it", str(identifier))

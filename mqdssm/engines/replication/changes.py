@@ -138,7 +138,12 @@ def _passed_on(change: DirectoryChange) -> Job[DirectoryChange]:
     kind = change.object_type
     if change.command is not Command.UPDATE or kind is None:
         return change
-    operation = ReadObject(object_type=kind, identifier=change.guid_identifier, path_name=change.path_name)
+    operation = ReadObject(
+        object_type=kind,
+        identifier=change.guid_identifier,
+        path_name=change.path_name,
+        partition_id=change.partition_id,
+    )
     found = yield from perform(operation, ObjectRead)
     if found.identifier is None or found.seq_number != change.seq_number:
         return change  # a later change in the same batch brings it, or ends it

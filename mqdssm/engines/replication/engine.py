@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import (
+    claims,
     failing,
     foreign,
     propagation,
@@ -30,6 +31,7 @@ from mqdssm.engines.replication.actions import (
     ClientEvent,
     Event,
     Nacked,
+    NameAuthority,
     Perform,
     Performed,
     PropagateChange,
@@ -79,6 +81,7 @@ _EVENTS: Final[Mapping[type[Any], Callable[[Server, Any], Job[None] | None]]] = 
         Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
         TakeOver: succession.take_over,
         Resynchronize: sync.resynchronize,
+        NameAuthority: claims.name_authority,
     }
 )
 """Which handler takes another event."""
@@ -236,7 +239,7 @@ class ReplicationEngine:
 
 def _receive(server: Server, event: Received) -> Job[None]:
     """Have a message handled, as far as its sender may say what it says."""
-    message = yield from trust.admit(server, event.message, event.sender)
+    message = yield from trust.admit(server, event)
     job = None if message is None else _RECEIVING[type(message)](server, message, event.sender)
     if job is not None:
         yield from job

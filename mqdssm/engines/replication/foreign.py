@@ -96,9 +96,11 @@ def _wanted(partition: Partition, found: ForeignObject) -> Job[Wanted | None]:
             object_type=found.object_type,
             properties=with_identifier(found.object_type, found.identifier, found.properties),
         )
-    operation = ReadObject(object_type=found.object_type, identifier=found.identifier)
+    operation = ReadObject(
+        object_type=found.object_type, identifier=found.identifier, partition_id=partition.id
+    )
     read = yield from perform(operation, ObjectRead)
-    if read.status != Hresult.MQ_OK or read.partition_id != partition.id:
+    if read.status != Hresult.MQ_OK:
         return None
     return Wanted(
         command=Command.UPDATE,

@@ -151,11 +151,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadObject:
-    """Read Directory Object ([MS-MQDS] 3.1.6.6), by identifier or path name. Result: `ObjectRead`."""
+    """Read Directory Object ([MS-MQDS] 3.1.6.6), by identifier or path name. Result: `ObjectRead`.
+
+    Attributes:
+        object_type: its type.
+        path_name: its path name, or None where the identifier says which.
+        identifier: its GUID.
+        partition_id: in which partition; None: in all, of which the newest object counts (decision R50).
+    """
 
     object_type: ObjectType
     path_name: str | None = None
     identifier: Guid | None = None
+    partition_id: Guid | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

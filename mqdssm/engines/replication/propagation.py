@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from mqdssm.engines.replication import changes, succession, sync
+from mqdssm.engines.replication import changes, claims, trust
 from mqdssm.engines.replication.sizes import size_of_change
 from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of
 from mqdssm.model.messages import (
@@ -11,7 +11,6 @@ from mqdssm.model.messages import (
     PartitionSeqNumbers,
     SeqNumberHeader,
 )
-from mqdssm.model.seqnum import SequenceNumber
 
 
 def enqueue(server: Server, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
@@ -131,9 +130,6 @@ def receive(server: Server, message: ChangePropagationMessage, sender: str) -> J
     header = message.seq_number_header
     if not header.partition_seq_numbers:
         return
-    tells_of_home = any(one.partition_id == server.settings.site_id for one in header.partition_seq_numbers)
-    if server.is_bsc and tells_of_home and key_of(server.psc_name) != key_of(sender):
-        yield from _another_psc(server, header, sender)
     for numbers in header.partition_seq_numbers:
         partition = server.partitions.get(numbers.partition_id)
         if partition is not None:
@@ -144,38 +140,16 @@ def _take_numbers(
     server: Server, partition: Partition, numbers: PartitionSeqNumbers, sender: str
 ) -> Job[None]:
     record = partition.record
-    if record.owned:
-        if numbers.last_seq_number > partition.last:
-            yield from succession.step_down(server, partition, sender)
-        elif numbers.last_seq_number < partition.last and not _is_neighbor(server, sender):
-            _tell(server, partition, sender)
-        return
-    if numbers.purged_seq_number > record.allowed_purge:
-        yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
-    if numbers.last_seq_number < partition.last and key_of(record.authority_name) == key_of(sender):
+    is_behind = numbers.last_seq_number < partition.last
+    if record.owned and is_behind and not _is_neighbor(server, sender):
         _tell(server, partition, sender)
-    ask_for(server, partition, numbers.last_seq_number, sender)
-
-
-def ask_for(server: Server, partition: Partition, number: SequenceNumber, sender: str) -> None:
-    """Somebody says that he has a partition's number; ask him, if we do not have it (decision R72)."""
-    partition.known = max(partition.known, number)
-    if number <= partition.last:
-        return
-    if key_of(server.upstream(partition)) != key_of(sender):
-        partition.hint = sender  # it is asked, and believed, until we know as much (3.2.7.1, decision R46)
-        partition.asking = False
-    sync.ask(server, partition)
+    if not record.owned:
+        if numbers.purged_seq_number > record.allowed_purge and trust.believes(server, partition, sender):
+            yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
+        if is_behind and trust.is_from(server, sender, record.authority_name):
+            _tell(server, partition, sender)
+    yield from claims.receive(server, partition, numbers.last_seq_number, sender)
 
 
 def _is_neighbor(server: Server, sender: str) -> bool:
     return key_of(sender) in server.pscs or key_of(sender) in server.bscs
-
-
-def _another_psc(server: Server, header: SeqNumberHeader, sender: str) -> Job[None]:
-    """A BSC hears of more changes of its own site from another machine: its PSC was replaced (3.2.7.1)."""
-    home = server.partitions.get(server.settings.site_id)
-    for numbers in header.partition_seq_numbers:
-        if home is not None and numbers.partition_id == home.id and numbers.last_seq_number > home.last:
-            server.note("has another PSC", sender)
-            yield from succession.follow(server, home, sender)

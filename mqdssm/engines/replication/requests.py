@@ -170,7 +170,7 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
     if key in server.requests:
         server.note("dropped: a change request that we forwarded already", f"from {sender}")
         return
-    known = server.executed.get(key)
+    known = server.executed.get((key_of(sender), *key))
     if known is not None:
         _send_reply(server, message, known[0], sender)
         return
@@ -185,14 +185,14 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
         outcome = Outcome(status=Hresult.MQ_ERROR)
     else:
         outcome = yield from authority.execute(server, partition, wanted)
-    _remember(server, key, outcome.status)
+    _remember(server, key, outcome.status, sender)
     _send_reply(server, message, outcome.status, sender)
 
 
 def give_up(server: Server, message: ChangeRequestMessage, sender: str) -> None:
     """A request failed in the middle: it was carried out or not, and a copy of it is not (R33, R61)."""
     key = _key(message.requester_name, message.request_identifier)
-    _remember(server, key, Hresult.MQDS_NO_RSP_FROM_OWNER)
+    _remember(server, key, Hresult.MQDS_NO_RSP_FROM_OWNER, sender)
     _send_reply(server, message, Hresult.MQDS_NO_RSP_FROM_OWNER, sender)
 
 
@@ -220,12 +220,13 @@ def _wanted(change: DirectoryChange) -> Wanted | None:
     )
 
 
-def _remember(server: Server, key: RequestKey, status: int) -> None:
+def _remember(server: Server, key: RequestKey, status: int, sender: str) -> None:
     executed = server.executed
     if not executed:
         server.start_timer(FORGET_TIMER, REMEMBERED_S)
-    executed[key] = (status, server.round)
-    executed.move_to_end(key)
+    sent = (key_of(sender), *key)
+    executed[sent] = (status, server.round)
+    executed.move_to_end(sent)
     while len(executed) > REMEMBERED_MAX:
         executed.popitem(last=False)
 
@@ -303,7 +304,7 @@ def _end(server: Server, key: RequestKey, status: int) -> None:
 
 def _finish(server: Server, key: RequestKey, request: Request, status: int) -> None:
     if request.message is not None:
-        _remember(server, key, status)
+        _remember(server, key, status, request.sender)
         _send_reply(server, request.message, status, request.sender)
     elif request.client is not None:
         made = request.identifier if status == Hresult.MQ_OK else None

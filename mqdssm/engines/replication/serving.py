@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mqdssm.engines.replication import propagation, succession, sync
+from mqdssm.engines.replication import claims
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
 from mqdssm.engines.replication.state import Job, Partition, Server, perform
 from mqdssm.model.messages import (
@@ -33,13 +33,12 @@ def receive(server: Server, message: SyncRequestMessage, sender: str) -> Job[Non
         return
     purged = max(purged, message.known_purged_seq_number)  # we have at least as many tombstones (R45)
     if message.known_purged_seq_number > partition.last and not partition.record.owned:
-        _catch_up(server, partition, message.known_purged_seq_number)
+        # we have objects whose deletion is purged elsewhere: nobody would tell the requester of it (R88)
+        server.note("dropped: a request of who knows of more purging", f"partition {partition.id}")
+        yield from claims.receive(server, partition, message.known_purged_seq_number, sender)
         return
     if start > partition.last:
-        if partition.record.owned:
-            yield from succession.step_down(server, partition, sender)
-        else:
-            propagation.ask_for(server, partition, start, sender)
+        yield from claims.receive(server, partition, start, sender)
         return  # the requester knows more than we do
     settings = server.settings
     found = yield from perform(
@@ -79,13 +78,6 @@ def chained(
         chain.append(replace(change, previous_seq_number=previous, purged_seq_number=purged))
         previous = change.seq_number
     return tuple(chain)
-
-
-def _catch_up(server: Server, partition: Partition, purged: SequenceNumber) -> None:
-    """We have objects whose deletion is purged elsewhere: nobody would tell the requester of it (R88)."""
-    server.note("dropped: a request of who knows of more purging", f"partition {partition.id}")
-    partition.known = max(partition.known, purged)
-    sync.ask(server, partition)
 
 
 def _send_already_purged(server: Server, partition: Partition, requester_name: str) -> None:

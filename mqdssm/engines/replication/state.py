@@ -89,6 +89,8 @@ class Partition:
         unfinished: a change that may have its number failed in the middle, or what follows from it: the
             partition is recovered before it takes another one (decision R103).
         foreign: objects that another program changed and that got no number, as far as is known (R112).
+        claimants: who said that they know more of it while it is ours, by key of name (decision R107).
+        predecessor: who handed it over to us, in this life of ours (decision R38).
     """
 
     record: DirectoryPartition
@@ -109,6 +111,8 @@ class Partition:
     acked_at: SequenceNumber = MIN
     unfinished: bool = False
     foreign: set[Guid] = field(default_factory=set)
+    claimants: set[str] = field(default_factory=set)
+    predecessor: str = ""
 
     @contextmanager
     def numbering(self) -> Iterator[None]:
@@ -205,6 +209,8 @@ class ForeignLook:
 
 RequestKey: TypeAlias = tuple[str, int]
 """(RequesterName, RequestIdentifier): decision R10."""
+SentKey: TypeAlias = tuple[str, str, int]
+"""(sender, RequesterName, RequestIdentifier): copies of a message have one sender (decisions R33, R105)."""
 
 
 @dataclass(slots=True)
@@ -223,6 +229,7 @@ class Server:
         executed: what became of the requests that were executed or answered lately, and in which round.
         round: how often old requests were forgotten.
         is_quiet: change requests of others are dropped: we have just started (decision R33).
+        aliases: by key of a machine's name, the names under which our directory has it (decision R107).
         resent: how many messages with a bad signature were sent again to a machine.
         has_machine: our own machine object is there (decision R34).
         is_demoted: our own machine object says that we are a BSC.
@@ -239,9 +246,10 @@ class Server:
     bscs: dict[str, Neighbor] = field(default_factory=dict)
     psc_name: str = ""
     requests: dict[RequestKey, Request] = field(default_factory=dict)
-    executed: OrderedDict[RequestKey, tuple[int, int]] = field(default_factory=OrderedDict)
+    executed: OrderedDict[SentKey, tuple[int, int]] = field(default_factory=OrderedDict)
     round: int = 0
     is_quiet: bool = False
+    aliases: dict[str, frozenset[str]] = field(default_factory=dict)
     resent: dict[str, int] = field(default_factory=dict)
     has_machine: bool = False
     is_demoted: bool = False
@@ -348,3 +356,10 @@ class Server:
         """Set fields of a neighbour's persisted half, and persist it."""
         neighbor.record = replace(neighbor.record, **changes)
         yield from perform(SaveNeighbor(neighbor=neighbor.record), Done)
+
+
+def authorities(server: Server) -> list[str]:
+    """The machines that partitions name as their authorities, but for us; the PEC is the first one."""
+    named = (server.partitions[PEC_PARTITION_ID], *server.partitions.values())
+    names = {key_of(one.record.authority_name): one.record.authority_name for one in named}
+    return [name for key, name in names.items() if key and not server.is_me(name)]

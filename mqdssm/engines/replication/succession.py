@@ -21,7 +21,7 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.engines.replication.state import Job, Partition, Server, authorities, key_of, perform
 from mqdssm.engines.replication.wanted import Wanted
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -92,7 +92,11 @@ def settle_one(server: Server, partition: Partition) -> Job[None]:
 
 
 def _own_machine(server: Server) -> Job[ObjectRead]:
-    operation = ReadObject(object_type=ObjectType.MACHINE, identifier=server.settings.machine_id)
+    operation = ReadObject(
+        object_type=ObjectType.MACHINE,
+        identifier=server.settings.machine_id,
+        partition_id=server.settings.site_id,
+    )
     return (yield from perform(operation, ObjectRead))
 
 
@@ -140,14 +144,24 @@ def hand_over(server: Server, partition: Partition, successor: str) -> Job[None]
 
 
 def follow(server: Server, partition: Partition, successor: str) -> Job[None]:
-    """A partition of others has another authority now."""
+    """A partition of others has another authority now; what its predecessor was asked is asked again."""
     yield from server.save(partition, authority_name=successor)
-    if partition.id == server.settings.site_id and server.is_bsc:
+    asked = [partition]
+    is_home = partition.id == server.settings.site_id and server.is_bsc and not server.is_me(successor)
+    if is_home and key_of(successor) != key_of(server.psc_name):
+        server.note("has another PSC", successor)
         server.psc_name = successor
+        asked = list(server.partitions.values())
+    for one in asked:
+        if one.asking:
+            one.asking = False
+            one.must_ask = True
+            if one.last == one.record.last:  # else when what is being done is persisted
+                sync.ask_if_must(server, one)
 
 
 def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
-    """Somebody knows numbers of our partition that we never gave (decision R39).
+    """Somebody who may say so knows numbers of our partition that we never gave (decisions R39, R107).
 
     We were replaced while we were away, or restored from an old copy: we become a replica of who knows more.
     What we numbered meanwhile may stand under numbers of others: everything is synchronized (decision R70).
@@ -155,6 +169,7 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
     partition.doubted = True
     partition.consulted.clear()
+    partition.claimants.clear()
     yield from sync.begin_anew(server, partition, owned=False, authority_name=sender)
     yield from topology.derive(server)
 
@@ -165,7 +180,7 @@ def doubt(server: Server) -> Job[None]:
     We own nothing until somebody has told us what he knows; then we do again, if the objects still name us.
     """
     for partition in list(server.partitions.values()):
-        others = [*sync.authorities(server), *(one.name for one in server.bscs.values())]
+        others = [*authorities(server), *(one.name for one in server.bscs.values())]
         if partition.record.owned and others:
             server.note("asks others for what it owned", f"partition {partition.id}, {others[0]}")
             partition.whole = partition.settled = False
@@ -309,6 +324,7 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
 def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
     """Own a partition; `ahead`: so far behind its last number that all others synchronize in full."""
     last = partition.last.plus(GAP) if ahead else partition.last
+    partition.predecessor = partition.record.authority_name if partition.last > MIN and not ahead else ""
     purged = last if ahead else partition.record.purged
     yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
     partition.pending.clear()

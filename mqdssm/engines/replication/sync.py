@@ -6,7 +6,7 @@ step of a full synchronization is persisted before the next begins, and is resum
 
 from typing import Any
 
-from mqdssm.engines.replication import changes, purging, succession
+from mqdssm.engines.replication import changes, purging, succession, trust
 from mqdssm.engines.replication.actions import Resynchronize
 from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
@@ -19,7 +19,7 @@ from mqdssm.model.messages import (
     SyncReplyMessage,
     SyncRequestMessage,
 )
-from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
 
@@ -88,30 +88,11 @@ def timer(server: Server, rest: str) -> Job[None]:
 
 
 def _somebody_else(server: Server, partition: Partition) -> str:
-    """Whom to ask where nobody answered: at every second time another PSC, which has a replica, too (R46).
-
-    A BSC has no PSC among its neighbours, but knows their names. Its own one may be lost while it is in the
-    middle of a full synchronization, or has nothing of its site; otherwise it waits for its PSC (R71).
-    """
-    others = [one.name for one in server.pscs.values()]
-    if not others and (not partition.is_normal or _is_new(server)):
-        others = authorities(server)
-    if not others or partition.tries % 2 == 0:
+    """Whom to ask where nobody answered: at every second time somebody else whom we believe (R46, R71)."""
+    others = trust.confidants(server, partition)
+    if not others or partition.tries % 2:
         return ""
-    return others[partition.tries // 2 % len(others)]
-
-
-def _is_new(server: Server) -> bool:
-    """True if nothing of our own site has come yet."""
-    site = server.partitions.get(server.settings.site_id)
-    return site is None or site.last == MIN
-
-
-def authorities(server: Server) -> list[str]:
-    """The machines that partitions name as their authorities, but for us; the PEC is the first one."""
-    named = (server.partitions[PEC_PARTITION_ID], *server.partitions.values())
-    names = {key_of(one.record.authority_name): one.record.authority_name for one in named}
-    return [name for key, name in names.items() if key and not server.is_me(name)]
+    return others[(partition.tries // 2 - 1) % len(others)]
 
 
 def resume(server: Server, partition: Partition) -> Job[None]:

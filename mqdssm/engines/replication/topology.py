@@ -181,13 +181,14 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
     if psc_name is None:
         return False
     known = server.partitions.get(site_id)
+    if known is not None and key_of(psc_name) in known.claimants and known.record.owned:
+        yield from succession.step_down(server, known, psc_name)  # who knows more is its authority (R39)
+        return True
     if known is None or known.record.owned or not psc_name:
         return True
     mine = site_id == server.settings.site_id
     if not server.is_me(psc_name):
-        yield from server.save(known, authority_name=psc_name)
-        if mine and server.is_bsc:
-            server.psc_name = psc_name
+        yield from succession.follow(server, known, psc_name)
     elif mine and server.settings.role is not Role.BSC and not server.is_demoted:
         # our name was wrong before: as when we hear of the site (decision R43)
         yield from server.save(
@@ -209,20 +210,26 @@ def _remove_site(server: Server, site_id: Guid) -> Job[None]:
 
 
 def _after_enterprise(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
-    """Handle Enterprise Update (3.1.7.2.10); a new PSC asks the new PEC about its site, too (R43)."""
+    """Handle Enterprise Update (3.1.7.2.10)."""
     pec_name = text(change.properties, Propid.E_PECNAME)
     if not pec_name or partition.record.owned:
         return False
-    site = server.partitions.get(server.settings.site_id)
-    adopts = site is not None and succession.is_adopting(server, site)
-    if not server.is_me(pec_name) and key_of(pec_name) != key_of(partition.record.authority_name):
-        if site is not None and adopts:  # until the end of this, a crash leaves nobody's name there
-            yield from server.save(site, authority_name="")
-        yield from server.save(partition, authority_name=pec_name)
-    if site is not None and adopts and not site.record.authority_name:
-        yield from server.save(site, authority_name=partition.record.authority_name)
+    yield from follow_pec(server, pec_name)
     yield from succession.inherit_if_named(server, partition)
     return True
+
+
+def follow_pec(server: Server, pec_name: str) -> Job[None]:
+    """The enterprise has another PEC; a new PSC asks that one about its site, too (decisions R43, R89)."""
+    enterprise = server.partitions[PEC_PARTITION_ID]
+    site = server.partitions.get(server.settings.site_id)
+    adopts = site is not None and succession.is_adopting(server, site)
+    if not server.is_me(pec_name) and key_of(pec_name) != key_of(enterprise.record.authority_name):
+        if site is not None and adopts:  # until the end of this, a crash leaves nobody's name there
+            yield from server.save(site, authority_name="")
+        yield from server.save(enterprise, authority_name=pec_name)
+    if site is not None and adopts and not site.record.authority_name:
+        yield from server.save(site, authority_name=enterprise.record.authority_name)
 
 
 def _after_machine(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
@@ -245,7 +252,10 @@ def _after_machine(server: Server, partition: Partition, change: DirectoryChange
     name = text(change.properties, Propid.QM_PATHNAME) or change.path_name
     if identifier is None or name is None:
         operation = ReadObject(
-            object_type=ObjectType.MACHINE, identifier=identifier, path_name=change.path_name
+            object_type=ObjectType.MACHINE,
+            identifier=identifier,
+            path_name=change.path_name,
+            partition_id=partition.id,
         )
         found = yield from perform(operation, ObjectRead)
         identifier, name = found.identifier, text(found.properties or (), Propid.QM_PATHNAME)
@@ -261,7 +271,8 @@ def _authority_named(
     server: Server, partition: Partition, identifier: Guid, name: str, role: Service
 ) -> Job[bool]:
     """A machine of a partition that is not ours says who its authority is."""
-    if partition.record.owned:
+    mine = partition.id == server.settings.site_id
+    if partition.record.owned or (not mine and identifier == server.settings.machine_id):
         return False
     if identifier == server.settings.machine_id:
         if role & CONTROLLER:
@@ -270,12 +281,27 @@ def _authority_named(
             succession.be_bsc(server, partition)
         return False
     known = {key_of(partition.record.authority_name)}
-    if partition.id == server.settings.site_id and server.is_bsc:
+    if mine and server.is_bsc:
         known.add(key_of(server.psc_name))  # an administrator's word, and out of date
     if not role & CONTROLLER or known == {key_of(name)}:
         return False
+    if _is_anothers(server, partition, name):
+        server.note("dropped: an authority with another one's name", f"{name}, partition {partition.id}")
+        return False
+    enterprise = server.partitions[PEC_PARTITION_ID].record
+    # the PEC's site is not handed over: it is the PEC that has another name
+    is_pec = key_of(enterprise.authority_name) in known and not enterprise.owned
     yield from succession.follow(server, partition, name)
+    if is_pec:
+        yield from follow_pec(server, name)
     return True
+
+
+def _is_anothers(server: Server, partition: Partition, name: str) -> bool:
+    """Return True if an authority names another site's as its successor: it could speak in its name."""
+    own = {PEC_PARTITION_ID, server.settings.site_id, partition.id}
+    others = {key_of(one.record.authority_name) for one in server.partitions.values() if one.id not in own}
+    return key_of(name) in others
 
 
 def _bsc_named(server: Server, partition: Partition, identifier: Guid, name: str, role: Service) -> Job[None]:

@@ -1,4 +1,4 @@
-"""Who is believed about what: one table, asked before a message reaches its handler (decision R105).
+"""Who is believed about what: one table, asked before a message reaches its handler (decisions R105, R107).
 
 A signature says who sent a message, and no more: what it tells counts only where the sender can know it.
 """
@@ -6,23 +6,24 @@ A signature says who sent a message, and no more: what it tells counts only wher
 from dataclasses import dataclass, replace
 from typing import Final
 
+from mqdssm.engines.replication import permissions
+from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.operations import ObjectRead, ReadObject
-from mqdssm.engines.replication.properties import is_of, text
-from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.engines.replication.properties import CONTROLLER, SITE_TYPES, is_of, type_of
+from mqdssm.engines.replication.state import Job, Partition, Server, authorities, key_of, perform
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     ChangePropagationMessage,
-    ChangeReplyMessage,
     ChangeRequestMessage,
+    DirectoryChange,
     ReplicationMessage,
     SeqNumberHeader,
     SyncReplyMessage,
     SyncRequestMessage,
 )
-from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.replication import PEC_PARTITION_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +44,39 @@ class Rule:
 RULES: Final = (
     Rule(
         "changes, answers and AlreadyPurged of a partition that is not ours",
-        "its authority; a BSC: its PSC; whom we asked since he says that he has more (R46), "
-        "or since nobody else answers (R71)",
+        "its authority; a BSC: its PSC; the PEC, where we asked it since nobody else answers (R46, R71); "
+        "while we restore what was ours: our BSCs that we asked (R104), for the PEC any PSC that it asked",
         "dropped",
     ),
-    Rule("the same of a partition that is ours", "nobody", "dropped"),
-    Rule("a higher number than ours", "any directory server: it is asked (R39, R46, R72)", "dropped"),
+    Rule("the same of a partition that is ours, or of objects that it cannot have", "nobody", "dropped"),
+    Rule(
+        "a higher number than ours, in a partition that is not ours; how much may be purged there",
+        "those of the first row",
+        "they are asked for more, and the PEC who the authority is (R46, R72)",
+    ),
+    Rule(
+        "a higher number than ours, in a partition that is ours",
+        "the machine that the enterprise names as its authority; the PEC; "
+        "any PSC, where we have given no number yet",
+        "a warning: the operator may name the authority (R39)",
+    ),
+    Rule(
+        "who the authority of a partition is",
+        "the PEC, by the site's object; the authority itself, by its last number (R38); the operator",
+        "dropped",
+    ),
     Rule("how far a PSC has got", "that PSC", "dropped"),
     Rule("that a BSC is alive", "that BSC", "dropped"),
     Rule(
         "a request, and in whose name it is",
         "the requester itself; of a BSC: the PSC of its site; any server, where we know nobody of that name",
+        "refused with MQ_ERROR_ACCESS_DENIED",
+    ),
+    Rule(
+        "a request to make or remove a site or a directory server, "
+        "or to change its role, name or signing keys, or the PEC's name",
+        "the server itself, for its own name and keys; the authority of a site, for its own name and keys "
+        "in the site's object; clients of the owner itself, for all",
         "refused with MQ_ERROR_ACCESS_DENIED",
     ),
     Rule(
@@ -66,28 +89,89 @@ RULES: Final = (
 """docs/replication.md has them as a table."""
 
 
+def is_from(server: Server, sender: str, name: str) -> bool:
+    """Return True if a sender is the machine of a name, now or when we last heard of its name."""
+    key = key_of(sender)
+    return bool(name) and (key == key_of(name) or key_of(name) in server.aliases.get(key, ()))
+
+
 def believes(server: Server, partition: Partition, sender: str) -> bool:
     """Return True if a machine may tell us of a partition's changes."""
     if partition.record.owned:
         return False
     names = (partition.record.authority_name, server.psc_name, partition.hint)
-    return key_of(sender) in {key_of(name) for name in names if name}
+    return any(is_from(server, sender, name) for name in names)
 
 
-def _is_named(partition: Partition, sender: str) -> Job[bool]:
-    """Return True if the enterprise says that a machine is the PSC of a site."""
-    if partition.id == PEC_PARTITION_ID:
-        return False
-    found = yield from perform(ReadObject(object_type=ObjectType.SITE, identifier=partition.id), ObjectRead)
-    return key_of(text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
+def confidants(server: Server, partition: Partition) -> list[str]:
+    """Who may be asked about a partition besides its authority and our PSC, the likeliest first.
+
+    The PEC says who owns which partition, so that it is believed about each. It has nobody like that itself:
+    while it restores its own, it asks the PSCs.
+    """
+    enterprise = server.partitions[PEC_PARTITION_ID]
+    names = authorities(server)
+    if partition.doubted and enterprise.doubted:
+        return names
+    pec = [] if enterprise.record.owned else [enterprise.record.authority_name]
+    return [name for name in names if name in pec]
 
 
-def admit(server: Server, message: ReplicationMessage, sender: str) -> Job[ReplicationMessage | None]:
+def confides(server: Server, partition: Partition, sender: str) -> bool:
+    """Return True if a machine that knows more of a partition, which is not ours, may be asked about it."""
+    return any(is_from(server, sender, name) for name in confidants(server, partition))
+
+
+def may_displace(server: Server, partition: Partition, sender: str) -> Job[bool]:
+    """Return True if a machine that knows more of a partition of ours owns it, or may say who does (R39)."""
+    enterprise = server.partitions[PEC_PARTITION_ID].record
+    if not partition.last:
+        return True  # nothing is lost, and nobody else has what may be ours (decision R43)
+    if not enterprise.owned and is_from(server, sender, enterprise.authority_name):
+        return True
+    return (yield from permissions.is_named(partition, sender))
+
+
+def recognize(server: Server, event: Received) -> Job[None]:
+    """Find the sites whose authority the sender is by its machine's object: it may have another name now.
+
+    Each partition is asked by itself: another authority may give any identifier to an object of its own.
+    """
+    key = key_of(event.sender)
+    server.aliases.pop(key, None)
+    if event.machine_id is None or key in _known_names(server):
+        return
+    names = set()
+    for partition in list(server.partitions.values()):
+        if partition.id != PEC_PARTITION_ID and (yield from _is_controller(partition, event.machine_id)):
+            names.add(key_of(partition.record.authority_name))
+            if partition.id == server.settings.site_id:
+                names.add(key_of(server.psc_name))
+    if names:
+        server.aliases[key] = frozenset(names)
+
+
+def _known_names(server: Server) -> set[str]:
+    names = {one.record.authority_name for one in server.partitions.values()}
+    names |= {one.name for one in server.neighbors} | {server.psc_name}
+    return {key_of(one) for one in names if one}
+
+
+def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
+    """Return True if a site's objects say that a machine is its PSC."""
+    operation = ReadObject(object_type=ObjectType.MACHINE, identifier=machine_id, partition_id=partition.id)
+    found = yield from perform(operation, ObjectRead)
+    return is_of(found.properties or (), CONTROLLER)
+
+
+def admit(server: Server, event: Received) -> Job[ReplicationMessage | None]:
     """Take from a message what its sender may say.
 
     Returns:
         What is left for its handler; None where nothing is.
     """
+    yield from recognize(server, event)
+    message, sender = event.message, event.sender
     match message:
         case ChangePropagationMessage():
             return _admit_propagation(server, message, sender)
@@ -98,15 +182,16 @@ def admit(server: Server, message: ReplicationMessage, sender: str) -> Job[Repli
                     "dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}"
                 )
                 return None
+            if isinstance(message, SyncReplyMessage):
+                return _admit_reply(server, message, sender)
         case SyncRequestMessage():
-            if not (yield from _is_own_name(server, message.requester_name, sender)):
+            if not (yield from permissions.is_own_name(server, message.requester_name, sender)):
                 server.note(
                     "dropped: a question in another's name", f"{message.requester_name}, from {sender}"
                 )
                 return None
         case ChangeRequestMessage():
-            if not (yield from _may_ask(server, message, sender)):
-                _refuse(server, message, sender)
+            if not (yield from permissions.admits(server, message, event)):
                 return None
     return message
 
@@ -115,16 +200,18 @@ def _admit_propagation(
     server: Server, message: ChangePropagationMessage, sender: str
 ) -> ChangePropagationMessage:
     believed = []
-    refused: dict[Guid, None] = {}  # in the order of the message, so that a run can be repeated
+    refused: dict[tuple[str, Guid], None] = {}  # in the order of the message, so that a run can be repeated
     for change in message.directory_changes:
         partition = server.partitions.get(change.partition_id)
-        if partition is not None and believes(server, partition, sender):
-            believed.append(change)
+        if partition is None:
+            refused["of an unknown partition", change.partition_id] = None
+        elif not believes(server, partition, sender):
+            refused["from a machine that is not asked", change.partition_id] = None
+        elif not _fits(change):
+            refused["of objects that a partition cannot have", change.partition_id] = None
         else:
-            refused[change.partition_id] = None
-    for partition_id in refused:
-        unknown = partition_id not in server.partitions
-        why = "of an unknown partition" if unknown else "from a machine that is not asked"
+            believed.append(change)
+    for why, partition_id in refused:
         server.note(f"dropped: changes {why}", f"{partition_id}, from {sender}")
     header = message.seq_number_header
     if header.partition_seq_numbers and key_of(header.machine_name) != key_of(sender):
@@ -133,48 +220,15 @@ def _admit_propagation(
     return replace(message, directory_changes=tuple(believed), seq_number_header=header)
 
 
-def _may_ask(server: Server, message: ChangeRequestMessage, sender: str) -> Job[bool]:
-    """Return True if a machine may ask in a requester's name: its own, or that of a BSC of its site."""
-    name = message.requester_name
-    if (yield from _is_own_name(server, name, sender)):
-        return True
-    sent = server.requests.get((key_of(name), message.request_identifier))
-    if sent is not None and key_of(sent.hop) == key_of(sender):
-        return True  # what we sent comes round
-    asked = server.partitions.get(message.partition_id)
-    if asked is not None and asked.record.owned and (yield from _is_named(asked, sender)):
-        return True  # our predecessor passes on what others still ask it (decision R38)
-    operation = ReadObject(object_type=ObjectType.MACHINE, path_name=name)
-    found = yield from perform(operation, ObjectRead)
-    home = server.partitions.get(found.partition_id) if found.partition_id is not None else None
-    if home is None or home.record.owned or not is_of(found.properties or (), Service.BSC):
-        return False
-    if key_of(home.record.authority_name) == key_of(sender):
-        return True
-    return (yield from _is_named(home, sender))
+def _admit_reply(server: Server, message: SyncReplyMessage, sender: str) -> SyncReplyMessage:
+    fitting = tuple(one for one in message.directory_changes if _fits(one))
+    if len(fitting) < len(message.directory_changes):
+        why = "of objects that a partition cannot have"
+        server.note(f"dropped: changes {why}", f"{message.partition_id}, from {sender}")
+    return replace(message, directory_changes=fitting)
 
 
-def _is_own_name(server: Server, name: str, sender: str) -> Job[bool]:
-    """Return True if a name may be a machine's own: the one we know it by, or one that we know nobody by.
-
-    Our directory may not have heard of its new name yet, or of the BSC that a PSC asks for.
-    """
-    if key_of(name) == key_of(sender):
-        return True
-    if server.is_me(name) or key_of(name) in {key_of(one.name) for one in server.neighbors}:
-        return False
-    if key_of(name) in {key_of(one.record.authority_name) for one in server.partitions.values()}:
-        return False
-    found = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=name), ObjectRead)
-    return found.identifier is None
-
-
-def _refuse(server: Server, message: ChangeRequestMessage, sender: str) -> None:
-    server.note("refused: a request in another's name", f"{message.requester_name}, from {sender}")
-    reply = ChangeReplyMessage(
-        site_id=server.settings.site_id,
-        request_identifier=message.request_identifier,
-        result=Hresult.MQ_ERROR_ACCESS_DENIED,
-        requester_name=message.requester_name,
-    )
-    server.send_soon(sender, reply)
+def _fits(change: DirectoryChange) -> bool:
+    """Return True if a partition can have objects of a change's type; else others' could be changed."""
+    kind = type_of(change)
+    return kind is None or (change.partition_id != PEC_PARTITION_ID) is (kind in SITE_TYPES)

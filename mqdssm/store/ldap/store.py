@@ -314,6 +314,8 @@ class LdapStore:
         elif operation.path_name is not None:
             found = iter(self._reader.named(operation.object_type, operation.path_name))
         mine = [one for one in found if one.is_object and one.type is operation.object_type]
+        if operation.partition_id is not None:
+            mine = [one for one in mine if one.number_in(operation.partition_id) is not None]
         return read_of(max(mine, key=attrgetter("age"), default=None))
 
     def _list(self, operation: ops.ListObjects) -> ops.ObjectsListed:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from mqdssm.engines.replication.actions import TakeOver
+from mqdssm.engines.replication.actions import NameAuthority, TakeOver
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command
@@ -22,6 +22,8 @@ Task: TypeAlias = Generator[float, None, None]
 ANSWER_S: Final = 65
 """How long an administrator waits for an answer: longer than two request_wait_s."""
 PAUSE_S: Final = 2.0
+NAMING_S: Final = 30.0
+"""How often an operator looks for servers that believe a PEC that is lost."""
 _DOUBT_S: Final = 200
 """An operator takes the hint that a directory is an old copy away after so long, whatever happened."""
 
@@ -52,6 +54,7 @@ class Losses:
         self._clients = clients
         self._census = census
         self._dice = dice
+        self._is_naming = False
         self._remove_machine = remove_machine
         self._create_machine = create_machine
 
@@ -213,6 +216,8 @@ class Losses:
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
         self._retire_dead()
+        if heir is self._world.pec:
+            self.name_pec()
         yield from self._remove_machine(owner)
         yield from self._remove_retired(partitions)
 
@@ -235,16 +240,45 @@ class Losses:
     def heirs(self, site_id: Guid) -> list[Server]:
         """Backup controllers that may take over from their site's controller.
 
-        They have all of what it owns: an operator sees to that. Or they lack something, and know the
-        controller of another site that has it.
+        They have all of what it owns: an operator sees to that. Or they lack something, and know the PEC,
+        which has it.
         """
         owner = self._census.owner(site_id)
         owned = [one.partition_id for one in self._census.owned_by(owner)]
         if not self._world.options.work.takeover_half:
             return [one for one in self._census.bscs_of(site_id) if _has(one, owned)]
-        sites = [one for one in self._census.open_sites() if one != site_id]
-        there = [one for one in sites if _has(self._census.owner(one), owned)]
-        return [one for one in self._census.bscs_of(site_id) if any(site in one.persisted for site in there)]
+        pec = self._world.pec
+        if owner is pec or not _has(pec, owned):
+            return []
+        return [one for one in self._census.bscs_of(site_id) if self._knows(one, pec)]
+
+    def _knows(self, server: Server, pec: Server) -> bool:
+        """Whether a server takes the PEC for the PEC."""
+        saved = server.persisted.get(PEC_PARTITION_ID)
+        return saved is not None and self._world.find(saved.authority_name) is pec
+
+    def name_pec(self) -> None:
+        """From now on tell servers that believe a PEC that is lost, or has another name, who the PEC is.
+
+        Nobody else can tell them: the PEC alone is believed about it (decision R107).
+        """
+        if not self._is_naming:
+            self._is_naming = True
+            self._name_pec()
+
+    def _name_pec(self) -> None:
+        world = self._world
+        pec = world.pec
+        for server in world.servers:
+            saved = server.persisted.get(PEC_PARTITION_ID)
+            if not server.is_up or saved is None or saved.owned or not pec.owns(PEC_PARTITION_ID):
+                continue
+            if world.find(saved.authority_name) is None and not pec.retired:
+                number = self._clients.take_number()
+                server.step(
+                    NameAuthority(request=number, partition_id=PEC_PARTITION_ID, machine_name=pec.name)
+                )
+        world.schedule.after(NAMING_S, self._name_pec)
 
     def _make_authority(self, heir: Server, partition_id: Guid) -> Task:
         told: list[int] = []

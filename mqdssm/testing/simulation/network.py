@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from mqdssm.engines.replication.actions import Nacked, Received, Send
+from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Operation, ReplicationMessage
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
@@ -30,6 +31,10 @@ class Station(Protocol):
     @property
     def name(self) -> str:
         """Its machine name now."""
+
+    @property
+    def machine_id(self) -> Guid:
+        """QueueManager.Identifier."""
 
     @property
     def life(self) -> int:
@@ -189,7 +194,8 @@ class Network:
         elif self._happens(self.faults.unsigned):
             self._nack(parcel, bad_signature=True)
         else:
-            station.step(Received(message=parcel.message, sender=parcel.sender_name))
+            machine_id = parcel.sender.machine_id
+            station.step(Received(message=parcel.message, sender=parcel.sender_name, machine_id=machine_id))
 
     def _is_cut(self, sender: Station, station: Station) -> bool:
         side = self._side

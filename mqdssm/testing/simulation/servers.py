@@ -180,6 +180,11 @@ class Server:
         return self.settings.machine_name
 
     @property
+    def machine_id(self) -> Guid:
+        """QueueManager.Identifier."""
+        return self.settings.machine_id
+
+    @property
     def engine(self) -> Engine | None:
         """Its engine, while it runs."""
         return self._engine

@@ -1,7 +1,8 @@
 """The administrator: sites and controllers come and go, and take over from each other.
 
 Tasks are generators that yield how long they wait, in seconds. They look into the ledger, as nobody could,
-and do what is still to be done until it is there; answers of servers alone would not tell.
+and do what is still to be done until it is there; answers of servers alone would not tell. What is about
+roles is asked of the owner itself, which believes no other server about them (decision R107).
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from mqdssm.testing.simulation.world import World
 _SERVERS_MAX: Final = 45
 _SITES_MAX: Final = 8
 _CLAIM_S: Final = 300
-"""How long a successor has to make itself known before the administrator does."""
+"""How long a controller with another name has to make itself known before the administrator does."""
 _TRIES: Final = 1000
 _MACHINE_TRIES: Final = 20
 """A machine that goes with its site is tried so often at a time: a queue that it has got may refuse it."""
@@ -322,14 +323,7 @@ class Administrator:
             yield PAUSE_S
 
     def _name_controller(self, site_id: Guid, heir: Server) -> Task:
-        """Have the site's object name its controller, if it did not reach the PEC itself.
-
-        It may know neither the PEC nor any other PSC, and nobody knows it (decision R86).
-        """
-        for _ in range(_CLAIM_S):
-            if self._census.site_names(site_id, heir):
-                return
-            yield 1.0
+        """Have the site's object name its controller: the PEC would not believe it (decisions R86, R107)."""
         while not self._census.site_names(site_id, heir):
             properties: Properties = ((Propid.S_PSC, self._spelt(heir.name)),)
             yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, properties)
@@ -362,7 +356,14 @@ class Administrator:
         yield self._dice.below(30) * 1.0
         server.held = False
         self._world.start(server)
-        yield from self._until_known(site_id, server)
+        # where nobody had heard of its machine's object, by which it is known, people have to say it (R107)
+        self._world.schedule.after(_CLAIM_S, self._losses.name_pec)
+        for _ in range(_CLAIM_S):
+            if self._census.site_names(site_id, server):
+                break
+            yield 1.0
+        else:
+            yield from self._name_controller(site_id, server)
         while not self._census.all_know(site_id):
             yield PAUSE_S  # two that were renamed, and had not heard of each other, never would
 
@@ -393,8 +394,8 @@ class Administrator:
     ) -> Task:
         partition = self._world.ledger.partitions[partition_id]
         while identifier not in partition.latest and not partition.dead:
-            server = at or self._clients.any_server()
-            if server is None or not server.is_up:
+            server = at or self._census.owner(partition_id)
+            if not server.is_up:
                 yield PAUSE_S
                 continue
             yield from self._ask(
@@ -410,8 +411,8 @@ class Administrator:
     def _update(
         self, object_type: ObjectType, partition_id: Guid, identifier: Guid, properties: Properties
     ) -> Task:
-        server = self._clients.any_server()
-        if server is None:
+        server = self._census.owner(partition_id)
+        if not server.is_up:
             yield PAUSE_S
             return
         yield from self._ask(
@@ -431,8 +432,8 @@ class Administrator:
             entry = partition.latest.get(identifier)
             if entry is None or entry.content is None:
                 return
-            server = at if at is not None and at.is_up else self._clients.any_server()
-            if server is None:
+            server = at if at is not None and at.is_up else self._census.owner(partition_id)
+            if not server.is_up:
                 yield PAUSE_S
                 continue
             yield from self._ask(

@@ -32,7 +32,7 @@ class TestArrivals:
         bench.start()
         bench.arrive(Message(body=encode(ACK)))
         wait_until(lambda: bench.engine.of(Received))
-        assert bench.engine.of(Received) == [Received(message=ACK, sender="PSC1")]
+        assert bench.engine.of(Received) == [Received(message=ACK, sender="PSC1", machine_id=guid_of("PSC1"))]
 
     @pytest.mark.parametrize(
         ("message", "sender", "service", "why"),

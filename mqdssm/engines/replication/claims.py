@@ -1,0 +1,82 @@
+"""Numbers that others say they know, and what may follow from them (decisions R39, R46, R72, R107).
+
+A claim proves nothing. Of a partition that is not ours it is a reason to ask those whom we believe. One of
+ours is given up for the enterprise's word or the operator's alone: else any server could take it from us.
+"""
+
+from mqdssm.engines.replication import succession, sync, topology, trust
+from mqdssm.engines.replication.actions import NameAuthority
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.seqnum import SequenceNumber
+
+
+def receive(server: Server, partition: Partition, number: SequenceNumber, sender: str) -> Job[None]:
+    """Take note that a machine says it has a number of a partition."""
+    if number <= partition.last:
+        return
+    if not partition.record.owned:
+        _ask(server, partition, number, sender)
+    elif (yield from trust.may_displace(server, partition, sender)):
+        yield from succession.step_down(server, partition, sender)
+    else:
+        _doubt(server, partition, number, sender)
+
+
+def _ask(server: Server, partition: Partition, number: SequenceNumber, sender: str) -> None:
+    """Ask the claimant, if we may believe it; else those whom we believe, and who that is (R46, R72)."""
+    if trust.believes(server, partition, sender) or trust.confides(server, partition, sender):
+        partition.known = max(partition.known, number)
+        if not trust.is_from(server, server.upstream(partition), sender):
+            partition.hint = sender  # it is asked, and believed, until we know as much (3.2.7.1)
+            partition.asking = False
+        sync.ask(server, partition)
+        return
+    sync.ask(server, partition)
+    _ask_the_pec(server)
+
+
+def _ask_the_pec(server: Server) -> None:
+    """Ask the PEC itself for what is new of the enterprise: whose site is whose."""
+    enterprise = server.partitions[PEC_PARTITION_ID]
+    if enterprise.record.owned:
+        return
+    if server.is_bsc and not enterprise.hint:
+        enterprise.hint = enterprise.record.authority_name
+        enterprise.asking = False
+    sync.ask(server, enterprise)
+
+
+def _doubt(server: Server, partition: Partition, number: SequenceNumber, sender: str) -> None:
+    """Warn the operator, once: our directory may be an older copy, or somebody lies."""
+    key = key_of(sender)
+    if key not in partition.claimants:
+        partition.claimants.add(key)
+        server.warn(
+            "somebody claims to know more of our partition than we do",
+            f"{sender} has {number} of partition {partition.id}, whose last number is {partition.last}: "
+            "if our directory is an older copy, name the authority that has more",
+        )
+    _ask_the_pec(server)
+
+
+def name_authority(server: Server, event: NameAuthority) -> Job[None]:
+    """Believe the operator who the authority of a partition is."""
+    partition = server.partitions.get(event.partition_id)
+    if partition is None or not event.machine_name or server.is_me(event.machine_name):
+        server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
+        return
+    server.note("the operator names an authority", f"{event.machine_name}, partition {partition.id}")
+    if partition.record.owned:
+        yield from succession.step_down(server, partition, event.machine_name)
+    else:
+        if partition.id == PEC_PARTITION_ID:
+            yield from topology.follow_pec(server, event.machine_name)
+        else:
+            yield from succession.follow(server, partition, event.machine_name)
+        partition.hint = event.machine_name
+        partition.asking = False
+        sync.ask(server, partition)
+        yield from topology.derive(server)
+    server.reply(event.request, Hresult.MQ_OK)

@@ -1,0 +1,193 @@
+"""What directory servers may ask for, and in whose name (decisions R105, R107)."""
+
+from typing import Final
+
+from mqdssm.engines.replication.actions import Received
+from mqdssm.engines.replication.operations import ObjectRead, ReadObject
+from mqdssm.engines.replication.properties import CONTROLLER, get, is_of, service, text, type_of
+from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import (
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    Command,
+    DirectoryChange,
+    Properties,
+)
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+
+SERVER: Final = CONTROLLER | Service.BSC
+"""Roles of a machine that is a directory server."""
+_OF_SITE: Final = frozenset({Propid.S_PSC, Propid.S_PSC_SIGNPK})
+"""Properties of a site that say who its PSC is."""
+_OF_SERVER: Final = frozenset({Propid.QM_PATHNAME, Propid.QM_SIGN_PK})
+"""Properties of a machine by which a directory server is known."""
+
+
+def is_named(partition: Partition, sender: str) -> Job[bool]:
+    """Return True if the enterprise says that a machine is the PSC of a site."""
+    if partition.id == PEC_PARTITION_ID:
+        return False
+    operation = ReadObject(
+        object_type=ObjectType.SITE, identifier=partition.id, partition_id=PEC_PARTITION_ID
+    )
+    found = yield from perform(operation, ObjectRead)
+    return key_of(text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
+
+
+def admits(server: Server, message: ChangeRequestMessage, event: Received) -> Job[bool]:
+    """Return True if a request may be handled; one that may not be is refused."""
+    sender = event.sender
+    if not (yield from _may_ask(server, message, sender)):
+        server.note("refused: a request in another's name", f"{message.requester_name}, from {sender}")
+    elif not (yield from _may_change(server, message, event)):
+        server.note("refused: a change of roles, names or keys", f"from {sender}")
+    else:
+        return True
+    reply = ChangeReplyMessage(
+        site_id=server.settings.site_id,
+        request_identifier=message.request_identifier,
+        result=Hresult.MQ_ERROR_ACCESS_DENIED,
+        requester_name=message.requester_name,
+    )
+    server.send_soon(sender, reply)
+    return False
+
+
+# -- in whose name
+
+
+def _may_ask(server: Server, message: ChangeRequestMessage, sender: str) -> Job[bool]:
+    """Return True if a machine may ask in a requester's name: its own, or that of a BSC of its site."""
+    name = message.requester_name
+    if (yield from is_own_name(server, name, sender)):
+        return True
+    sent = server.requests.get((key_of(name), message.request_identifier))
+    if sent is not None and key_of(sent.hop) == key_of(sender):
+        return True  # what we sent comes round
+    asked = server.partitions.get(message.partition_id)
+    # our predecessor passes on what others still ask it (decision R38)
+    if asked is not None and asked.record.owned and (yield from _is_predecessor(asked, sender)):
+        return True
+    return (yield from _is_bsc_of(server, name, sender))
+
+
+def _is_predecessor(partition: Partition, sender: str) -> Job[bool]:
+    if key_of(partition.predecessor) == key_of(sender):
+        return True
+    return (yield from is_named(partition, sender))
+
+
+def _is_bsc_of(server: Server, name: str, sender: str) -> Job[bool]:
+    """Return True if a name is that of a BSC in a site whose PSC a machine is."""
+    for home in list(server.partitions.values()):
+        if not home.record.owned and key_of(home.record.authority_name) == key_of(sender):
+            operation = ReadObject(object_type=ObjectType.MACHINE, path_name=name, partition_id=home.id)
+            found = yield from perform(operation, ObjectRead)
+            if is_of(found.properties or (), Service.BSC):
+                return True
+    found = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=name), ObjectRead)
+    home_id = found.partition_id
+    if home_id not in server.partitions or not is_of(found.properties or (), Service.BSC):
+        return False
+    return (yield from is_named(server.partitions[home_id], sender))
+
+
+def is_own_name(server: Server, name: str, sender: str) -> Job[bool]:
+    """Return True if a name may be a machine's own: the one we know it by, or one that we know nobody by.
+
+    Our directory may not have heard of its new name yet, or of the BSC that a PSC asks for.
+    """
+    if key_of(name) == key_of(sender):
+        return True
+    if server.is_me(name) or key_of(name) in {key_of(one.name) for one in server.neighbors}:
+        return False
+    if key_of(name) in {key_of(one.record.authority_name) for one in server.partitions.values()}:
+        return False
+    found = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=name), ObjectRead)
+    return found.identifier is None
+
+
+# -- roles
+
+
+def _may_change(server: Server, message: ChangeRequestMessage, event: Received) -> Job[bool]:
+    """Return True if a server may ask the owner for a change: roles are said by those concerned alone.
+
+    Another server could make itself, or a machine of its own, the authority of what is not its own.
+    """
+    partition = server.partitions.get(message.partition_id)
+    change = message.directory_change
+    if partition is None or not partition.record.owned:
+        return True  # the owner will see
+    match type_of(change):
+        case ObjectType.ENTERPRISE:
+            return change.command is Command.UPDATE and change.get(Propid.E_PECNAME) is None
+        case ObjectType.SITE:
+            return (yield from _may_change_site(server, change, event))
+        case ObjectType.MACHINE:
+            return (yield from _may_change_machine(server, partition, change, event))
+        case _:
+            return True
+
+
+def _may_change_site(server: Server, change: DirectoryChange, event: Received) -> Job[bool]:
+    if change.command is not Command.UPDATE:
+        return False
+    if not _gives(change, _OF_SITE):
+        return True
+    operation = ReadObject(
+        object_type=ObjectType.SITE,
+        path_name=change.path_name,
+        identifier=change.guid_identifier,
+        partition_id=PEC_PARTITION_ID,
+    )
+    found = yield from perform(operation, ObjectRead)
+    site = server.partitions.get(found.identifier) if found.identifier is not None else None
+    if site is None or site.record.owned:
+        return False
+    names = {key_of(event.sender), *server.aliases.get(key_of(event.sender), ())}
+    if key_of(site.record.authority_name) not in names:
+        return False
+    return (yield from _is_own(server, change.properties, Propid.S_PSC, event.sender))
+
+
+def _may_change_machine(
+    server: Server, partition: Partition, change: DirectoryChange, event: Received
+) -> Job[bool]:
+    operation = ReadObject(
+        object_type=ObjectType.MACHINE,
+        path_name=change.path_name,
+        identifier=change.guid_identifier,
+        partition_id=partition.id,
+    )
+    found = yield from perform(operation, ObjectRead)
+    known = found.properties or ()
+    if not is_of(known, SERVER) and not is_of(change.properties, SERVER):
+        return True
+    if change.command is not Command.UPDATE or service(change.properties) is not None:
+        return False
+    if not _gives(change, _OF_SERVER):
+        return True
+    if not _is_itself(found.identifier, known, event):
+        return False
+    return (yield from _is_own(server, change.properties, Propid.QM_PATHNAME, event.sender))
+
+
+def _is_itself(identifier: Guid | None, known: Properties, event: Received) -> bool:
+    if event.machine_id is not None:
+        return identifier == event.machine_id
+    return key_of(text(known, Propid.QM_PATHNAME) or "") == key_of(event.sender)
+
+
+def _is_own(server: Server, properties: Properties, propid: Propid, sender: str) -> Job[bool]:
+    """Return True if a property that is given is a name that the sender may call its own."""
+    if get(properties, propid) is None:
+        return True
+    return (yield from is_own_name(server, text(properties, propid) or "", sender))
+
+
+def _gives(change: DirectoryChange, propids: frozenset[Propid]) -> bool:
+    return any(propid in propids for propid, _ in change.properties)
