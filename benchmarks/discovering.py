@@ -88,12 +88,12 @@ async def serve_ours() -> None:
     """The real server."""
     from mqdssm.drivers.discovery_server import DiscoveryService
     from mqdssm.engines.discovery.answers import Answers
-    from mqdssm.engines.discovery.rates import ByteRate, SourceRates
+    from mqdssm.engines.discovery.rates import CommonRate, SourceRates
     from mqdssm.engines.discovery.values import Knowledge
     from mqdssm.model.discovery import DirectoryServiceServer
     from mqdssm.model.guid import Guid
 
-    fast = ByteRate(per_s=1e12, at_once=10**12)
+    fast = CommonRate(per_s=1e12, at_once=10**12)
     answers = Answers(SourceRates(per_s=1e9, at_once=1_000_000_000), byte_rate=fast)
     answers.learn(
         Knowledge(

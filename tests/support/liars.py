@@ -16,6 +16,7 @@ from mqdssm.model.messages import (
     DirectoryChange,
     PartitionSeqNumbers,
     Properties,
+    ReplicationMessage,
     SeqNumberHeader,
     SyncReplyMessage,
     SyncRequestMessage,
@@ -46,7 +47,7 @@ def world() -> Net:
     return net
 
 
-def says(net: Net, liar: str, target: str, *messages) -> list:
+def says(net: Net, liar: str, target: str, *messages: ReplicationMessage) -> list[ReplicationMessage]:
     """Let a machine say something with its own signature; what the target sends it then."""
     before = len(net.sent)
     for message in messages:
@@ -66,7 +67,7 @@ def header(liar: str, partition_id: Guid, *, last: int = FAR, purged: int = MIN)
     return ChangePropagationMessage(site_id=SITE1, seq_number_header=said)
 
 
-def claims(liar: str, partition_id: Guid) -> tuple:
+def claims(liar: str, partition_id: Guid) -> tuple[ReplicationMessage, ...]:
     """All that says: I have more of it, you have to begin anew, and this is all that there is."""
     question = SyncRequestMessage(
         site_id=SITE1,
@@ -110,7 +111,7 @@ def request(requester: str, change: DirectoryChange, identifier: int = 77) -> Ch
 
 
 def kept(net: Net, name: str, partition_id: Guid) -> DirectoryPartition:
-    found = net.hosts[name].store.perform(LoadState()).partitions
+    found: tuple[DirectoryPartition, ...] = net.hosts[name].store.perform(LoadState()).partitions
     return next(one for one in found if one.partition_id == partition_id)
 
 
@@ -128,7 +129,7 @@ def silenced(net: Net, *liars: str) -> None:
         net.stop(liar)
 
 
-def results(sent: list) -> list[int]:
+def results(sent: list[ReplicationMessage]) -> list[int]:
     return [one.result for one in sent if isinstance(one, ChangeReplyMessage)]
 
 
