@@ -253,8 +253,7 @@ class ServerContainer(LdapServer):
         deadline = time.monotonic() + START_WAIT_S
         container = self._engine_container()
         while not _answers(self.host, self._ports[0]):
-            container.reload()
-            if container.status in {"exited", "dead"} or time.monotonic() > deadline:
+            if _has_ended(container) or time.monotonic() > deadline:
                 raise ConfigError(f"the server in the container does not answer: {self.log.strip()}")
             time.sleep(POLL_S)
 
@@ -312,6 +311,24 @@ def _alternative_name(host: str) -> str:
         return f"IP:{ipaddress.ip_address(host)}"
     except ValueError:
         return f"DNS:{host}"
+
+
+def _has_ended(container: Any) -> bool:
+    """Ask the engine whether a container has ended; False when the engine cannot tell now.
+
+    podman answers an inspection with 500 when the container's process ends meanwhile
+    (``read /proc/N/cgroup: no such process``): the next inspection tells.
+    """
+    errors = _docker().errors
+    try:
+        container.reload()
+    except errors.NotFound:
+        raise
+    except errors.APIError as error:
+        if not error.is_server_error():
+            raise
+        return False
+    return container.status in {"exited", "dead"}
 
 
 def _answers(host: str, port: int) -> bool:
