@@ -52,7 +52,7 @@ test-browser: ## reports in a real browser: installs Chromium where it may
 	$(PYTEST) tests/browser --timeout 600 $(ARGS)
 
 test-containers: setup-test ## build the container images and test them with a real engine
-	@bash .ci/test-containers
+	@bash .ci/test-containers $(ARGS)
 
 test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
 	@bash .ci/test-fresh

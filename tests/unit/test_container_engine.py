@@ -1,4 +1,4 @@
-"""Containers as the engine tells of them, with an engine of the test's own where podman's answer cannot be had twice."""
+"""Inspections of containers. The test answers for podman: its error cannot be provoked at will."""
 
 from types import SimpleNamespace
 from typing import Any
