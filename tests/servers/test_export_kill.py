@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bad_places import blocked_packages
 from export_command import Command, readers
 from many_objects import fill
 from runner_work import are_gone
+from without_java import blocked_packages
 
 from mqdssm.spark.manifest import MANIFEST_NAME
 from mqdssm.testing.openldap import OpenLdapServer

@@ -1,15 +1,12 @@
 """A migration by worker processes on a machine with neither Java nor pyspark: equal to one in one process."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from applying import connect, entries_of, login_to, tables
-from bad_places import blocked_packages
 from planning import plan_here
+from without_java import environment_without_java, run_mqdssm
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline import local
@@ -89,25 +86,10 @@ def test_a_database_needs_spark(monkeypatch, tmp_path) -> None:
 
 def test_the_commands_without_java_and_pyspark(server, tmp_path) -> None:
     source = tables(server, tmp_path)
-    environment = {
-        **os.environ,
-        **login_to(server, tmp_path),
-        "PATH": "/nowhere",
-        "JAVA_HOME": "",
-        "PYTHONPATH": os.pathsep.join((str(blocked_packages(tmp_path)), str(Path(__file__).parents[2]))),
-    }
+    environment = environment_without_java(tmp_path, more=login_to(server, tmp_path))
 
     def mqdssm(*words: str) -> dict:
-        done = subprocess.run(
-            [sys.executable, "-m", "mqdssm.cli.main", *words, "-o", "json"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return json.loads(run_mqdssm(environment, *words, "-o", "json")[0])
 
     mqdssm("plan", str(source), "--to", str(tmp_path / "plan"), "--create-computers")
     report = mqdssm("apply", str(tmp_path / "plan"))

@@ -1,4 +1,4 @@
-"""Bad places: a server without our schema, a disk without room, a machine without some packages."""
+"""Bad places: a server without our schema, a disk without room."""
 
 import subprocess
 import time
@@ -14,17 +14,6 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryNotConnected
 
 WAIT_S: Final = 120.0
-OF_SPARK: Final = ("pyspark", "py4j", "pandas", "sqlglot", "jinja2")
-"""Packages that commands of the local engine do without."""
-
-
-def blocked_packages(folder: Path) -> Path:
-    """Make a folder for PYTHONPATH with which packages of Spark look as if they were not installed."""
-    blocked = folder / "blocked"
-    for name in OF_SPARK:
-        (blocked / name).mkdir(parents=True)
-        (blocked / name / "__init__.py").write_text(f"raise ModuleNotFoundError({name!r}, name={name!r})\n")
-    return blocked
 
 
 @contextmanager
