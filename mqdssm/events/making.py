@@ -39,7 +39,7 @@ from mqdssm.tables.row import Access
 from mqdssm.tables.schema_attributes import OWN_UUID
 from mqdssm.tables.settings import COPIED, LDAP_CLASS
 from mqdssm.tables.syntax import GUID, SID
-from mqdssm.wire.sid import Sid
+from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS, Sid
 
 STORED: Final = Access.CREATE | Access.WRITE
 NORMAL_ACCOUNT: Final = b"512"
@@ -133,6 +133,12 @@ class Target:
     keeps_guids: bool
     bound: Sid | None = None
 
+    @property
+    def owner(self) -> Sid | None:
+        """Owner of the descriptors that we make: the bound SID, or the administrators without one (M41)."""
+        nobody = BUILTIN_ADMINISTRATORS if self.profile.writes_default_security else None
+        return self.bound or nobody
+
     @classmethod
     def of(cls, session: Session) -> Self:
         """The directory behind a session.
@@ -209,7 +215,7 @@ class Maker:
         """A site."""
         made = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names)
         if self._complete:
-            image = security.site_descriptor(supplied=_supplied(obj, names), bound=self._target.bound)
+            image = security.site_descriptor(supplied=_supplied(obj, names), bound=self._target.owner)
             self._put_descriptor(made, image)
         return made
 
@@ -250,7 +256,7 @@ class Maker:
         if extension is not None:
             made.values["mSMQQueueNameExt"] = (extension.encode(),)
         if self._complete and DESCRIPTOR not in made.values and self._target.profile.writes_default_security:
-            self._put_descriptor(made, security.queue_descriptor(machine=sid, bound=self._target.bound))
+            self._put_descriptor(made, security.queue_descriptor(machine=sid, bound=self._target.owner))
         return made
 
     def queue_manager(
@@ -281,7 +287,7 @@ class Maker:
             image = security.machine_descriptor(
                 supplied=_supplied(obj, names),
                 machine=sid,
-                bound=self._target.bound,
+                bound=self._target.owner,
                 foreign="ForeignSystem" in names and obj.foreign_system,
             )
             self._put_descriptor(made, image)

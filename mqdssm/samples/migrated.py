@@ -28,11 +28,10 @@ MADE_GOOD: Final = frozenset(
         "queue-manager-create-time-required",
         "queue-manager-modify-time-required",
         "queue-modify-time-required",
+        "security-required",
     }
 )
-"""Rules about what every directory writes by itself."""
-FOUND_AS: Final[Mapping[str, str]] = MappingProxyType({"security-required": "security-owner"})
-"""Rule -> rule that finds it afterwards: a directory gives what has no descriptor one that has no owner."""
+"""Rules about values that every directory writes by itself, or that an object gets when it is created."""
 FOLLOWS: Final[Mapping[str, str]] = MappingProxyType({"site-unreachable": "routing-link"})
 """Rule -> type of the rows whose rejection breaks it for what they name: a site that loses its link."""
 
@@ -136,7 +135,7 @@ def _fate(
     if rejected[row]:
         rejected[row] -= 1
         return "rejected"
-    finding = Truth(FOUND_AS.get(one.rule, one.rule), one.type, one.guid, None)
+    finding = one._replace(dn=None)
     if found[finding]:
         found[finding] -= 1
         return "found"

@@ -19,6 +19,9 @@ from mqdssm.tables import places, schema, schema_attributes, schema_classes, sch
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
 from mqdssm.tables.schema_compare import Difference, compare
+from mqdssm.wire.dtyp import EVERYONE, SecurityDescriptor, allow
+from mqdssm.wire.masks import EnterpriseAccess
+from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS
 
 __all__ = [
     "MSMQ",
@@ -41,6 +44,7 @@ __all__ = [
 ]
 
 LDIF_LINE_BYTES_MAX: Final = 76  # RFC 2849 sets none; everybody folds here
+ENTERPRISE_VERSION: Final = "200"  # MSMQ 3.0 and later
 SAMPLE_ROOT: Final = "DC=example,DC=com"
 
 # SAFE-STRING of RFC 2849, without a trailing blank, which editors eat, and without control characters:
@@ -159,21 +163,9 @@ def root_dse_ldif(root: str) -> str:
     return "\n".join(["dn:", *(line for pair in values.items() for line in fold(*pair))]) + "\n"
 
 
-def base_tree_ldif(root: str = SAMPLE_ROOT, *, descriptor: bytes | None = None) -> str:
-    """The entries that the events need to exist ([MS-MQDSSM] 2.2.1, decision M44), parents first.
-
-    Args:
-        root: the DN of the root domain; its first RDN is a ``DC``.
-        descriptor: nTSecurityDescriptor of CN=MsmqServices, if it shall have one (decision M41).
-
-    Raises:
-        ValueError: the root is no DN, or does not begin with a DC.
-    """
-    entries = base_tree_entries(root)
-    entries[-1].append(("mSMQVersion", "200"))
-    if descriptor is not None:
-        entries[-1].append(("nTSecurityDescriptor", descriptor))
-    return "\n".join(map(entry_ldif, entries))
+def base_tree_ldif(root: str = SAMPLE_ROOT) -> str:
+    """Return the entries of `base_tree_entries` as LDIF."""
+    return "\n".join(map(entry_ldif, base_tree_entries(root)))
 
 
 def entry_ldif(pairs: Iterable[tuple[str, str | bytes]]) -> str:
@@ -186,7 +178,10 @@ def entry_ldif(pairs: Iterable[tuple[str, str | bytes]]) -> str:
 
 
 def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
-    """The bare entries of the base tree ([MS-MQDSSM] 2.2.1) as pairs, CN=MsmqServices last.
+    """The entries that the events need to exist ([MS-MQDSSM] 2.2.1, decision M44) as pairs, parents first.
+
+    CN=MsmqServices is the last. It has the version of MSMQ 3.0 and a security descriptor, as Windows
+    gives it (decision M41).
 
     Args:
         root: the DN of the root domain; its first RDN is a ``DC``.
@@ -197,7 +192,7 @@ def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
     top = DN.parse(root)
     if not top.name or [kind.upper() for kind, _ in top.rdn] != ["DC"]:
         raise ValueError(f"the root of the tree has to begin with DC=, not {root!r}")
-    return [
+    entries = [
         _entry(dn, cls, top)
         for dn, cls in (
             (top, "domainDNS"),
@@ -209,6 +204,15 @@ def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
             (places.enterprise_dn(top), "mSMQEnterpriseSettings"),
         )
     ]
+    entries[-1] += [("mSMQVersion", ENTERPRISE_VERSION), ("nTSecurityDescriptor", _enterprise_descriptor())]
+    return entries
+
+
+def _enterprise_descriptor() -> bytes:
+    """Build the descriptor of CN=MsmqServices: everyone may read, administrators may do everything."""
+    admins = BUILTIN_ADMINISTRATORS
+    aces = [allow(EVERYONE, EnterpriseAccess.GENERIC_READ), allow(admins, EnterpriseAccess.GENERIC_ALL)]
+    return bytes(SecurityDescriptor.build(owner=admins, group=admins, dacl=aces))
 
 
 def base_tree_sample() -> str:

@@ -3,38 +3,22 @@
 from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 import rules_world
-from planted import added, assert_equal, directory
+from planted import added, assert_equal, directory, read_tables
 
-import mqdssm
 from mqdssm.samples.fault_table import FAULTS, NOT_PLANTED
 from mqdssm.samples.faults import Form, Truth
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.columns import FRAME_TYPES
 from mqdssm.spark.rules import RULES
-from mqdssm.spark.rules.vocabulary import ALL
 from mqdssm.testing.openldap import OpenLdapServer
 
 SEED = 1
 
 
-def read(server: OpenLdapServer) -> dict[str, pa.Table]:
-    with mqdssm.connect(server.ldapi_url) as connected:
-        return {
-            name: pa.Table.from_batches(
-                read_batches(connected, FRAME_TYPES[name]), arrow_schema(FRAME_TYPES[name].columns)
-            )
-            for name in ALL
-        }
-
-
 def test_every_planted_defect_is_found_and_nothing_else(tmp_path: Path) -> None:
     with OpenLdapServer(durable=False) as server:
         truth = directory(server, tmp_path / "x", SEED)
-        found = rules_world.found(rules_world.source(tmp_path, read(server)))
+        found = rules_world.found(rules_world.source(tmp_path, read_tables(server)))
     wanted = Counter(one._replace(dn=None) for one in truth.elements())  # `found` does not tell where
     assert_equal(wanted, (Truth(rule, kind, guid, None) for rule, kind, guid, _ in found))
     possible = {fault.rule for fault in FAULTS if Form.SLAPADD in fault.forms and not fault.whole}
@@ -46,7 +30,7 @@ def test_what_a_running_server_takes_is_found_too(tmp_path: Path) -> None:
     """It rewrites names: a line feed stands in them as it is."""
     with OpenLdapServer(durable=False) as server:
         truth = added(server, tmp_path / "x", SEED)
-        found = rules_world.found(rules_world.source(tmp_path, read(server)))
+        found = rules_world.found(rules_world.source(tmp_path, read_tables(server)))
     wanted = Counter(one._replace(dn=None) for one in truth.elements())
     seen = (Truth(rule, kind, guid, None) for rule, kind, guid, _ in found if kind != "enterprise")
     assert_equal(wanted, seen)

@@ -13,6 +13,7 @@ from plain_ldap import PlainLdap
 from servers import KINDS, MADE_BY_THE_SERVER, Kind, Started, parameters
 
 import mqdssm
+from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS
 
 _numbers = count(1)
 
@@ -55,14 +56,10 @@ class World:
         self.kind.make_administrator(self.server, dn)
 
     @property
-    def creator(self) -> mqdssm.Sid | None:
-        """Who our directory is bound as, where that is an account; the owner of what it creates."""
+    def creator(self) -> mqdssm.Sid:
+        """Owner of new objects: the account of our directory, or the administrators without one (M41)."""
         sid = self.directory.session.bound_sid()
-        return None if sid is None else mqdssm.Sid(sid)
-
-    def creators(self, mask: int) -> dict[mqdssm.Sid, int]:
-        """What the creator is granted, if there is one (M22)."""
-        return {} if self.creator is None else {self.creator: mask}
+        return BUILTIN_ADMINISTRATORS if sid is None else mqdssm.Sid(sid)
 
     def values(self, found: mqdssm.DirectoryObject) -> dict[str, Any]:
         """The populated attributes of an object, without a descriptor that is only the server's default."""

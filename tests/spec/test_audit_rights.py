@@ -172,7 +172,7 @@ def test_a_descriptor_that_is_not_listed_is_not_written(world) -> None:
     world.directory.create(site, attributes=["Name"])
     found = descriptor(world, f"CN={name},{world.sites_dn}")
     assert found.owner == world.creator
-    assert granted(found) == {EVERYONE: MQSEC_SITE_GENERIC_READ} | world.creators(MQSEC_SITE_GENERIC_ALL)
+    assert granted(found) == {EVERYONE: MQSEC_SITE_GENERIC_READ} | {world.creator: MQSEC_SITE_GENERIC_ALL}
 
 
 # -- what the list of attributes does to the rest -----------------------------------------------------

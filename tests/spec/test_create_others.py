@@ -287,7 +287,8 @@ def test_a_computer_without_sid_is_left_out_of_the_descriptor(world) -> None:
     computer = world.name("nosid")
     world.ldap.add(world.computer_dn(computer), {"objectClass": "computer", "objectGUID": uuid4().bytes_le})
     raw = configuration(world, world.queue_manager(computer))["nTSecurityDescriptor"][0]
-    assert granted(raw) == {EVERYONE: MQSEC_MACHINE_WORLD_RIGHTS}
+    full = {world.creator: MQSEC_MACHINE_GENERIC_ALL}
+    assert granted(raw) == {EVERYONE: MQSEC_MACHINE_WORLD_RIGHTS} | full
 
 
 # -- Site -------------------------------------------------------------------------------------------
@@ -342,7 +343,7 @@ def test_default_descriptor_of_a_site_never_gives_everyone_more_than_reading(wor
     name = world.name("site")
     world.site(name)
     raw = world.ldap.entry(f"CN={name},{world.sites_dn}")["nTSecurityDescriptor"][0]
-    assert granted(raw) == {EVERYONE: MQSEC_SITE_GENERIC_READ} | world.creators(MQSEC_SITE_GENERIC_ALL)
+    assert granted(raw) == {EVERYONE: MQSEC_SITE_GENERIC_READ} | {world.creator: MQSEC_SITE_GENERIC_ALL}
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.3.4")

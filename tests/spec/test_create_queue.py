@@ -167,7 +167,9 @@ def test_a_queue_without_descriptor_gets_one_that_lets_nobody_else_receive(world
     descriptor = SecurityDescriptor.from_bytes(raw)
     granted = {bytes(ace.sid): ace.mask for ace in descriptor.explicit_aces()}
     everyone = mqdssm.Sid("S-1-1-0")
-    assert granted == {bytes(everyone): MQSEC_QUEUE_GENERIC_WRITE, machine: MQSEC_QUEUE_GENERIC_ALL}
+    full = dict.fromkeys((machine, bytes(world.creator)), MQSEC_QUEUE_GENERIC_ALL)
+    assert granted == {bytes(everyone): MQSEC_QUEUE_GENERIC_WRITE} | full
+    assert descriptor.owner == world.creator
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.2.2")

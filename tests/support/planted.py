@@ -6,12 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+import mqdssm
 from mqdssm.samples.faults import Truth
 from mqdssm.samples.forms import Loader, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.ldif import BASE_TREE, OBJECTS
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.truth import compared, read_truth
+from mqdssm.spark.arrow import arrow_schema
+from mqdssm.spark.bulk import read_batches
+from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.rules.vocabulary import ALL
 from mqdssm.testing.openldap import OpenLdapServer
 
 Planted = Counter[Truth]
@@ -38,9 +45,25 @@ def directory(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
 def added(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
     """Add objects with defects to a running server that has its tree; what must be found below that."""
     generate(plan(seed), folder, SampleForm.LDIF, loader=Loader.LDAPADD, faults=True)
-    command = ["ldapadd", "-Y", "EXTERNAL", "-Q", "-H", server.ldapi_url, "-f", str(folder / OBJECTS)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    add_file(server, folder / OBJECTS)
     return Counter(one for one in read_truth(folder).elements() if one.type != "enterprise")
+
+
+def add_file(server: OpenLdapServer, file: Path) -> None:
+    """Add the entries of an LDIF file to a running server."""
+    command = ["ldapadd", "-Y", "EXTERNAL", "-Q", "-H", server.ldapi_url, "-f", str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+def read_tables(server: OpenLdapServer) -> dict[str, pa.Table]:
+    """Read all that validation looks at from a directory, in this process."""
+    with mqdssm.connect(server.ldapi_url) as connected:
+        return {
+            name: pa.Table.from_batches(
+                read_batches(connected, FRAME_TYPES[name]), arrow_schema(FRAME_TYPES[name].columns)
+            )
+            for name in ALL
+        }
 
 
 def assert_equal(planted: Planted, findings: Iterable[Any]) -> None:

@@ -12,6 +12,7 @@ from mqdssm.tables import TABLES, ldif, markdown, places, schema, schema_attribu
 from mqdssm.tables.generated import generated_files
 from mqdssm.tables.ldif import attribute_definition, class_definition, fold
 from mqdssm.tables.schema_compare import compare, needed_attributes, parse_description
+from mqdssm.wire.dtyp import SecurityDescriptor
 
 PROJECT = Path(__file__).resolve().parents[3]
 ATTRIBUTES = [attribute_definition(a) for a in schema_attributes.ALL]
@@ -85,7 +86,7 @@ def test_folded_values_are_read_back(value):
 
 def test_the_base_tree_has_what_the_events_need():
     root = "dc=Test,dc=example"
-    text = ldif.base_tree_ldif(root, descriptor=b"\x01\x00")
+    text = ldif.base_tree_ldif(root)
     dns = [line[4:] for line in text.splitlines() if line.startswith("dn: ")]
     assert dns == [
         root,
@@ -97,8 +98,10 @@ def test_the_base_tree_has_what_the_events_need():
         f"CN=MsmqServices,CN=Services,CN=Configuration,{root}",
     ]
     assert "dc: Test\n" in text
-    assert "nTSecurityDescriptor:: AQA=\n" in text
-    assert "nTSecurityDescriptor" not in ldif.base_tree_ldif(root)
+    enterprise = dict(ldif.base_tree_entries(root)[-1])
+    assert enterprise["mSMQVersion"] == "200"
+    descriptor = SecurityDescriptor.from_bytes(enterprise["nTSecurityDescriptor"])
+    assert descriptor.to_sddl() == "O:BAG:BAD:(A;;WPCCRC;;;WD)(A;;RPWPCCDCLCRCWOWDSD;;;BA)"
     guids = [line for line in text.splitlines() if line.startswith("objectGUID:: ")]
     assert len(set(guids)) == len(dns)
     for wrong in ("", "ou=x", "dc="):
