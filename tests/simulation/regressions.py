@@ -25,4 +25,8 @@ REGRESSIONS = {
     210_947: "a PSC that had lost its disk asked the PEC alone: the removal of a BSC was lost",
     200_472: "no defect of a server: a backup that was taken in the middle of a deletion",
     6282: "no defect of a server: services kept machines of a site that was removed from being deleted",
+    310_477: "a service's write failed on a full disk, and nobody asked whether its number was written",
+    310_684: "the same, with an update",
+    310_742: "numbers that a damaged entry may have had were told to others, and forgotten at the next start",
+    310_817: "a PEC that crashed behind the write of a new PSC's name went on with the old one",
 }

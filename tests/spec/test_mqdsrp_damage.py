@@ -205,11 +205,8 @@ def test_whatever_is_given_up_and_when_all_copies_become_equal(seed) -> None:
     assert all_equal(net)
 
 
-@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
-def test_a_number_that_nobody_can_read_is_not_given_again() -> None:
-    """Decision R110."""
-    net = world()
-    assert queue(net, "q1") == OK
+def _with_doubt(net: Net) -> Callable[[Any], Any]:
+    """Make the newest entry of Site1 unreadable at its owner; return how its store read before."""
     last = net.hosts["PSC1"].engine._server.partitions[SITE1].last
     store = store_of(net, "PSC1")
     read = store.perform
@@ -222,6 +219,33 @@ def test_a_number_that_nobody_can_read_is_not_given_again() -> None:
 
     store.reopened = lambda: store
     store.perform = perform
+    return read
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+def test_a_number_that_nobody_can_read_is_not_given_again() -> None:
+    """Decision R110."""
+    net = world()
+    assert queue(net, "q1") == OK
+    _with_doubt(net)
+    net.restart("PSC1")
+    net.run(60)
+    assert queue(net, "q2") == OK
+    assert net.hosts["PSC1"].engine._server.partitions[SITE1].last == 256
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+def test_a_number_that_others_were_told_of_stays_when_the_entry_is_mended() -> None:
+    """Decision R155: replicas have it as their last number, and would drop what comes below it."""
+    net = world()
+    assert queue(net, "q1") == OK
+    read = _with_doubt(net)
+    net.restart("PSC1")
+    net.run(LONG_S)
+    assert net.hosts["PEC"].engine._server.partitions[SITE1].last == 255
+    store_of(net, "PSC1").perform = read
     net.restart("PSC1")
     net.run(60)
     assert queue(net, "q2") == OK

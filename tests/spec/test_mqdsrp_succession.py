@@ -4,11 +4,11 @@ import pytest
 from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
 
 from mqdssm.engines.replication.actions import Send
-from mqdssm.engines.replication.operations import SavePartition
+from mqdssm.engines.replication.operations import SavePartition, UpdateObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import ChangePropagationMessage, Command
+from mqdssm.model.messages import ChangePropagationMessage, ChangeRequestMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.store.memory import MemoryStore
@@ -286,4 +286,59 @@ def test_a_site_is_removed_when_it_is_empty() -> None:
     assert remove() == Hresult.MQ_OK
     net.run(LONG_S)
     assert all(SITE1 not in net.partitions(name) for name in net.hosts)
+    assert all_equal(net)
+
+
+def _name_psc_and_crash(net: Net, name: str) -> None:
+    """Have the PEC stop behind the write of a site's new PSC, and start again."""
+    host = net.hosts["PEC"]
+    written = UpdateObject(
+        object_type=ObjectType.SITE,
+        path_name=None,
+        identifier=SITE1,
+        properties=((Propid.S_PSC, name),),
+        partition_id=PEC_PARTITION_ID,
+        seq_number=host.engine.next_sequence_number(PEC_PARTITION_ID),
+    )
+    assert host.store.perform(written).status == Hresult.MQ_OK
+    net.restart("PEC")
+
+
+def believed(net: Net) -> str:
+    """Who the PEC takes for the owner of the site."""
+    found = net.hosts["PEC"].engine.status(net.now).partitions
+    return next(one.authority_name for one in found if one.partition_id == SITE1)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_pec_that_crashed_behind_the_name_of_a_psc_follows_that_psc() -> None:
+    """Decision R127: the PSC has another name, and the PEC heard of it from its administrator alone."""
+    net = world()
+    net.drop = lambda source, _send: source in {"PSC1", "PSC9"}
+    net.restart("PSC1", as_name="PSC9")
+    net.run(100)
+    _name_psc_and_crash(net, "PSC9")
+    assert believed(net) == "PSC9"
+    net.drop = lambda _source, _send: False
+    net.run(LONG_S)
+    assert net.create_queue("C14", "q", "Site1", "PEC").status == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+def test_an_older_name_in_a_sites_object_is_not_followed_at_a_start() -> None:
+    """Decision R127: the site was handed over since, and its object does not say so yet."""
+    net = world()
+    assert net.name_psc("Site1", "PSC1").status == Hresult.MQ_OK
+    net.drop = lambda _source, send: isinstance(send.message, ChangeRequestMessage)
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(20)
+    assert (believed(net), label(net, "PEC")) == ("BSC1", "PSC1")
+    net.restart("PEC")
+    assert believed(net) == "BSC1"
+    net.drop = lambda _source, _send: False
+    net.run(LONG_S)
+    assert {label(net, name) for name in net.hosts} == {"BSC1"}
     assert all_equal(net)

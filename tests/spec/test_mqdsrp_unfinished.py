@@ -8,11 +8,17 @@ from lone_authority import OK
 from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
 
 from mqdssm.engines.replication import operations as ops
-from mqdssm.engines.replication.actions import Received
+from mqdssm.engines.replication.actions import PropagateChange, Received
 from mqdssm.engines.replication.state import FINISH_S
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage, Command, deletion_properties
+from mqdssm.model.messages import (
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    Command,
+    Scope,
+    deletion_properties,
+)
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
 from mqdssm.testing.simulation.stores import CrashingStore, copy_to
@@ -292,3 +298,41 @@ def test_a_replica_asks_for_changes_that_it_could_not_take() -> None:
     net.drop = lambda source, send: source == "PSC1" and "Propagation" in type(send.message).__name__
     net.run(50)
     assert numbers_of(net, "BSC1") == numbers_of(net, "PSC1")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.1.2")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.1.3")
+@pytest.mark.parametrize("moments", [0, 2])
+def test_a_service_says_that_its_write_failed(moments) -> None:
+    """Decision R156: a full directory took the tombstone, or nothing; the number is not given again."""
+    net = world()
+    host = net.hosts["PSC1"]
+    number = host.engine.next_sequence_number(SITE1)
+    identifier = guid_of(r"queue C14\q")
+    removal = ops.DeleteObject(
+        object_type=ObjectType.QUEUE,
+        path_name=None,
+        identifier=identifier,
+        scope=Scope.ENTERPRISE,
+        partition_id=SITE1,
+        seq_number=number,
+    )
+    host.store.perform_torn(removal, moments)  # type: ignore[attr-defined]
+    event = PropagateChange(
+        request=1,
+        command=Command.DELETE,
+        object_type=ObjectType.QUEUE,
+        identifier=identifier,
+        partition_id=SITE1,
+        seq_number=number,
+        status=FULL.status,
+    )
+    net._put("PSC1", event, 0)
+    net.run(1)
+    given = moments > 0
+    assert host.replies[1].status == (OK if given else FULL.status)
+    assert host.engine.next_sequence_number(SITE1) == number + given
+    assert is_made(net, Command.DELETE) is given
+    assert queue(net, "next") == OK
+    net.run(LONG_S)
+    assert is_sane(net)

@@ -85,7 +85,8 @@ class ChangeObject:
 class PropagateChange:
     """A service beside us changed an object of ours and numbered it ([MC-MQDSRP] 3.1.7.1.2).
 
-    The number is the one that `ReplicationEngine.next_sequence_number` gave (3.1.7.1.3).
+    The number is the one that `ReplicationEngine.next_sequence_number` gave (3.1.7.1.3). A service whose
+    write failed says that, too: the number may be in the directory nevertheless (decision R156).
 
     Attributes:
         request: given back in `Reply`.
@@ -95,6 +96,8 @@ class PropagateChange:
         partition_id: the partition it belongs to.
         seq_number: the number that it has now.
         scope: of a deletion.
+        status: HRESULT of the write. Where it is not MQ_OK, the directory is asked whether the number was
+            given; `Reply` has this status if it was not.
     """
 
     request: int
@@ -104,6 +107,7 @@ class PropagateChange:
     partition_id: Guid
     seq_number: SequenceNumber
     scope: Scope = Scope.ENTERPRISE
+    status: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

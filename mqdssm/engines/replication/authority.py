@@ -157,12 +157,19 @@ def _give(server: Server, partition: Partition, wanted: Wanted, number: Sequence
     outcome = yield from perform(_operation(partition, wanted, number), Outcome)
     if outcome.status not in PASSING:
         return outcome
+    return (yield from settle_failed(server, partition, wanted, number, outcome.status))
+
+
+def settle_failed(
+    server: Server, partition: Partition, wanted: Wanted, number: SequenceNumber, status: int
+) -> Job[Outcome]:
+    """See what became of a change whose write failed with a status (decision R103); returns as `_give`."""
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     if recovered.status != Hresult.MQ_OK:
         server.warn("a change is not finished", f"{number} of {partition.id}")
         server.finish_later(partition)
     if recovered.highest < number:
-        return Outcome(status=outcome.status)
+        return Outcome(status=status)
     finished = recovered.status == Hresult.MQ_OK
     return Outcome(
         status=Hresult.MQ_OK if finished else Hresult.MQDS_NO_RSP_FROM_OWNER,

@@ -327,9 +327,16 @@ def propagate(server: Server, event: PropagateChange) -> Job[None]:
         identifier=event.identifier,
         scope=event.scope,
     )
+    status, number = event.status, event.seq_number
     with partition.numbering():
-        change = yield from authority.made(server, partition, wanted, event.identifier, event.seq_number)
+        if status != Hresult.MQ_OK:  # it may have failed behind its write (decision R156)
+            outcome = yield from authority.settle_failed(server, partition, wanted, number, status)
+            status = outcome.status
+            if outcome.identifier is None:
+                server.reply(event.request, status)
+                return
+        change = yield from authority.made(server, partition, wanted, event.identifier, number)
         if change is not None:
             yield from authority.pass_on(server, partition, change)
     yield from purging.after_changes(server, partition)
-    server.reply(event.request, Hresult.MQ_OK, event.identifier)
+    server.reply(event.request, status, event.identifier)

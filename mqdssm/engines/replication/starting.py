@@ -78,8 +78,9 @@ def recover(server: Server, partition: Partition) -> Job[None]:
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     record = partition.record
     if record.owned:
-        known = (partition.last, record.last, recovered.highest, record.purged)
-        partition.last = max(*known, recovered.doubtful)  # what may have been given is not given again
+        partition.last = max(partition.last, record.last, recovered.highest, record.purged)
+        if recovered.doubtful > partition.last:  # it may have been given, and others are told of it (R155)
+            yield from server.save(partition, last=recovered.doubtful)
     if recovered.status != Hresult.MQ_OK:
         server.warn("a change is not finished", f"{recovered.highest} of {partition.id}")
         server.finish_later(partition)

@@ -39,6 +39,7 @@ def derive(server: Server) -> Job[None]:
     for site in sites.objects:
         if site.identifier is not None:
             yield from _ensure_partition(server, site.identifier, _psc_of(site))
+            yield from _follow_site(server, site, server.partitions[site.identifier])
     if server.enterprise is not None:
         yield from _forget_removed(server, {site.identifier for site in sites.objects})
     server.is_retiring = succession.is_retiring(server, sites.objects)
@@ -49,6 +50,33 @@ def derive(server: Server) -> Job[None]:
     if server.site is not None or server.is_retiring:
         bscs = yield from _wanted_bscs(server)
     yield from _replace(server, server.bscs, bscs)
+
+
+def _follow_site(server: Server, site: ObjectRead, known: Partition) -> Job[None]:
+    """Follow the new PSC of a site where a crash behind the write of its name cut that short (R127)."""
+    enterprise = server.enterprise
+    if enterprise is None or site.seq_number is None or site.seq_number <= enterprise.record.last:
+        return
+    psc_name = _psc_of(site)
+    if psc_name and not server.is_me(psc_name) and not known.record.owned:
+        yield from _name_authority(server, known, psc_name)
+
+
+def _name_authority(server: Server, site: Partition, psc_name: str) -> Job[None]:
+    """Follow the PSC that a site's object names.
+
+    The PEC persists its last number then: what sites' objects say up to that number is followed (R127).
+    """
+    is_new = key_of(site.record.authority_name) != key_of(psc_name)
+    yield from succession.follow(server, site, psc_name)
+    if is_new:
+        yield from _note_followed(server)
+
+
+def _note_followed(server: Server) -> Job[None]:
+    enterprise = server.enterprise
+    if enterprise is not None and enterprise.last > enterprise.record.last:
+        yield from server.save(enterprise, last=enterprise.last)
 
 
 def _forget_removed(server: Server, sites: set[Guid | None]) -> Job[None]:
@@ -188,7 +216,7 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
         return True
     mine = site_id == server.settings.site_id
     if not server.is_me(psc_name):
-        yield from succession.follow(server, known, psc_name)
+        yield from _name_authority(server, known, psc_name)
     elif mine and server.settings.role is not Role.BSC and not server.is_demoted:
         # our name was wrong before: as when we hear of the site (decision R43)
         yield from server.save(
@@ -291,6 +319,7 @@ def _authority_named(
     enterprise = server.partitions[PEC_PARTITION_ID].record
     # the PEC's site is not handed over: it is the PEC that has another name
     is_pec = key_of(enterprise.authority_name) in known and not enterprise.owned
+    yield from _note_followed(server)  # else its site's object, which is older, would count behind a crash
     yield from succession.follow(server, partition, name)
     if is_pec:
         yield from follow_pec(server, name)

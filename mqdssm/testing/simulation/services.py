@@ -6,6 +6,7 @@ They read the next sequence number, write, and say so to the engine. A server ma
 from typing import Final, Protocol
 
 from mqdssm.engines.replication.actions import ChangeObject, PropagateChange
+from mqdssm.engines.replication.authority import PASSING
 from mqdssm.engines.replication.operations import (
     CreateObject,
     DeleteObject,
@@ -108,11 +109,11 @@ class Services:
         world = self._world
         world.book.ask(Request(asked, server.index, server.life, world.schedule.now))
         outcome = server.write(_operation(asked, identifier, number))
-        if not isinstance(outcome, Outcome) or outcome.status != Hresult.MQ_OK:
-            status = outcome.status if isinstance(outcome, Outcome) else Hresult.MQ_ERROR
+        status = outcome.status if isinstance(outcome, Outcome) else Hresult.MQ_ERROR
+        if status not in PASSING and status != Hresult.MQ_OK:
             world.book.told(asked.request, int(status), world.schedule.now)
             return
-        self.written += 1
+        self.written += status == Hresult.MQ_OK
         if world.is_faulty and world.options.servers.crash_every_s and self._dice.one_in(_STOPS):
             server.crash()
             return
@@ -123,6 +124,7 @@ class Services:
             identifier=identifier,
             partition_id=asked.partition_id,
             seq_number=number,
+            status=status,
         )
         server.step(told)
 
