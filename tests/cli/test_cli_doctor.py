@@ -10,6 +10,7 @@ from proxy import black_hole
 
 from mqdssm.cli.checks import Finding, State, limited, ok
 from mqdssm.testing.openldap import OpenLdapServer
+from mqdssm.testing.openldap_snapshot import undone_changes
 
 NAMES = [
     *("settings", "connection", "certificate", "profile", "naming contexts", "schema", "base tree"),
@@ -45,8 +46,13 @@ def test_a_healthy_server(cli, openldap_server, machine, plain):
     assert "paged results, dereference" in said(found, "controls")
 
 
-def test_for_people(cli):
-    result = cli("doctor")
+def test_for_people(cli, openldap_server):
+    fine = cli("doctor")
+    assert fine.stderr == f"0 problem, 0 warning, {len(fine.stdout.splitlines()) - 1} ok\n"
+    enterprise = "cn=MsmqServices,cn=Services,cn=Configuration,dc=example,dc=com"
+    with undone_changes(openldap_server):
+        PlainLdap(openldap_server).modify(enterprise, "delete: nTSecurityDescriptor")
+        result = cli("doctor")
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["state", "check", "what", "was", "found"]
     assert all(line.split(" ", 1)[0] in {"ok", "warning", ""} for line in lines[1:])
