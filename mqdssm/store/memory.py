@@ -183,9 +183,10 @@ class MemoryStore:
     def _update(self, operation: ops.UpdateObject) -> ops.Outcome:
         shelf = self._kept.shelf(operation.partition_id)
         number = operation.seq_number
-        found = self._target(shelf, operation)
+        identifier = self._meant(shelf, operation.object_type, operation)
+        found = _of_type(shelf, identifier, operation.object_type)
         if found is None:
-            return _repeated(shelf, operation)
+            return _repeated(shelf, identifier, number)
         if found.seq_number >= number:
             return ops.Outcome(status=Hresult.MQ_OK, identifier=found.identifier)
         problem = rules.update_problem(
@@ -209,9 +210,10 @@ class MemoryStore:
     def _delete(self, operation: ops.DeleteObject) -> ops.Outcome:
         shelf = self._kept.shelf(operation.partition_id)
         number = operation.seq_number
-        found = self._target(shelf, operation)
+        identifier = self._meant(shelf, operation.object_type, operation)
+        found = _of_type(shelf, identifier, operation.object_type)
         if found is None:
-            return _repeated(shelf, operation)
+            return _repeated(shelf, identifier, number)
         if found.seq_number < number:
             if found.object_type is ObjectType.MACHINE and shelf.has_queues(found):
                 return ops.Outcome(status=Hresult.MQ_ERROR)
@@ -225,15 +227,27 @@ class MemoryStore:
             self._delete_as(shelf, found, grave)
         return ops.Outcome(status=Hresult.MQ_OK, identifier=found.identifier)
 
-    def _target(self, shelf: Shelf, operation: ops.UpdateObject | ops.DeleteObject) -> StoredObject | None:
-        """The object of the partition that a change of the authority means."""
-        if operation.identifier is not None:
-            found = shelf.objects.get(operation.identifier)
-            return found if found is not None and found.object_type is operation.object_type else None
-        if operation.path_name is None:
-            return None
-        named = self._kept.named(operation.object_type, operation.path_name)
-        return _newest(one for one in named if one.partition_id == operation.partition_id)
+    def _meant(
+        self,
+        shelf: Shelf,
+        object_type: ObjectType,
+        change: ops.UpdateObject | ops.DeleteObject | DirectoryChange,
+    ) -> Guid | None:
+        """Return the GUID of the partition's object that a change means (decision R51).
+
+        A path name means the object that has the number of the change already. Else it means the object that
+        had the name when the change was made: of several, the newest one that is older than the change.
+        """
+        given = change.guid_identifier if isinstance(change, DirectoryChange) else change.identifier
+        if given is not None:
+            return given
+        changed = next(iter(shelf.numbers.at(change.seq_number)), None)
+        if changed is not None:
+            return changed.identifier
+        named = self._kept.named(object_type, change.path_name or "")
+        mine = [one for one in named if one.partition_id == change.partition_id]
+        found = _newest(one for one in mine if one.seq_number < change.seq_number) or _newest(mine)
+        return None if found is None else found.identifier
 
     def _place(self, shelf: Shelf, made: StoredObject) -> None:
         """Write an object; an older tombstone goes after it."""
@@ -323,40 +337,28 @@ class MemoryStore:
         return Hresult.MQ_OK
 
     def _apply_update(self, shelf: Shelf, object_type: ObjectType, change: DirectoryChange) -> Hresult:
-        number, identifier = change.seq_number, change.guid_identifier
-        found = self._changed(shelf, object_type, change)
-        if found is not None:
-            if _number_of(shelf, found.identifier) < number:
-                self._write(self._kept.put, _updated(found, number, change.properties))
+        identifier = self._meant(shelf, object_type, change)
+        if identifier is None:
+            return Hresult.MQDS_OBJECT_NOT_FOUND
+        if _number_of(shelf, identifier) >= change.seq_number:
             return Hresult.MQ_OK
-        known = (
-            bool(shelf.numbers.at(number)) if identifier is None else _number_of(shelf, identifier) >= number
-        )
-        return Hresult.MQ_OK if known else Hresult.MQDS_OBJECT_NOT_FOUND
+        found = shelf.objects.get(identifier)
+        if found is None:
+            return Hresult.MQDS_OBJECT_NOT_FOUND
+        self._write(self._kept.put, _updated(found, change.seq_number, change.properties))
+        return Hresult.MQ_OK
 
     def _apply_deletion(self, shelf: Shelf, change: DirectoryChange) -> Hresult:
         said = rules.type_said(change.get(Propid.D_OBJTYPE))
-        found = self._changed(shelf, said, change)
-        identifier = change.guid_identifier if found is None else found.identifier
+        identifier = self._meant(shelf, said, change)
         if identifier is None:
             return Hresult.MQ_OK  # nothing of that name: nothing to delete, and no GUID for a tombstone
+        found = shelf.objects.get(identifier)
         if found is not None and found.seq_number >= change.seq_number:
             return Hresult.MQ_OK
         grave = rules.deletion_of(change, identifier, said if found is None else found.object_type)
         self._delete_as(shelf, found, grave)
         return Hresult.MQ_OK
-
-    def _changed(self, shelf: Shelf, object_type: ObjectType, change: DirectoryChange) -> StoredObject | None:
-        """The object of the partition that a change of its authority means.
-
-        A path name means the object that had it when the change was made: of several, the newest one that
-        is older than the change.
-        """
-        if change.guid_identifier is not None:
-            return shelf.objects.get(change.guid_identifier)
-        named = self._kept.named(object_type, change.path_name or "")
-        mine = [one for one in named if one.partition_id == change.partition_id]
-        return _newest(one for one in mine if one.seq_number < change.seq_number) or _newest(mine)
 
     # -- tombstones and full synchronization
 
@@ -432,16 +434,15 @@ def _number_of(shelf: Shelf, identifier: Guid) -> SequenceNumber:
     return number if grave is None else max(number, grave.seq_number)
 
 
-def _repeated(shelf: Shelf, operation: ops.UpdateObject | ops.DeleteObject) -> ops.Outcome:
-    """What becomes of a change whose object is not there: it may have been made already, by this number.
+def _of_type(shelf: Shelf, identifier: Guid | None, object_type: ObjectType) -> StoredObject | None:
+    """Return an object of the partition, if it is of a type."""
+    found = None if identifier is None else shelf.objects.get(identifier)
+    return found if found is not None and found.object_type is object_type else None
 
-    A deletion has left a tombstone, an update may have given another path name.
-    """
-    identifier = operation.identifier
-    if identifier is None:
-        done = next(iter(shelf.numbers.at(operation.seq_number)), None)
-        return _NOT_FOUND if done is None else ops.Outcome(status=Hresult.MQ_OK, identifier=done.identifier)
-    if _number_of(shelf, identifier) < operation.seq_number:
+
+def _repeated(shelf: Shelf, identifier: Guid | None, number: SequenceNumber) -> ops.Outcome:
+    """Return the outcome of a change whose object is not there: a deletion has left a tombstone."""
+    if identifier is None or _number_of(shelf, identifier) < number:
         return _NOT_FOUND
     return ops.Outcome(status=Hresult.MQ_OK, identifier=identifier)
 
@@ -450,7 +451,7 @@ def _newest(objects: Iterable[StoredObject]) -> StoredObject | None:
     found = list(objects)
     if len(found) <= 1:
         return found[0] if found else None
-    return max(found, key=lambda one: (one.seq_number, one.partition_id))
+    return max(found, key=lambda one: (one.seq_number, one.partition_id, one.identifier))
 
 
 def _updated(

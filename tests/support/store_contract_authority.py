@@ -125,6 +125,22 @@ class AuthorityContract:
         status = world.create(properties, object_type=ObjectType.DELETED_OBJECT).status
         assert status == Hresult.MQDS_WRONG_OBJ_TYPE
 
+    @pytest.mark.parametrize("deletes", [True, False])
+    def test_an_authority_makes_a_change_by_name_once(self, harness: Harness, deletes: bool) -> None:
+        """A repeated step says what it said, though another object of its partition has the name now."""
+        world = World(harness)
+        machine, first, second = guid(), guid(), guid()
+        world.create(world.machine(machine))
+        world.apply(world.sync(first, 2, world.queue(first)), world.sync(second, 3, world.queue(second)))
+        name = world.name(r"web\q")
+        for _ in range(2):
+            if deletes:
+                outcome = world.delete(name, at=4)
+            else:
+                outcome = world.update(name, ((Propid.Q_LABEL, "x"),), at=4)
+            assert outcome == ops.Outcome(status=OK, identifier=second)
+        assert world.read(first).seq_number == 2
+
     def test_names_and_identifiers_are_taken(self, harness: Harness) -> None:
         world, other = World(harness), World(harness)
         machine, queue = guid(), guid()

@@ -139,7 +139,9 @@ class Applier:
             for _, guids in references_of(one.concern.type, one.concern.properties.items())
             for guid in guids[:REFERENCES_MAX]
         ]
-        return self._viewing.view(changes[0].numbers.partition, [one.concern for one in changes], refers)
+        by_name = [one.numbers.number for one in changes if one.concern.identifier is None]
+        concerns = [one.concern for one in changes]
+        return self._viewing.view(changes[0].numbers.partition, concerns, refers, by_name)
 
     def _some(self, changes: Sequence[Wanted], view: View | None) -> tuple[list[Guid | None], Failure | None]:
         """Make some changes; those from the beginning that are durable, and why the next one is not."""

@@ -100,9 +100,11 @@ class Held:
         return name_key(raws[0].decode(errors="replace")) if raws else None
 
     @property
-    def age(self) -> tuple[int, bytes]:
-        """What tells which of two entries is the newer one: its number, then its partition."""
-        return (0, b"") if self.numbers is None else (self.numbers.number, bytes(self.numbers.partition))
+    def age(self) -> tuple[int, bytes, bytes]:
+        """Sort key of objects that have one name: the number, then partition and GUID; the newest is last."""
+        if self.numbers is None:
+            return 0, b"", b""
+        return self.numbers.number, bytes(self.numbers.partition), bytes(self.identifier or b"")
 
     def number_in(self, partition: Guid) -> SequenceNumber | None:
         """Its number, if it is of that partition."""

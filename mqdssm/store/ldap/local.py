@@ -11,8 +11,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store import rules
 from mqdssm.store.ldap.applying import Applier
 from mqdssm.store.ldap.held import Held, held_of, values_of
-from mqdssm.store.ldap.planning import Wanted, is_known, located, path_of
-from mqdssm.store.ldap.ranges import Ranges
+from mqdssm.store.ldap.planning import Wanted, identified, is_known, located, path_of
 from mqdssm.store.ldap.view import Concern, Reader, View
 from mqdssm.tables.numbering import PARTITION, Numbering
 from mqdssm.tables.properties import PROPERTY_TABLES
@@ -24,10 +23,9 @@ _QUEUE_CLASS: Final = PROPERTY_TABLES[ObjectType.QUEUE].classes[0]
 class Authority:
     """Makes the changes of clients, after it has looked whether they may be."""
 
-    def __init__(self, reader: Reader, applier: Applier, ranges: Ranges) -> None:
+    def __init__(self, reader: Reader, applier: Applier) -> None:
         self._reader = reader
         self._applier = applier
-        self._ranges = ranges
 
     def create(self, operation: CreateObject) -> Outcome:
         """Create Directory Object ([MS-MQDS] 3.1.6.3)."""
@@ -80,6 +78,7 @@ class Authority:
         concern = Concern(kind, operation.identifier, operation.path_name, properties)
         wanted = self._wanted(Command.UPDATE, concern, operation)
         view = self._applier.view([wanted])
+        wanted = identified(view, wanted)
         held = self._target(view, wanted)
         if held is None or held.identifier is None:
             return self._repeated(view, wanted)
@@ -103,6 +102,7 @@ class Authority:
         concern = Concern(operation.object_type, operation.identifier, operation.path_name, {})
         wanted = self._wanted(Command.DELETE, concern, operation)
         view = self._applier.view([wanted])
+        wanted = identified(view, wanted)
         held = self._target(view, wanted)
         if held is None or held.identifier is None:
             return self._repeated(view, wanted)
@@ -133,20 +133,13 @@ class Authority:
         return held if held is not None and held.type is wanted.concern.type else None
 
     def _repeated(self, view: View, wanted: Wanted) -> Outcome:
-        """What becomes of a change whose object is not there: it may have been made already."""
+        """Return the outcome of a change whose object is not there: it may have been made already."""
         guid = wanted.concern.identifier
         if guid is None:
-            return self.made_at(wanted.numbers)
+            return _NOT_FOUND
         known = (view.objects.get(guid), view.tombstones.get(guid))
         if any(is_known(one, wanted.numbers) for one in known):
             return Outcome(status=Hresult.MQ_OK, identifier=guid)
-        return _NOT_FOUND
-
-    def made_at(self, numbers: Numbering) -> Outcome:
-        """The change that has a number, if there is one: it is known by that alone."""
-        for found in self._ranges.between(numbers.partition, numbers.number, numbers.number):
-            for held in found:
-                return Outcome(status=Hresult.MQ_OK, identifier=held.identifier)
         return _NOT_FOUND
 
     def _wanted(

@@ -7,7 +7,8 @@ where it is not, and then the change is planned again.
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final
 
 from mqdssm.directory.entries import parse_name
@@ -19,6 +20,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.seqnum import MIN
 from mqdssm.store.content import digest_of
 from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held, content_digest
 from mqdssm.store.ldap.places import Place
@@ -131,6 +133,7 @@ class Planner:
         A change that cannot be is a plan with a status.
         """
         plan = Plan()
+        wanted = identified(self._view, wanted)
         try:
             if wanted.command is Command.DELETE:
                 self._delete(wanted, plan)
@@ -339,7 +342,7 @@ class Planner:
     def _update(self, wanted: Wanted, plan: Plan) -> None:
         concern, numbers = wanted.concern, wanted.numbers
         held = located(self._view, wanted)
-        guid = plan.identifier = concern.identifier if held is None else held.identifier
+        guid = plan.identifier = concern.identifier
         grave = None if guid is None else self._view.tombstones.get(guid)
         if held is None or is_known(held, numbers) or is_known(grave, numbers):
             if held is None and not is_known(grave, numbers):
@@ -363,7 +366,7 @@ class Planner:
     def _delete(self, wanted: Wanted, plan: Plan) -> None:
         concern, numbers = wanted.concern, wanted.numbers
         held = located(self._view, wanted)
-        guid = plan.identifier = concern.identifier if held is None else held.identifier
+        guid = plan.identifier = concern.identifier
         if guid is None:
             return  # nothing of that name: nothing to delete, and no GUID for a tombstone
         grave = self._view.tombstones.get(guid)
@@ -447,23 +450,29 @@ def path_of(concern: Concern) -> str | None:
     return given if isinstance(given, str) else None
 
 
-def located(view: View, wanted: Wanted) -> Held | None:
-    """The object of its partition that a change means: by its GUID if it has one, else by its path name.
+def identified(view: View, wanted: Wanted) -> Wanted:
+    """Return a change by path name as one by GUID; unchanged if nothing has the name (decision R51).
 
-    A path name means the object that had it when the change was made: of several, the newest one that is
-    older than the change.
+    A path name means the object that has the number of the change already. Else it means the object that
+    had the name when the change was made: of several, the newest one that is older than the change.
     """
-    concern, partition = wanted.concern, wanted.numbers.partition
-    if concern.identifier is not None:
-        held = view.objects.get(concern.identifier)
-        return None if held is None or held.number_in(partition) is None else held
-    named = [
-        (number, held)
-        for held in view.named(concern.type, concern.path_name or "")
-        if (number := held.number_in(partition)) is not None
-    ]
-    older = [one for one in named if one[0] < wanted.numbers.number]
-    return max(older or named, key=lambda one: one[0], default=(0, None))[1]
+    concern, numbers = wanted.concern, wanted.numbers
+    if concern.identifier is not None or concern.path_name is None:
+        return wanted
+    held = view.numbered(numbers.number)
+    if held is None:
+        named = view.named(concern.type, concern.path_name)
+        mine = [one for one in named if one.number_in(numbers.partition) is not None]
+        older = [one for one in mine if (one.number_in(numbers.partition) or MIN) < numbers.number]
+        held = max(older or mine, key=attrgetter("age"), default=None)
+    return wanted if held is None else replace(wanted, concern=replace(concern, identifier=held.identifier))
+
+
+def located(view: View, wanted: Wanted) -> Held | None:
+    """Return the object of its partition that a change means, which is `identified`."""
+    guid = wanted.concern.identifier
+    held = None if guid is None else view.objects.get(guid)
+    return held if held is not None and held.number_in(wanted.numbers.partition) is not None else None
 
 
 _ASIDE: Final = "@"

@@ -112,7 +112,7 @@ class LdapStore:
         if owner is not None:
             claim(session, places, owner)
         self._applier = Applier(session, self._reader)
-        self._authority = Authority(self._reader, self._applier, self._ranges)
+        self._authority = Authority(self._reader, self._applier)
         self._finder = Finder(self._reader, self._ranges)
         self._foreign = ForeignChanges(session, self._reader)
         self._find_foreign = self._foreign.find
@@ -353,25 +353,11 @@ class LdapStore:
         if not changes:
             return ops.Applied(count=0, status=Hresult.MQ_OK)
         self._expect(operation.partition_id, max(change.seq_number for change in changes))
-        done = 0
-        while done < len(changes):
-            wanted, problem = _all_wanted(changes[done:])
-            count, status, _ = self._applier.apply(wanted)
-            done += count
-            if count == len(wanted) and problem is not None:
-                return ops.Applied(count=done, status=problem)
-            if status == Hresult.MQDS_OBJECT_NOT_FOUND and self._was_made(changes[done]):
-                done += 1
-            elif status != Hresult.MQ_OK:
-                return ops.Applied(count=done, status=status)
-        return ops.Applied(count=done, status=Hresult.MQ_OK)
-
-    def _was_made(self, change: DirectoryChange) -> bool:
-        """Return True if an update by path name, of an object that has another one now, was made before."""
-        if change.guid_identifier is not None:
-            return False
-        numbers = Numbering(change.partition_id, change.seq_number)
-        return self._authority.made_at(numbers).status == Hresult.MQ_OK
+        wanted, problem = _all_wanted(changes)
+        count, status, _ = self._applier.apply(wanted)
+        if status == Hresult.MQ_OK and problem is not None:
+            status = problem
+        return ops.Applied(count=count, status=status)
 
     # -- tombstones and full synchronization
 

@@ -16,10 +16,12 @@ from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.ldap.held import IDENTITY_ATTRIBUTES, Held, held_of
 from mqdssm.store.ldap.places import Place, Places
 from mqdssm.store.rules import name_key
 from mqdssm.tables import places as names
+from mqdssm.tables.numbering import BUCKET, NUMBER, bucket_of, number_value
 from mqdssm.tables.properties import NAME, PROPERTY_TABLES
 
 TERMS_MAX: Final = 100
@@ -160,6 +162,11 @@ class View:
             if held.is_object and held.type is object_type and held.path_key == key
         ]
 
+    def numbered(self, number: int) -> Held | None:
+        """Return the object or tombstone of the partition that has a number, of those that were read."""
+        held = (*self.objects.values(), *self.tombstones.values())
+        return next((one for one in held if one.number_in(self.partition) == number), None)
+
 
 class Viewing:
     """Reads views."""
@@ -168,8 +175,20 @@ class Viewing:
         self._reader = reader
         self._places = reader.places
 
-    def view(self, partition: Guid, concerns: Sequence[Concern], refers: Iterable[Guid] = ()) -> View:
-        """What is there of the objects of some changes, and of those that they refer to.
+    def view(
+        self,
+        partition: Guid,
+        concerns: Sequence[Concern],
+        refers: Iterable[Guid] = (),
+        numbers: Iterable[SequenceNumber] = (),
+    ) -> View:
+        """Return the stored entries that some changes concern.
+
+        Args:
+            partition: the partition of the changes.
+            concerns: the objects of the changes.
+            refers: GUIDs of the objects that the changes refer to.
+            numbers: the numbers of changes by path name, which may have been made already.
 
         Raises:
             DirectoryError: the directory cannot be searched.
@@ -179,11 +198,23 @@ class Viewing:
         named = (one.identifier for one in concerns if one.identifier is not None)
         for held in self._reader.holding((*named, *refers)):
             view.put(held)
+        self._numbers(view, numbers)
         self._paths(view, concerns)
         self._accounts(view, concerns)
         self._computers(view, concerns)
         self._neighbourhood(view, concerns)
         return view
+
+    def _numbers(self, view: View, numbers: Iterable[SequenceNumber]) -> None:
+        """Read the objects and tombstones that have some numbers of the partition."""
+        terms = (
+            And((Equal(BUCKET, bucket_of(view.partition, one)), Equal(NUMBER, number_value(one))))
+            for one in numbers
+        )
+        for entry in self._reader.any_of(terms):
+            held = held_of(entry)
+            if held.identifier not in (view.tombstones if held.is_tombstone else view.objects):
+                view.put(held)
 
     def _paths(self, view: View, concerns: Sequence[Concern]) -> None:
         """Objects that are named by their path names alone."""
