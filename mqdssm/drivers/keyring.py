@@ -47,12 +47,18 @@ class Sender:
         service: what it is to the directory, PROPID_QM_SERVICE.
         keys: its public keys.
         machine_id: its QueueManager.Identifier; None where the keys are those of a site's PSC alone.
+        site_id: the site whose partition has its object; None: not known.
     """
 
     machine_name: str
     service: Service = Service.NONE
     keys: tuple[PublicKey, ...] = field(repr=False)
     machine_id: Guid | None = None
+    site_id: Guid | None = None
+
+    def is_called(self, machine_name: str) -> bool:
+        """Return True if a name is its own."""
+        return self.machine_name.casefold() == machine_name.casefold()
 
     @property
     def is_directory_server(self) -> bool:
@@ -109,6 +115,9 @@ class DirectoryKeys:
     The enterprise knows a new site's PSC by its name and key in the site object before it has the
     machine's object, which that PSC itself sends; so the sites' keys count as well (decision R58).
 
+    Each PSC may put any name, GUID and key into its own partition. So a machine that is called as the PSC of
+    a site, of the PEC's, too, is taken from that site's partition alone (decision R138).
+
     Args:
         perform: performs a reading operation of the replication store; from any thread.
         clock: monotonic seconds.
@@ -119,7 +128,7 @@ class DirectoryKeys:
     ) -> None:
         self._perform = perform
         self._machines: Final = _Answers[Guid, Sender | None](clock)
-        self._sites: Final = _Answers[None, tuple[Sender, ...]](clock)
+        self._sites: Final = _Answers[None, tuple[_Site, ...]](clock)
 
     def senders(self, queue_manager: Guid) -> Iterator[Sender]:
         """The machine itself; as PSC of its site; while it is unknown, the PSC of any site.
@@ -127,35 +136,66 @@ class DirectoryKeys:
         Raises:
             DirectoryError: it cannot be read.
         """
+        sites = self._sites.get(None, self._read_sites)
+        for site in sites:
+            if site.machine is not None and site.machine.machine_id == queue_manager:
+                yield from site.as_machine(site.machine)
+                return
         machine = self._machines.get(queue_manager, lambda: self._machine(queue_manager))
-        if machine is not None:
+        if machine is None:
+            yield from (site.controller for site in sites if site.controller.keys)
+            return
+        named = [site for site in sites if site.controller.is_called(machine.machine_name)]
+        if not named:
             yield machine
-        for controller in self._sites.get(None, self._controllers):
-            if machine is None:
-                yield controller
-            elif controller.machine_name.casefold() == machine.machine_name.casefold():
-                yield replace(controller, service=machine.service, machine_id=queue_manager)
+        for site in named:
+            if site.identifier == machine.site_id:
+                yield from site.as_machine(machine)
 
     def _machine(self, identifier: Guid) -> Sender | None:
         read = self._perform(ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
-        if not isinstance(read, ObjectRead) or failed(read.status):
-            return None
-        values = _values(read)
-        name = _text(values.get(Propid.QM_PATHNAME))
-        if not name:
-            return None
-        return Sender(
-            machine_name=name,
-            service=Service(_number(values.get(Propid.QM_SERVICE))),
-            keys=_keys(values.get(Propid.QM_SIGN_PK), f"machine {identifier}"),
-            machine_id=identifier,
-        )
+        return None if not isinstance(read, ObjectRead) or failed(read.status) else _sender(read)
 
-    def _controllers(self) -> tuple[Sender, ...]:
+    def _read_sites(self) -> tuple["_Site", ...]:
         listed = self._perform(ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))
         sites = listed.objects if isinstance(listed, ObjectsListed) else ()
-        made = (_controller(_values(site), site.identifier) for site in sites)
-        return tuple(one for one in made if one.keys and one.machine_name)
+        return tuple(
+            self._site(site.identifier, _values(site)) for site in sites if site.identifier is not None
+        )
+
+    def _site(self, identifier: Guid, values: Mapping[Propid, PropertyValue]) -> "_Site":
+        controller = _controller(values, identifier)
+        machine = None
+        if controller.machine_name:
+            role = int(Service.PSC | Service.PEC)
+            listed = self._perform(
+                ListObjects(object_type=ObjectType.MACHINE, partition_id=identifier, service=role)
+            )
+            made = map(_sender, listed.objects if isinstance(listed, ObjectsListed) else ())
+            named = (one for one in made if one is not None and controller.is_called(one.machine_name))
+            machine = next(named, None)
+        return _Site(identifier=identifier, controller=controller, machine=machine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Site:
+    """A site, and who signs for it.
+
+    Attributes:
+        identifier: its GUID, and its partition's.
+        controller: its PSC, by the site's object; without keys where that has none.
+        machine: the PSC's machine, from the site's own partition; None: it is not known yet.
+    """
+
+    identifier: Guid
+    controller: Sender
+    machine: Sender | None
+
+    def as_machine(self, machine: Sender) -> Iterator[Sender]:
+        """Return a machine with its own keys, then with those that the site has of its PSC."""
+        yield machine
+        if self.controller.keys:
+            yield replace(self.controller, service=machine.service, machine_id=machine.machine_id)
 
 
 _K = TypeVar("_K", bound=Hashable)
@@ -200,6 +240,21 @@ class _Answers(Generic[_K, _V]):
             while len(self._kept) > ANSWERS_MAX:
                 self._kept.popitem(last=False)
         return answer
+
+
+def _sender(machine: ObjectRead) -> Sender | None:
+    """Return a machine as a sender; None: it has no name."""
+    values = _values(machine)
+    name = _text(values.get(Propid.QM_PATHNAME))
+    if not name:
+        return None
+    return Sender(
+        machine_name=name,
+        service=Service(_number(values.get(Propid.QM_SERVICE))),
+        keys=_keys(values.get(Propid.QM_SIGN_PK), f"machine {machine.identifier}"),
+        machine_id=machine.identifier,
+        site_id=machine.partition_id,
+    )
 
 
 def _controller(values: Mapping[Propid, PropertyValue], site: Guid | None) -> Sender:

@@ -48,6 +48,7 @@ class DirectoryPartition:
         purged: PurgedSeqNumber.
         allowed_purge: AllowedPurgeSeqNumber.
         purge_state: where a full synchronization stands.
+        predecessor: of an owned partition: the machine that handed it over, until the enterprise knows of it.
     """
 
     partition_id: Guid
@@ -57,6 +58,7 @@ class DirectoryPartition:
     purged: SequenceNumber = MIN
     allowed_purge: SequenceNumber = MIN
     purge_state: PurgeState = PurgeState.NORMAL
+    predecessor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,7 @@ DESCRIPTIONS: Final = MappingProxyType(
         "mqisPurgedSeqNumber": "PurgedSeqNumber: tombstones up to it may be gone",
         "mqisAllowedPurgeSeqNumber": "AllowedPurgeSeqNumber: tombstones up to it may be removed",
         "mqisPurgeState": "State of a full synchronization: 0 normal, 1 STARTSYNC0, 2 SYNC0, 3 COMPLETESYNC0",
+        "mqisPredecessor": "Machine name of the server that handed the partition over to this one",
         "mqisOwned": "TRUE if this server gives the numbers of the partition",
         "mqisMachineName": "Machine name of a neighbour, or of this server",
         "mqisMachineID": "GUID of the machine of this server",
@@ -172,6 +173,7 @@ ATTRIBUTES: Final = (
     _attribute(105, "mqisAllowedPurgeSeqNumber", NUMBER),
     _attribute(106, "mqisPurgeState",  NUMBER),
     _attribute(107, "mqisOwned",       BOOLEAN),
+    _attribute(108, "mqisPredecessor", TEXT),
     _attribute(110, "mqisMachineName", TEXT),
     _attribute(111, "mqisMachineID",   OCTETS, "", GUID_BYTES),
     _attribute(112, "mqisSiteID",      OCTETS, "", GUID_BYTES),
@@ -254,7 +256,7 @@ CLASSES: Final = (
         "mqisPartition",
         "mqisStatePartitionID",
         "mqisAuthorityName mqisLastSeqNumber mqisCeiling mqisPurgedSeqNumber mqisAllowedPurgeSeqNumber "
-        "mqisPurgeState mqisOwned",
+        "mqisPurgeState mqisOwned mqisPredecessor",
     ),
     _alone(
         11,

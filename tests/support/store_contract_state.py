@@ -14,7 +14,9 @@ class StateContract:
 
     def test_partitions_are_kept(self, harness: Harness) -> None:
         world = World(harness)
-        first = DirectoryPartition(partition_id=world.site, authority_name="PSC1", owned=True)
+        first = DirectoryPartition(
+            partition_id=world.site, authority_name="PSC1", owned=True, predecessor="PSC0"
+        )
         second = DirectoryPartition(
             partition_id=world.site,
             authority_name="Psc2",

@@ -102,6 +102,8 @@ def is_own_name(server: Server, name: str, sender: str) -> Job[bool]:
     """
     if key_of(name) == key_of(sender):
         return True
+    if not name:
+        return False  # an answer would go to nobody (decision R137)
     if server.is_me(name) or key_of(name) in {key_of(one.name) for one in server.neighbors}:
         return False
     if key_of(name) in {key_of(one.record.authority_name) for one in server.partitions.values()}:

@@ -141,7 +141,7 @@ class Partition:
     @classmethod
     def of(cls, record: DirectoryPartition) -> "Partition":
         """A partition as it is when the server starts, or hears of it."""
-        return cls(record, last=record.last)
+        return cls(record, last=record.last, predecessor=record.predecessor)
 
 
 @dataclass(slots=True)

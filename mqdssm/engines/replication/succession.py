@@ -325,8 +325,14 @@ def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
     """Own a partition; `ahead`: so far behind its last number that all others synchronize in full."""
     last = partition.last.plus(GAP) if ahead else partition.last
     partition.predecessor = partition.record.authority_name if partition.last > MIN and not ahead else ""
-    purged = last if ahead else partition.record.purged
-    yield from server.save(partition, owned=True, authority_name=server.name, last=last, purged=purged)
+    yield from server.save(
+        partition,
+        owned=True,
+        authority_name=server.name,
+        predecessor=partition.predecessor,
+        last=last,
+        purged=last if ahead else partition.record.purged,
+    )
     partition.pending.clear()
     partition.whole = partition.settled = True
     partition.doubted = False

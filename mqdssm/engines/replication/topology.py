@@ -209,9 +209,8 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
     if psc_name is None:
         return False
     known = server.partitions.get(site_id)
-    if known is not None and key_of(psc_name) in known.claimants and known.record.owned:
-        yield from succession.step_down(server, known, psc_name)  # who knows more is its authority (R39)
-        return True
+    if known is not None and known.record.owned:
+        yield from _name_owner(server, known, psc_name)
     if known is None or known.record.owned or not psc_name:
         return True
     mine = site_id == server.settings.site_id
@@ -224,6 +223,15 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
         )
         sync.ask(server, known)
     return True
+
+
+def _name_owner(server: Server, site: Partition, psc_name: str) -> Job[None]:
+    """The enterprise says who the PSC of our site is: it knows of our handover, or we were replaced (R39)."""
+    predecessor = site.record.predecessor
+    if predecessor and server.is_me(psc_name):
+        yield from server.save(site, predecessor="")
+    elif key_of(psc_name) in site.claimants and key_of(psc_name) != key_of(predecessor):
+        yield from succession.step_down(server, site, psc_name)
 
 
 def _remove_site(server: Server, site_id: Guid) -> Job[None]:

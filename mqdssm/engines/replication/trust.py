@@ -56,8 +56,9 @@ RULES: Final = (
     ),
     Rule(
         "a higher number than ours, in a partition that is ours",
-        "the machine that the enterprise names as its authority; the PEC; "
-        "any PSC, where we have given no number yet",
+        "the machine that the enterprise names as its authority, unless it handed over to us and the "
+        "enterprise has not named us yet (R136); the PEC; "
+        "for the PEC any PSC, where it has given no number of the enterprise yet (R139)",
         "a warning: the operator may name the authority (R39)",
     ),
     Rule(
@@ -69,7 +70,8 @@ RULES: Final = (
     Rule("that a BSC is alive", "that BSC", "dropped"),
     Rule(
         "a request, and in whose name it is",
-        "the requester itself; of a BSC: the PSC of its site; any server, where we know nobody of that name",
+        "the requester itself; of a BSC: the PSC of its site; any server, where we know nobody of that name; "
+        "nobody, where it has no name (R137)",
         "refused with MQ_ERROR_ACCESS_DENIED",
     ),
     Rule(
@@ -81,7 +83,8 @@ RULES: Final = (
     ),
     Rule(
         "a question, and in whose name it is",
-        "the requester itself; any server, where we know nobody of that name",
+        "the requester itself; any server, where we know nobody of that name; "
+        "nobody, where it has no name (R137)",
         "dropped",
     ),
     Rule("what came of a request", "the machine that we asked", "dropped"),
@@ -125,10 +128,12 @@ def confides(server: Server, partition: Partition, sender: str) -> bool:
 def may_displace(server: Server, partition: Partition, sender: str) -> Job[bool]:
     """Return True if a machine that knows more of a partition of ours owns it, or may say who does (R39)."""
     enterprise = server.partitions[PEC_PARTITION_ID].record
-    if not partition.last:
-        return True  # nothing is lost, and nobody else has what may be ours (decision R43)
+    if partition.id == PEC_PARTITION_ID and not partition.last:
+        return True  # on a new disk: nothing is lost, and nobody is there to ask (decisions R43, R139)
     if not enterprise.owned and is_from(server, sender, enterprise.authority_name):
         return True
+    if is_from(server, sender, partition.record.predecessor):
+        return False  # the enterprise has not heard yet that it handed over (decision R136)
     return (yield from permissions.is_named(partition, sender))
 
 

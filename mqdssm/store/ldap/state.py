@@ -99,6 +99,7 @@ class StateKeeper:
             "mqisPurgedSeqNumber": (number_value(state.purged),),
             "mqisAllowedPurgeSeqNumber": (number_value(state.allowed_purge),),
             "mqisPurgeState": (b"%d" % state.purge_state,),
+            "mqisPredecessor": _names(state.predecessor),
         }
         self._write(self._places.partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id)
 
@@ -215,6 +216,7 @@ def _partition(entry: Entry) -> DirectoryPartition:
             purged=_number(entry, "mqisPurgedSeqNumber"),
             allowed_purge=_number(entry, "mqisAllowedPurgeSeqNumber"),
             purge_state=PurgeState(int(entry.first(_SAVED) or b"0")),
+            predecessor=_name(entry, "mqisPredecessor"),
         )
     except ValueError as error:
         raise MappingError(f"{entry.dn} holds no state of a partition: {error}") from None

@@ -1,5 +1,8 @@
 """Who may sign for a queue manager (decision R58)."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 from queue_managers import guid_of, key_of, sender_of
 
@@ -7,10 +10,14 @@ from mqdssm.drivers import keyring
 from mqdssm.drivers.keyring import BELIEVED_S, OUTAGE_S, UNKNOWN_S, DirectoryKeys, KeyRings, PinnedKeys
 from mqdssm.engines.replication.operations import ListObjects, ObjectRead, ObjectsListed, ReadObject
 from mqdssm.errors import DirectoryNotConnected
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
+
+ONCE = 5
+"""Questions to the directory: its sites, the controllers of three of them, a machine."""
 
 
 def blob(name: str) -> bytes:
@@ -21,17 +28,26 @@ class Directory:
     """Objects for the operations that a key ring uses."""
 
     def __init__(self) -> None:
-        self.machines: dict[bytes, Properties] = {}
+        self.machines: dict[tuple[Guid | None, Guid | None], ObjectRead] = {}  # by GUID and site
         self.sites: dict[bytes, Properties] = {}
         self.asked: list[object] = []
         self.is_down = False
 
-    def machine(self, name: str, service: int, signing_keys: bytes) -> None:
-        self.machines[guid_of(name)] = (
+    def machine(
+        self, name: str, service: int, signing_keys: bytes, site: str = "Berlin", *, identifier: str = ""
+    ) -> None:
+        properties: Properties = (
             (Propid.QM_PATHNAME, name),
             (Propid.QM_SERVICE, service),
             (Propid.QM_SIGN_PK, signing_keys),
         )
+        made = ObjectRead(
+            status=Hresult.MQ_OK,
+            identifier=guid_of(identifier or name),
+            partition_id=guid_of(site),
+            properties=properties,
+        )
+        self.machines[made.identifier, made.partition_id] = made
 
     def site(self, name: str, controller: str, signing_keys: bytes) -> None:
         self.sites[guid_of(name)] = ((Propid.S_PSC, controller), (Propid.S_PSC_SIGNPK, signing_keys))
@@ -42,17 +58,21 @@ class Directory:
             raise DirectoryNotConnected("down")
         if isinstance(operation, ReadObject):
             assert operation.object_type is ObjectType.MACHINE
-            found = self.machines.get(operation.identifier)
-            if found is None:
-                return ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
-            return ObjectRead(status=Hresult.MQ_OK, identifier=operation.identifier, properties=found)
+            found = [one for one in self.machines.values() if one.identifier == operation.identifier]
+            return found[-1] if found else ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)  # the newest
         assert isinstance(operation, ListObjects)
-        assert operation.object_type is ObjectType.SITE
+        if operation.object_type is ObjectType.MACHINE:
+            return ObjectsListed(objects=tuple(self.controllers(operation.partition_id)))
         objects = (
             ObjectRead(status=Hresult.MQ_OK, identifier=one, properties=properties)
             for one, properties in self.sites.items()
         )
         return ObjectsListed(objects=tuple(objects))
+
+    def controllers(self, site: Guid) -> Iterator[ObjectRead]:
+        for (_, home), one in self.machines.items():
+            if home == site and dict(one.properties)[Propid.QM_SERVICE] & (Service.PSC | Service.PEC):
+                yield one
 
 
 @pytest.fixture
@@ -69,7 +89,7 @@ def directory() -> Directory:
 def test_a_machine_of_the_directory(directory):
     ring = DirectoryKeys(directory.perform)
     own, as_controller = ring.senders(guid_of("PSC1"))
-    assert own == sender_of("PSC1", Service.PSC)
+    assert own == replace(sender_of("PSC1", Service.PSC), site_id=guid_of("Berlin"))
     assert (as_controller.machine_name, as_controller.keys) == ("psc1", key_of("PSC1-old").public_keys().keys)
     assert own.is_directory_server
     (client,) = ring.senders(guid_of("CLIENT"))
@@ -95,13 +115,13 @@ def test_answers_are_kept_for_a_while_and_no_longer(directory):
     ring = DirectoryKeys(directory.perform, clock=lambda: now)
     for _ in range(3):
         list(ring.senders(guid_of("CLIENT")))
-    assert len(directory.asked) == 2
+    assert len(directory.asked) == ONCE
     directory.machine("CLIENT", Service.BSC, blob("new"))
     now = BELIEVED_S - 0.1
     assert next(iter(ring.senders(guid_of("CLIENT")))).service is Service.NONE
     now = BELIEVED_S
     assert next(iter(ring.senders(guid_of("CLIENT")))).keys == key_of("new").public_keys().keys
-    del directory.machines[guid_of("CLIENT")]
+    del directory.machines[guid_of("CLIENT"), guid_of("Berlin")]
     now = 2 * BELIEVED_S
     assert all(one.machine_name != "CLIENT" for one in ring.senders(guid_of("CLIENT")))
 
@@ -165,14 +185,34 @@ def test_a_directory_that_is_away_is_not_asked_for_each_message(directory):
     directory.asked.clear()
     for _ in range(5):
         assert list(ring.senders(guid_of("PSC1"))) == known
-    assert len(directory.asked) == 2, "the machine and the sites, once"
+    assert len(directory.asked) == 1, "the sites, once"
     now += UNKNOWN_S
     assert list(ring.senders(guid_of("PSC1"))) == known
-    assert len(directory.asked) == 4
+    assert len(directory.asked) == 2
     directory.is_down = False
     directory.machine("PSC1", Service.BSC, blob("new"))
     now += UNKNOWN_S
     assert next(iter(ring.senders(guid_of("PSC1")))).service is Service.BSC
+
+
+def test_the_pec_is_not_signed_for_by_a_machine_of_another_site(directory):
+    """Decision R138: the PSC of Paris may put any machine, with any key, into its own partition."""
+    directory.machine("PSC1", Service.PEC, blob("PSC2"), "Paris", identifier="Mine")
+    assert list(DirectoryKeys(directory.perform).senders(guid_of("Mine"))) == []
+
+
+def test_a_site_takes_no_machine_of_another_one_away(directory):
+    """Decision R138: a machine of the same GUID, in a newer object, would hide the PEC's key."""
+    before = list(DirectoryKeys(directory.perform).senders(guid_of("PSC1")))
+    directory.machine("Other", Service.NONE, blob("PSC2"), "Paris", identifier="PSC1")
+    assert list(DirectoryKeys(directory.perform).senders(guid_of("PSC1"))) == before
+
+
+def test_who_hands_a_site_over_signs_for_it_until_the_enterprise_knows(directory):
+    """Decision R38: it is no PSC any more, and goes on telling others."""
+    directory.machine("PSC1", Service.BSC, blob("PSC1"))
+    senders = list(DirectoryKeys(directory.perform).senders(guid_of("PSC1")))
+    assert [one.machine_name for one in senders] == ["PSC1", "psc1"]
 
 
 def test_a_machine_without_a_name_is_nobody(directory):

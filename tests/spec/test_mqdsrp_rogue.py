@@ -1,0 +1,154 @@
+"""Servers that lie about what they do not own any more, or not yet (decisions R136, R137, R139)."""
+
+import pytest
+from liars import (
+    DENIED,
+    LONG_S,
+    OK,
+    SITE1,
+    asks,
+    claims,
+    everything,
+    request,
+    results,
+    says,
+    silenced,
+    world,
+)
+from replication_net import SETTLE_S, Net, all_equal, guid_of, objects
+
+from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.operations import LoadState
+from mqdssm.engines.replication.settings import Role
+from mqdssm.model.messages import ChangeRequestMessage, Command, SyncRequestMessage
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import MAX, MIN
+
+SITE3 = guid_of("site Site3")
+
+
+def is_claim(source: str, send: Send) -> bool:
+    """Return True for the requests of a successor that wants to be named."""
+    return source == "BSC1" and isinstance(send.message, ChangeRequestMessage)
+
+
+def handed_over() -> Net:
+    """PSC1 handed Site1 over to BSC1, and the enterprise has not heard of it: its claim is lost."""
+    net = world()
+    net.drop = is_claim
+    made = net.change(
+        "PSC1",
+        Command.UPDATE,
+        ObjectType.MACHINE,
+        path_name="BSC1",
+        partition_id=SITE1,
+        properties=((Propid.QM_SERVICE, int(Service.PSC)),),
+    )
+    assert made.status == OK
+    net.run(SETTLE_S)
+    assert owns(net, "BSC1", SITE1)
+    silenced(net, "PSC1")
+    return net
+
+
+def owns(net: Net, name: str, partition_id) -> bool:
+    return net.hosts[name].engine.next_sequence_number(partition_id) > 0
+
+
+def rename_site(net: Net) -> None:
+    """Have a client change the site's object: all servers get it whole, with the old PSC's name."""
+    changed = net.change(
+        "PEC",
+        Command.UPDATE,
+        ObjectType.SITE,
+        identifier=SITE1,
+        partition_id=PEC_PARTITION_ID,
+        properties=((Propid.S_INTERVAL1, 7),),
+    )
+    assert changed.status == OK
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("first", [True, False])
+def test_who_handed_a_site_over_does_not_take_it_back(restarted: bool, first: bool) -> None:
+    """Decision R136: the enterprise names the predecessor until it hears of the handover."""
+    net = handed_over()
+    before = objects(net, "BSC1", SITE1)
+    if restarted:
+        net.restart("BSC1")
+    for change in (first, not first):
+        if change:
+            rename_site(net)
+        else:
+            says(net, "PSC1", "BSC1", *claims("PSC1", SITE1))
+        net.run(SETTLE_S)
+    net.run(LONG_S)
+    assert owns(net, "BSC1", SITE1)
+    assert objects(net, "BSC1", SITE1) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_predecessor_that_the_enterprise_names_anew_is_believed() -> None:
+    """Decision R136: once the enterprise has named the successor, its next word is about another change."""
+    net = handed_over()
+    net.drop = lambda _source, _send: False
+    net.run(LONG_S)
+    (kept,) = (
+        one for one in net.hosts["BSC1"].store.perform(LoadState()).partitions if one.partition_id == SITE1
+    )
+    assert (kept.owned, kept.predecessor) == (True, "")
+    net.drop = is_claim
+    assert net.name_psc("Site1", "PSC1").status == OK
+    net.run(SETTLE_S)
+    says(net, "PSC1", "BSC1", *claims("PSC1", SITE1)[:1])
+    assert not owns(net, "BSC1", SITE1)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+@pytest.mark.parametrize("liar", ["BSC1", "PSC1", "PSC2", "BSC2"])
+def test_nobody_asks_in_no_name(liar: str) -> None:
+    """Decision R137: the outcome would be remembered, and answers sent to a machine without a name."""
+    net = world()
+    before = everything(net)
+    change = asks(SITE1, Command.UPDATE, ((Propid.Q_LABEL, "x"),), guid_identifier=guid_of("queue C14\\q0"))
+    assert results(says(net, liar, "PSC1" if liar != "PSC1" else "PEC", request("", change))) == [DENIED]
+    assert everything(net) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_a_question_in_no_name_is_not_answered() -> None:
+    """Decision R137."""
+    net = world()
+    question = SyncRequestMessage(
+        site_id=SITE1,
+        partition_id=SITE1,
+        from_seq_number=MIN,
+        to_seq_number=MAX,
+        known_purged_seq_number=MIN,
+        requester_name="",
+    )
+    sent: list[Send] = []
+    net.drop = lambda _source, send: sent.append(send) or False  # type: ignore[func-returns-value]
+    says(net, "BSC2", "PSC1", question)
+    assert "" not in {one.destination for one in sent}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+@pytest.mark.parametrize("liar", ["PSC1", "BSC1", "BSC2"])
+def test_a_new_site_is_its_pscs(liar: str) -> None:
+    """Decision R139: between the creation of a site and the first object in it."""
+    net = world()
+    assert net.create_site("Site3", "PSC3").status == OK
+    net.server("PSC3", Role.PSC, "Site3")
+    net.run(SETTLE_S)
+    for target in net.hosts:
+        if target not in {liar, "BSC1"}:  # which believes its PSC
+            says(net, liar, target, *claims(liar, SITE3))
+    net.run(SETTLE_S)
+    assert net.create_machine("PSC3", "Site3", "PSC3", Service.PSC).status == OK
+    net.run(LONG_S)
+    assert owns(net, "PSC3", SITE3)
+    assert guid_of("machine PSC3") in objects(net, "PEC", SITE3)
+    assert all_equal(net)
