@@ -125,6 +125,24 @@ class AuthorityContract:
         status = world.create(properties, object_type=ObjectType.DELETED_OBJECT).status
         assert status == Hresult.MQDS_WRONG_OBJ_TYPE
 
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+    @pytest.mark.parametrize("twice_at_once", [True, False])
+    def test_a_change_by_name_is_made_once(self, harness: Harness, twice_at_once: bool) -> None:
+        """The object that has its number is the one that was meant, whatever else has that name."""
+        world = World(harness)
+        first, second = guid(), guid()
+        world.apply(world.sync(first, 1, world.queue(first)), world.sync(second, 2, world.queue(second)))
+        name = world.name(r"web\q")
+        renamed = ((Propid.Q_LABEL, "new"), (Propid.Q_PATHNAME, world.name(r"web\new")))
+        update, gone = world.change(Command.UPDATE, name, 5, renamed), world.deletion(name, 6)
+        for change in (update, gone):
+            for batch in [[change, change]] if twice_at_once else [[change], [change]]:
+                assert world.apply(*batch) == ops.Applied(count=len(batch), status=OK)
+            if change is update:
+                assert world.values(first)[Propid.Q_LABEL] == ""
+        assert world.values(second)[Propid.Q_LABEL] == "new"
+        assert brief(world.changes()) == [(Command.SYNC, 5, second), (Command.DELETE, 6, first)]
+
     @pytest.mark.parametrize("deletes", [True, False])
     def test_an_authority_makes_a_change_by_name_once(self, harness: Harness, deletes: bool) -> None:
         """A repeated step says what it said, though another object of its partition has the name now."""

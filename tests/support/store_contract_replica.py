@@ -302,24 +302,6 @@ class NamesContract:
         world.apply(world.deletion(world.name(r"web\q"), 4))
         assert brief(world.changes()) == [(Command.DELETE, 4, first), (Command.SYNC, 5, second)]
 
-    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
-    @pytest.mark.parametrize("twice_at_once", [True, False])
-    def test_a_change_by_name_is_made_once(self, harness: Harness, twice_at_once: bool) -> None:
-        """The object that has its number is the one that was meant, whatever else has that name."""
-        world = World(harness)
-        first, second = guid(), guid()
-        world.apply(world.sync(first, 1, world.queue(first)), world.sync(second, 2, world.queue(second)))
-        name = world.name(r"web\q")
-        renamed = ((Propid.Q_LABEL, "new"), (Propid.Q_PATHNAME, world.name(r"web\new")))
-        update, gone = world.change(Command.UPDATE, name, 5, renamed), world.deletion(name, 6)
-        for change in (update, gone):
-            for batch in [[change, change]] if twice_at_once else [[change], [change]]:
-                assert world.apply(*batch) == ops.Applied(count=len(batch), status=OK)
-            if change is update:
-                assert world.values(first)[Propid.Q_LABEL] == ""
-        assert world.values(second)[Propid.Q_LABEL] == "new"
-        assert brief(world.changes()) == [(Command.SYNC, 5, second), (Command.DELETE, 6, first)]
-
     @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
     def test_a_machine_that_moved_to_another_site(self, harness: Harness, order: tuple[int, int]) -> None:
         """What one partition says of a name or GUID does not touch the objects of another."""

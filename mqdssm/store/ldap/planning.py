@@ -8,7 +8,6 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Final
 
 from mqdssm.directory.entries import parse_name
@@ -20,7 +19,6 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.seqnum import MIN
 from mqdssm.store.content import digest_of
 from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held, content_digest
 from mqdssm.store.ldap.places import Place
@@ -453,8 +451,7 @@ def path_of(concern: Concern) -> str | None:
 def identified(view: View, wanted: Wanted) -> Wanted:
     """Return a change by path name as one by GUID; unchanged if nothing has the name (decision R51).
 
-    A path name means the object that has the number of the change already. Else it means the object that
-    had the name when the change was made: of several, the newest one that is older than the change.
+    That is the object that has the change's number; else the newest of that name that is older.
     """
     concern, numbers = wanted.concern, wanted.numbers
     if concern.identifier is not None or concern.path_name is None:
@@ -463,8 +460,7 @@ def identified(view: View, wanted: Wanted) -> Wanted:
     if held is None:
         named = view.named(concern.type, concern.path_name)
         mine = [one for one in named if one.number_in(numbers.partition) is not None]
-        older = [one for one in mine if (one.number_in(numbers.partition) or MIN) < numbers.number]
-        held = max(older or mine, key=attrgetter("age"), default=None)
+        held = max(mine, key=lambda one: (one.age[0] < numbers.number, one.age), default=None)
     return wanted if held is None else replace(wanted, concern=replace(concern, identifier=held.identifier))
 
 
