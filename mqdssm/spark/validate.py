@@ -89,12 +89,12 @@ def validation(
     """
     check_spark()
     from mqdssm.spark import validate_sources as sources
-    from mqdssm.spark.mqis_files import is_small
+    from mqdssm.spark.runner import SparkRunner
 
     with contextlib.ExitStack() as stack:
         if mqis is not None:
-            spark = stack.enter_context(spark_session("mqdssm validate", brief=is_small(Path(mqis)), on=on))
-            source = stack.enter_context(sources.mqis_source(spark, Path(mqis), on))
+            spark = stack.enter_context(spark_session("mqdssm validate", brief=True, on=on))
+            source = stack.enter_context(sources.mqis_source(SparkRunner(spark), Path(mqis), on))
         else:
             if export is not None:
                 source = sources.export_source(Path(export))

@@ -1,31 +1,33 @@
 """What can be validated: an export, a directory (it is exported first), or MQIS tables."""
 
 import contextlib
-import importlib
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.schema_check import differences_of, subschema_dn
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
+from mqdssm.pipeline.runner import Runner
 from mqdssm.spark import columns
 from mqdssm.spark.access import LogIn, access_to
-from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
+from mqdssm.spark.cluster import HERE, SparkOptions, scratch
 from mqdssm.spark.datasets import Dataset, dataset
 from mqdssm.spark.manifest import ExportedFile, Manifest, sha256
-from mqdssm.spark.mqis_files import find_tables
+from mqdssm.spark.mqis_sets import mqis_sets
 from mqdssm.spark.rules.drift import SCHEMA_DRIFT
 from mqdssm.spark.rules.rule import Finding
 from mqdssm.spark.rules.vocabulary import DIRECTORY, FRAMES
+from mqdssm.spark.sources.folder import find_files, left_out, source_table
+from mqdssm.spark.sources.mapping import SourceMapping
 from mqdssm.tables.places import enterprise_dn
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from mqdssm.directory.session import Session
 
@@ -171,21 +173,26 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
 
 
 @contextlib.contextmanager
-def mqis_source(spark: "SparkSession", folder: Path, on: SparkOptions = HERE) -> Iterator[Source]:
+def mqis_source(
+    runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: SourceMapping | None = None
+) -> Iterator[Source]:
     """Take MQIS tables: they become files of our own, which are removed afterwards.
 
     Args:
-        spark: the session.
+        runner: does the work.
         folder: of the tables.
-        on: where the session runs.
+        on: where the runner works.
+        mapping: how the tables are called and coded; None: as in MQIS, in UTF-8.
 
     Raises:
         ConfigError: there are no MQIS tables, or damaged ones.
     """
-    mqis: Any = importlib.import_module("mqdssm.spark.mqis")
-    probe(spark, on, [files.files[0] for files in find_tables(folder).values()] if on.is_cluster else ())
-    with frames_source(mqis.mqis_frames(spark, folder), str(folder), on) as source:
-        yield source
+    mapping = SourceMapping() if mapping is None else mapping
+    tables = tuple(source_table(files, mapping) for files in find_files(folder, mapping).values())
+    for words in left_out(folder, tables, mapping):
+        log.warning("%s: %s", folder, words)
+    with scratch(on, "mqdssm-validate-") as made:
+        yield Source(str(folder), mqis_sets(runner, tables, mapping, made))
 
 
 @contextlib.contextmanager

@@ -1,8 +1,4 @@
-"""Cells of MQIS tables, in text form, as values of the abstract model.
-
-`mqdssm.spark.mqis_values` reads the same cells for whole frames at once, and is content with NULL for what is
-none; here every refusal has a reason, and numbers must fit their variant.
-"""
+"""Cells of MQIS tables, in text form, as values of the abstract model. Every refusal has a reason."""
 
 import json
 import re
@@ -53,6 +49,29 @@ def value_of(column: MqisColumn, cell: str) -> Any:
     return value
 
 
+def readable_value(column: MqisColumn, cell: str) -> Any:
+    """A value that a column holds ([MS-MQMQ] 2.3), also a number that no directory takes.
+
+    A number that does not fit its variant, and an unknown one of an enumeration (as text), stay for the
+    validation rules that name them. `value_of` refuses both.
+
+    Args:
+        column: which one.
+        cell: its text.
+
+    Raises:
+        CellError: it is no value at all.
+    """
+    if column.variant not in INTEGERS or (column.row is not None and column.row.kind is Kind.TIME):
+        return value_of(column, cell)
+    number = _number(column.variant, cell)
+    if column.row is None or column.bits or column.codes is None:
+        return number
+    if column.row.kind is Kind.ENUMERATION and number not in column.codes:
+        return str(number)
+    return _meaning(column, number)
+
+
 def plain(column: MqisColumn, cell: str) -> Any:
     """A cell as its variant says ([MS-MQMQ] 2.2.12): a number, text, octets, a GUID, or a tuple of such.
 
@@ -75,6 +94,14 @@ def _shown(cell: str) -> str:
 
 
 def _integer(variant: Variant, cell: str) -> int:
+    low, high = INTEGERS[variant]
+    number = _number(variant, cell)
+    if not low <= number <= high:
+        raise CellError(f"{number} does not fit {variant}: {low} to {high}")
+    return number
+
+
+def _number(variant: Variant, cell: str) -> int:
     text = cell.strip()
     if _INTEGER.fullmatch(text) is None:  # int() alone takes "1_0"
         raise CellError(f"{_shown(cell)} is no whole number")
@@ -83,8 +110,6 @@ def _integer(variant: Variant, cell: str) -> int:
     if low == 0 and -(high + 1) // 2 <= number < 0:
         # databases without unsigned numbers keep the upper half as negative ones
         number += high + 1
-    if not low <= number <= high:
-        raise CellError(f"{number} does not fit {variant}: {low} to {high}")
     return number
 
 

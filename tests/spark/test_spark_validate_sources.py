@@ -1,16 +1,20 @@
 """Sources of validation that are no export: a directory's schema, data frames, MQIS tables."""
 
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from mqis_tables import read_sets
 from rules_world import NOW, guid, queue, sound, tables
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.local import LocalRunner
+from mqdssm.samples.forms import SampleForm, TableForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import Plan as SamplePlan
 from mqdssm.spark.rules import RULES
+from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.validate import checked, validation
 from mqdssm.spark.validate_sources import Source, frames_source, schema_drift
 from mqdssm.testing import OpenLdapServer
@@ -66,15 +70,13 @@ def test_data_frames_without_dns(spark) -> None:
     assert (one.rule, one.dn, one.guid) == ("queue-manager-exists", None, guid(80))
 
 
-def test_mqis_tables(spark, monkeypatch, tmp_path) -> None:
-    """By the signature that reading MQIS tables has."""
-    made = ModuleType("mqdssm.spark.mqis")
-    made.mqis_frames = lambda session, folder: without_dns(session) if folder == tmp_path else {}
-    monkeypatch.setitem(sys.modules, "mqdssm.spark.mqis", made)
-    (tmp_path / "Queue.csv").touch()
-    with validation(mqis=tmp_path, now=NOW) as found:
-        assert found.summary.source == str(tmp_path)
-        assert [one.guid for one in found.findings] == [guid(80)]
+def test_mqis_tables_are_read_alike_by_both_engines(spark, tmp_path) -> None:
+    sample = SamplePlan(sites=3, machines=10, queues=60, users=4, seed=5)
+    generate(sample, tmp_path / "mqis", SampleForm.MQIS, table_form=TableForm.CSV, faults=True)
+    assert read_sets(tmp_path / "mqis", SparkRunner(spark)) == read_sets(tmp_path / "mqis", LocalRunner(2))
+    with validation(mqis=tmp_path / "mqis", now=NOW) as found:
+        assert found.summary.source == str(tmp_path / "mqis")
+        assert {one.type for one in found.findings} > {"queue", "site", "user"}
 
 
 def test_a_frame_of_an_unknown_type_is_refused(spark) -> None:

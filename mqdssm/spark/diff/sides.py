@@ -17,6 +17,7 @@ from mqdssm.spark.export import export
 from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
 from mqdssm.spark.migrate.sids import SidMap
 from mqdssm.spark.rules.vocabulary import FRAMES
+from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.sources.jdbc import shown_url
 from mqdssm.spark.validate_sources import export_source
 
@@ -156,7 +157,7 @@ def opened(
         if given.folder is not None and not given.folder.is_dir():
             raise ConfigError(f"{given.folder} is no folder: name an export, MQIS tables or a directory")
         source = given.database or str(given.folder)
-        with tables_of(spark, source, reading.mapping, reading.sids, reading.on) as sets:
+        with tables_of(SparkRunner(spark), source, reading.mapping, reading.sids, reading.on) as sets:
             name = given.name or (shown_url(given.database) if given.database else str(given.folder))
             yield Side(letter, Sort.MQIS, name, sets, given=given)
 

@@ -44,12 +44,12 @@ def opened(
     else:
         check_packages()
     from mqdssm.spark import validate_sources as sources
-    from mqdssm.spark.mqis_files import is_small
+    from mqdssm.spark.runner import SparkRunner
 
     if mqis is not None:
         with (
-            spark_session("mqdssm inventory", brief=is_small(Path(mqis)), on=on) as spark,
-            sources.mqis_source(spark, Path(mqis), on) as source,
+            spark_session("mqdssm inventory", brief=True, on=on) as spark,
+            sources.mqis_source(SparkRunner(spark), Path(mqis), on) as source,
         ):
             yield source
     elif export is not None:

@@ -34,7 +34,7 @@ from mqdssm.spark.migrate.sids import SidMap, load_sid_map
 from mqdssm.spark.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.spark.migrate.summary import Summary, write_sids
 from mqdssm.spark.migrate.target import domain_sid, sids_there
-from mqdssm.spark.sources.folder import SourceTable, files_not_read, find_files, source_table
+from mqdssm.spark.sources.folder import SourceTable, find_files, left_out, source_table
 from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, spark_settings
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
@@ -128,13 +128,8 @@ class Source:
         Args:
             tables: of it.
         """
-        others = [] if self.files is None else files_not_read(Path(self.asked.source), self.mapping)
-        if others:
-            yield f"not read, since they are no tables of MQIS: {', '.join(others)}"
-        for one in tables:
-            if one.others:
-                columns = ", ".join(one.others)
-                yield f"columns of {one.table.name} that MQIS does not have are left out: {columns}"
+        folder = None if self.files is None else Path(self.asked.source)
+        return left_out(folder, tables, self.mapping)
 
     def stage(self, runner: jobs.Jobs, folder: Path) -> tuple[SourceTable, ...]:
         """Read it into the folder of the plan; gives the tables that it has."""

@@ -4,7 +4,7 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -97,14 +97,26 @@ def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
     """The files of the tables of a folder, by what the mapping calls them.
 
     Raises:
-        ConfigError: as `mqis_files.find_tables`, with what is expected.
+        ConfigError: as `mqis_files.find_named`, with what is expected.
     """
     return find_named(folder, _names_in(mapping))
 
 
-def files_not_read(folder: Path, mapping: SourceMapping) -> list[str]:
-    """Names of what a folder holds beside its tables."""
-    return [path.name for path in not_read(folder, _names_in(mapping))]
+def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: SourceMapping) -> Iterator[str]:
+    """What a source holds and MQIS does not know, for people: nothing of that is read.
+
+    Args:
+        folder: of files; None: the tables are those of a database.
+        tables: that were found.
+        mapping: how they are called.
+    """
+    others = [] if folder is None else [path.name for path in not_read(folder, _names_in(mapping))]
+    if others:
+        yield f"not read, since they are no tables of MQIS: {', '.join(others)}"
+    for one in tables:
+        if one.others:
+            columns = ", ".join(one.others)
+            yield f"columns of {one.table.name} that MQIS does not have are left out: {columns}"
 
 
 def _names_in(mapping: SourceMapping) -> dict[str, MqisTable]:

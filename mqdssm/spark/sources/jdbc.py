@@ -71,7 +71,7 @@ def copy_tables(
         folder: where to.
 
     Returns:
-        The files, as `mqis_files.find_tables` gives them.
+        The files, as `mqis_files.find_named` gives them.
 
     Raises:
         ConfigError: the database cannot be reached or lets nobody in, or a table that was named is not there.

@@ -5,7 +5,9 @@ import csv
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.mqis_files import SMALL_BYTES_MAX, csv_header, find_tables, is_small, not_read
+from mqdssm.spark.mqis_files import csv_header
+from mqdssm.spark.sources.folder import find_files, left_out
+from mqdssm.spark.sources.mapping import SourceMapping
 
 
 def touch(folder, *names):
@@ -17,14 +19,15 @@ def touch(folder, *names):
 def test_tables_are_files_or_folders_in_any_case(tmp_path):
     touch(tmp_path, "queue.PARQUET", "Machine/part-1.csv", "Machine/part-2.csv", "Machine/_SUCCESS")
     touch(tmp_path, "User.jsonl/part-1.jsonl", "README.txt", "faults.jsonl", "Queue.txt", ".hidden", "notes")
-    found = find_tables(tmp_path)
+    found = find_files(tmp_path, SourceMapping())
     assert {name: (files.form, len(files.files)) for name, files in found.items()} == {
         "Machine": ("csv", 2),
         "Queue": ("parquet", 1),
         "User": ("jsonl", 1),
     }
     assert list(found) == ["Machine", "Queue", "User"]  # as the tables are listed
-    assert [path.name for path in not_read(tmp_path)] == ["Queue.txt", "README.txt", "faults.jsonl", "notes"]
+    (words,) = left_out(tmp_path, [], SourceMapping())
+    assert words.endswith(": Queue.txt, README.txt, faults.jsonl, notes")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,7 @@ def test_tables_are_files_or_folders_in_any_case(tmp_path):
 def test_what_cannot_be_used_is_told(tmp_path, names, words):
     touch(tmp_path, *names)
     with pytest.raises(ConfigError, match=words):
-        find_tables(tmp_path)
+        find_files(tmp_path, SourceMapping())
 
 
 def test_of_a_header_without_end_little_is_read(tmp_path):
@@ -68,12 +71,4 @@ def test_of_a_header_without_end_little_is_read(tmp_path):
 
 def test_no_folder(tmp_path):
     with pytest.raises(ConfigError, match="is no folder of MQIS tables"):
-        find_tables(tmp_path / "nowhere")
-
-
-def test_small_tables_are_told_from_large_ones(tmp_path):
-    touch(tmp_path, "Queue.csv", "Machine/part-1.csv")
-    assert is_small(tmp_path)
-    with (tmp_path / "Machine" / "part-1.csv").open("wb") as file:
-        file.truncate(SMALL_BYTES_MAX)
-    assert not is_small(tmp_path)
+        find_files(tmp_path / "nowhere", SourceMapping())

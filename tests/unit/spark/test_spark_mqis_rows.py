@@ -1,9 +1,10 @@
-"""Two ways to read MQIS tables, as frames of Spark and row by row in Python: what both accept is the same."""
+"""MQIS tables as sets and as rows of a migration: what both accept is the same."""
 
 from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from mqis_tables import read_sets
 
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
@@ -11,15 +12,13 @@ from mqdssm.samples.plan import Plan
 from mqdssm.spark.arrow import batches
 from mqdssm.spark.columns import TYPES, columns_of
 from mqdssm.spark.migrate.rows import gates_of, read_row
-from mqdssm.spark.mqis import mqis_frames
 from mqdssm.spark.sources.folder import find_files, read_rows, source_table
 from mqdssm.spark.sources.mapping import SourceMapping
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("form", TableForm)
-def test_rows_are_what_frames_are(spark, tmp_path, form):
+def test_rows_are_what_sets_hold(tmp_path, form):
     sample = Plan(sites=5, machines=60, queues=900, users=12, seed=5)
     generate(sample, tmp_path, SampleForm.MQIS, table_form=form, faults=True)
     mapping = SourceMapping()
@@ -29,24 +28,24 @@ def test_rows_are_what_frames_are(spark, tmp_path, form):
     }
     gates = {UUID(row.cells[SITE.key]): gates_of(row.cells) for row in rows["Site"] if SITE.key in row.cells}
     compared = 0
-    for name, frame in mqis_frames(spark, tmp_path).items():
+    for name, objects in read_sets(tmp_path).items():
         table = next(one for one in MQIS_TABLES.values() if one.type_name == name)
         read = [
             read_row(table, row.cells, row.problems, keeps_create_time=True, gates=gates)
             for row in rows[table.name]
         ]
         elements = [one.element for one in read if one.element is not None]
-        # what no directory keeps has a column of a frame all the same
+        # what no directory keeps has a column all the same
         kept = [
             column
             for column in columns_of(TYPES[name])
-            if column.name in frame.columns
+            if column.name in objects.column_names
             and any(column.name in one.populated for one in elements)
-            # frames show a role that contradicts another column, for the rule that looks for it
+            # sets show a role that contradicts another column, for the rule that looks for it
             and column.name != "DirectoryServerType"
         ]
         mine = pa.Table.from_batches(batches(elements, kept)).to_pylist()
-        theirs = frame.drop("Unreadable").toArrow().select([column.name for column in kept]).to_pylist()
+        theirs = objects.select([column.name for column in kept]).to_pylist()
         wanted: dict[str, list[dict[str, object]]] = {}
         for one in theirs:
             wanted.setdefault(str(one["Identifier"]), []).append(one)

@@ -1,13 +1,13 @@
-"""MQIS tables as frames: equal to the objects that they hold, whatever the form; bad cells are reported."""
+"""MQIS tables as sets of objects: equal to what they hold, whatever the form; bad cells are reported."""
 
 import base64
 import json
-from pathlib import Path
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mqis_tables import read_rows, read_sets, write_jsonl
 
 from mqdssm.errors import ConfigError
 from mqdssm.samples import elements
@@ -17,10 +17,7 @@ from mqdssm.samples.plan import Plan
 from mqdssm.samples.queues import Queues
 from mqdssm.spark.arrow import batches
 from mqdssm.spark.columns import TYPES, columns_of
-from mqdssm.spark.mqis import mqis_frames
 from mqdssm.wire.sid import Sid
-
-pytestmark = pytest.mark.spark
 
 PLAN = Plan(sites=4, machines=30, queues=400, users=12, seed=3)
 OBJECTS = {
@@ -43,39 +40,30 @@ GUID = "01234567-89ab-cdef-0123-456789abcdef"
 OTHER = "11111111-2222-3333-4444-555555555555"
 
 
-def rows_of(frame):
-    return sorted(frame.toArrow().to_pylist(), key=lambda row: row["Identifier"] or "")
-
-
 @pytest.mark.parametrize("form", TableForm)
-def test_frames_hold_the_objects_that_were_written(spark, tmp_path, form):
+def test_sets_hold_the_objects_that_were_written(tmp_path, form):
     generate(PLAN, tmp_path / "x", SampleForm.MQIS, table_form=form)
-    frames = mqis_frames(spark, tmp_path / "x")
-    assert frames.keys() == OBJECTS.keys()
-    for name, frame in frames.items():
+    sets = read_sets(tmp_path / "x")
+    assert sets.keys() == OBJECTS.keys()
+    for name, table in sets.items():
         columns = columns_of(TYPES[name])
-        assert {column.name for column in columns} - set(frame.columns) == ABSENT[name]
-        assert frame.columns[-1] == "Unreadable"
-        present = [column for column in columns if column.name in frame.columns]
-        assert [column.name for column in present] == frame.columns[:-1]
+        assert {column.name for column in columns} - set(table.column_names) == ABSENT[name]
+        assert table.column_names[-1] == "Unreadable"
+        present = [column for column in columns if column.name in table.column_names]
+        assert [column.name for column in present] == table.column_names[:-1]
         wanted = pa.Table.from_batches(batches(OBJECTS[name], present))
-        got = frame.drop("Unreadable").toArrow()
+        got = table.drop_columns("Unreadable")
         assert got.schema.types == wanted.schema.types
-        found = rows_of(frame.drop("Unreadable"))
+        found = sorted(got.to_pylist(), key=lambda row: row["Identifier"])
         if name == "queue":  # MSMQ 1.0 wrote computers in upper case
             assert any(row["Pathname"].partition("\\")[0].isupper() for row in found)
             found = [row | {"Pathname": row["Pathname"].lower()} for row in found]
         assert found == sorted(wanted.to_pylist(), key=lambda row: row["Identifier"])
-        assert frame.where("Unreadable is not null").count() == 0
+        assert table["Unreadable"].null_count == table.num_rows
 
 
-def write_jsonl(folder: Path, name: str, *rows) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def only(frame):
-    (row,) = rows_of(frame)
+def only(rows):
+    (row,) = rows
     return row
 
 
@@ -89,11 +77,11 @@ BAD_CELLS = {
 }
 
 
-def test_cells_that_cannot_be_read_are_null_and_listed(spark, tmp_path):
+def test_cells_that_cannot_be_read_are_null_and_listed(tmp_path):
     bad = {column: value for column, (value, _) in BAD_CELLS.items()}
     row = {"PROPID_Q_INSTANCE": GUID, "PROPID_Q_LABEL": "fine", **bad}
     write_jsonl(tmp_path / "x", "queue.jsonl", row)
-    found = only(mqis_frames(spark, tmp_path / "x")["queue"])
+    found = only(read_rows(tmp_path / "x", "queue"))
     assert {one.partition(":")[0] for one in found["Unreadable"]} == {adm for _, adm in BAD_CELLS.values()}
     assert all(found[adm] is None for _, adm in BAD_CELLS.values())
     assert found["Label"] == "fine"
@@ -101,7 +89,7 @@ def test_cells_that_cannot_be_read_are_null_and_listed(spark, tmp_path):
     assert "Quota: 1e3 is no VT_UI4 (PROPID_Q_QUOTA)" in found["Unreadable"]
 
 
-def test_numbers_out_of_range_stay_for_the_rules_that_name_them(spark, tmp_path):
+def test_numbers_out_of_range_stay_for_the_rules_that_name_them(tmp_path):
     row = {
         "PROPID_Q_INSTANCE": GUID,
         "PROPID_Q_QUOTA": 5_000_000_000,
@@ -110,13 +98,13 @@ def test_numbers_out_of_range_stay_for_the_rules_that_name_them(spark, tmp_path)
         "PROPID_Q_BASEPRIORITY": 40_000,
     }
     write_jsonl(tmp_path / "x", "Queue.jsonl", row)
-    found = only(mqis_frames(spark, tmp_path / "x")["queue"])
+    found = only(read_rows(tmp_path / "x", "queue"))
     assert found["Unreadable"] is None
     assert (found["Quota"], found["JournalQuota"]) == (5_000_000_000, 2**32 - 1)
     assert (found["PrivacyLevel"], found["BasePriority"]) == ("7", 40_000)
 
 
-def test_guids_and_lists_in_all_their_forms(spark, tmp_path):
+def test_guids_and_lists_in_all_their_forms(tmp_path):
     machine = {
         "PROPID_QM_MACHINE_ID": "{" + GUID.upper() + "}",
         "PROPID_QM_SITE_ID": OTHER,
@@ -124,7 +112,7 @@ def test_guids_and_lists_in_all_their_forms(spark, tmp_path):
         "PROPID_QM_INFRS": [GUID, "nonsense"],
     }
     write_jsonl(tmp_path / "x", "Machine.jsonl", machine)
-    found = only(mqis_frames(spark, tmp_path / "x")["queue-manager"])
+    found = only(read_rows(tmp_path / "x", "queue-manager"))
     assert found["Identifier"] == GUID
     assert found["SiteIdentifierList"] == [OTHER]
     assert found["OutRoutingServerIdentifierList"] == [GUID, OTHER]
@@ -132,20 +120,20 @@ def test_guids_and_lists_in_all_their_forms(spark, tmp_path):
     assert [one.partition(":")[0] for one in found["Unreadable"]] == ["InRoutingServerIdentifierList"]
 
 
-def test_parquet_may_hold_guids_as_octets(spark, tmp_path):
+def test_parquet_may_hold_guids_as_octets(tmp_path):
     (tmp_path / "x").mkdir()
     table = pa.table({"PROPID_Q_INSTANCE": [UUID(GUID).bytes_le, b"short"], "PROPID_Q_LABEL": ["a", "b"]})
     pq.write_table(table, tmp_path / "x" / "Queue.parquet")
-    rows = {row["Label"]: row for row in mqis_frames(spark, tmp_path / "x")["queue"].toArrow().to_pylist()}
+    rows = {row["Label"]: row for row in read_rows(tmp_path / "x", "queue")}
     assert rows["a"]["Identifier"] == GUID
     assert rows["b"]["Identifier"] is None
-    assert rows["b"]["Unreadable"] == ["Identifier: 73686F7274 is no VT_CLSID (PROPID_Q_INSTANCE)"]
+    assert rows["b"]["Unreadable"] == ["Identifier: 73686f7274 is no VT_CLSID (PROPID_Q_INSTANCE)"]
 
 
 SIDS = ["S-1-1-0", "S-1-5-21-4294967295-0-7-500", "S-1-0", "S-1-0x123456789ABC-1", f"S-1-5{'-7' * 15}"]
 
 
-def test_sids_are_written_as_their_text(spark, tmp_path):
+def test_sids_are_written_as_their_text(tmp_path):
     images = {sid: bytes(Sid(sid)) for sid in SIDS}
     wrong = [
         b"",
@@ -159,18 +147,18 @@ def test_sids_are_written_as_their_text(spark, tmp_path):
         for number, image in enumerate([*images.values(), *wrong])
     ]
     write_jsonl(tmp_path / "x", "User.jsonl", *rows)
-    found = rows_of(mqis_frames(spark, tmp_path / "x")["user"])
+    found = read_rows(tmp_path / "x", "user")
     assert [row["SecurityIdentifier"] for row in found] == [*SIDS, *[None] * len(wrong)]
     assert [row["Unreadable"] is None for row in found] == [True] * len(SIDS) + [False] * len(wrong)
 
 
-def test_service_bits_are_the_roles(spark, tmp_path):
+def test_service_bits_are_the_roles(tmp_path):
     rows = [
         {"PROPID_QM_MACHINE_ID": str(UUID(int=bits + 1)), "PROPID_QM_SERVICE": bits}
         for bits in (0, 1, 2, 5, 8, 16)
     ]
     write_jsonl(tmp_path / "x", "Machine.jsonl", *rows)
-    found = rows_of(mqis_frames(spark, tmp_path / "x")["queue-manager"])
+    found = read_rows(tmp_path / "x", "queue-manager")
     names = ("RoutingServer", "DirectoryServer", "DirectoryServerType", "RemoteAccessServer")
     assert [tuple(row[name] for name in names) for row in found] == [
         (False, False, None, False),
@@ -182,7 +170,7 @@ def test_service_bits_are_the_roles(spark, tmp_path):
     ]
 
 
-def test_gates_of_a_site_go_to_its_links(spark, tmp_path):
+def test_gates_of_a_site_go_to_its_links(tmp_path):
     one, two, gate, other = (str(UUID(int=number)) for number in (1, 2, 3, 4))
     sites = [
         {"PROPID_S_SITEID": one, "PROPID_S_GATES": [gate]},
@@ -196,22 +184,21 @@ def test_gates_of_a_site_go_to_its_links(spark, tmp_path):
         {"PROPID_L_ID": str(UUID(int=7)), **link, "PROPID_L_GATES": [GUID], "PROPID_L_ACTUAL_COST": 9},
     ]
     write_jsonl(tmp_path / "x", "RoutingLink.jsonl", *links)
-    found = rows_of(mqis_frames(spark, tmp_path / "x")["routing-link"])
+    found = read_rows(tmp_path / "x", "routing-link")
     assert [row["SiteGateIdentifierList"] for row in found] == [[gate, other], [gate], [GUID]]
     assert [row["ActualCost"] for row in found] == [3, 3, 9]
 
 
-def test_lines_that_cannot_be_taken_apart_are_listed(spark, tmp_path):
+def test_lines_that_cannot_be_taken_apart_are_listed(tmp_path):
     (tmp_path / "x").mkdir()
     file = tmp_path / "x" / "Queue.jsonl"
     file.write_text(json.dumps({"PROPID_Q_INSTANCE": GUID}) + "\n{broken\n")
-    rows = mqis_frames(spark, tmp_path / "x")["queue"].toArrow().to_pylist()
-    assert [row["Unreadable"] for row in rows if row["Identifier"] is None] == [
-        ["row: it cannot be taken apart: {broken"]
-    ]
+    rows = read_rows(tmp_path / "x", "queue")
+    ((words,),) = [row["Unreadable"] for row in rows if row["Identifier"] is None]
+    assert words.startswith("row: it cannot be taken apart: no JSON: ")
 
 
-def test_texts_keep_quotes_line_ends_and_emptiness_in_csv(spark, tmp_path):
+def test_texts_keep_quotes_line_ends_and_emptiness_in_csv(tmp_path):
     (tmp_path / "x").mkdir()
     lines = [
         "PROPID_Q_INSTANCE,PROPID_Q_LABEL",
@@ -220,42 +207,42 @@ def test_texts_keep_quotes_line_ends_and_emptiness_in_csv(spark, tmp_path):
         f"{UUID(int=9)},",
     ]
     (tmp_path / "x" / "QUEUE.csv").write_text("\n".join(lines) + "\n")
-    found = {r["Identifier"]: r["Label"] for r in rows_of(mqis_frames(spark, tmp_path / "x")["queue"])}
+    found = {r["Identifier"]: r["Label"] for r in read_rows(tmp_path / "x", "queue")}
     assert found == {GUID: 'a "b", c\nd\\', OTHER: "", str(UUID(int=9)): None}
 
 
-def test_parts_in_a_folder_are_one_table(spark, tmp_path):
+def test_parts_in_a_folder_are_one_table(tmp_path):
     for number in range(3):
         (tmp_path / "x" / "Queue").mkdir(parents=True, exist_ok=True)
         row = {"PROPID_Q_INSTANCE": str(UUID(int=number + 1)), "propid_q_label": f"part {number}"}
         write_jsonl(tmp_path / "x" / "Queue", f"part-{number}.jsonl", row)
     (tmp_path / "x" / "Queue" / "_SUCCESS").write_text("")
-    found = rows_of(mqis_frames(spark, tmp_path / "x")["queue"])
+    found = read_rows(tmp_path / "x", "queue")
     assert [row["Label"] for row in found] == ["part 0", "part 1", "part 2"]
 
 
-def test_a_key_that_comes_late_is_not_lost(spark, tmp_path):
+def test_a_key_that_comes_late_is_not_lost(tmp_path):
     rows = [{"PROPID_Q_INSTANCE": str(UUID(int=number + 1))} for number in range(2000)]
     rows[-1]["PROPID_Q_LABEL"] = "late"
     write_jsonl(tmp_path / "x", "Queue.jsonl", *rows)
-    assert mqis_frames(spark, tmp_path / "x")["queue"].where("Label = 'late'").count() == 1
+    assert [row["Label"] for row in read_rows(tmp_path / "x", "queue")].count("late") == 1
 
 
-def test_columns_that_mqis_does_not_know(spark, tmp_path, caplog):
+def test_columns_that_mqis_does_not_know(tmp_path, caplog):
     write_jsonl(tmp_path / "x", "Queue.jsonl", {"PROPID_Q_INSTANCE": GUID, "id": 1})
-    assert "Label" not in mqis_frames(spark, tmp_path / "x")["queue"].columns
-    assert "columns that MQIS does not have are left out: id" in caplog.text
+    assert "Label" not in read_sets(tmp_path / "x")["queue"].column_names
+    assert "columns of Queue that MQIS does not have are left out: id" in caplog.text
     write_jsonl(tmp_path / "y", "Queue.jsonl", {"PROPID_Q_INSTANCE": GUID, "PROPID_Q_LABLE": "x"})
     with pytest.raises(
         ConfigError, match="PROPID_Q_LABLE, which table Queue has not: did you mean PROPID_Q_LABEL"
     ):
-        mqis_frames(spark, tmp_path / "y")
+        read_sets(tmp_path / "y")
     write_jsonl(tmp_path / "z", "Queue.jsonl", {"PROPID_Q_LABEL": "x"})
     with pytest.raises(ConfigError, match="has no column PROPID_Q_INSTANCE, which holds the GUIDs"):
-        mqis_frames(spark, tmp_path / "z")
+        read_sets(tmp_path / "z")
 
 
-def test_a_file_that_is_no_parquet_is_named(spark, tmp_path):
+def test_a_file_that_is_no_parquet_is_named(tmp_path):
     (tmp_path / "Queue.parquet").write_bytes(b"PAR1 is not all of it")
-    with pytest.raises(ConfigError, match=r"Queue\.parquet is no Parquet file, or not a whole one"):
-        mqis_frames(spark, tmp_path)
+    with pytest.raises(ConfigError, match=r"Queue\.parquet cannot be read as parquet"):
+        read_sets(tmp_path)
