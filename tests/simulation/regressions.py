@@ -29,4 +29,10 @@ REGRESSIONS = {
     310_684: "the same, with an update",
     310_742: "numbers that a damaged entry may have had were told to others, and forgotten at the next start",
     310_817: "a PEC that crashed behind the write of a new PSC's name went on with the old one",
+    310_019: "a service's write failed on a full disk: its client was told so, and it was done",
+    310_049: "a BSC took its lost PSC for the PEC, and nobody told it better",
+    310_126: "a bare update on top of an object whose last change a PSC's answer had left out",
+    310_162: "a service's creation got the number of one that had failed behind its write",
+    310_241: "the same, of another machine",
+    310_363: "a replica was told of numbers that a damaged entry may have had; their authority went on below",
 }

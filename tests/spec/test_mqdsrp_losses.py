@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import pytest
 from lone_authority import OK
-from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
+from replication_net import (
+    Net,
+    all_equal,
+    enterprise,
+    guid_of,
+    hand_the_enterprise_over,
+    with_bsc,
+    with_site,
+)
 
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.operations import LoadState, SavePartition
@@ -378,9 +386,7 @@ def test_a_new_psc_follows_the_pec_to_its_successor() -> None:
     net.server("PSC3", Role.PSC, "Site3")
     net.run(200)
     assert site3 in net.partitions("PSC3")
-    properties = ((Propid.E_PECNAME, "PSC2"),)
-    given = {"identifier": guid_of("enterprise"), "partition_id": PEC_PARTITION_ID, "properties": properties}
-    assert net.change("PEC", Command.UPDATE, ObjectType.ENTERPRISE, **given).status == OK
+    assert hand_the_enterprise_over(net, "PSC2") == OK
     net.run(LONG_S)
     assert owners(net, site3) == []
     net.drop = nothing_lost
@@ -409,3 +415,27 @@ def test_a_site_without_objects_can_be_removed_though_its_psc_has_forgotten_it()
     assert delete(net, ObjectType.SITE, site2, PEC_PARTITION_ID, "PEC") == OK
     net.run(LONG_S)
     assert not any(site2 in net.partitions(name) for name in net.hosts)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_bsc_that_takes_its_lost_psc_for_the_pec_is_told_who_the_pec_is() -> None:
+    """Decision R118: it knows nobody who is left, and so believes nobody; the operator names the PEC."""
+    net = world()
+    with_bsc(net, "Site1", "BSC3", "PSC1")
+    assert hand_the_enterprise_over(net, "PSC1") == OK
+    net.run(LONG_S)
+    net.drop = lambda source, send: "BSC3" in {source, send.destination}
+    assert hand_the_enterprise_over(net, "PEC", at="PSC1") == OK
+    net.run(100)
+    net.stop("PSC1")
+    net.drop = nothing_lost
+    assert net.take_over("BSC1", SITE1).status == OK
+    net.run(LONG_S)
+    assert net.hosts["BSC3"].engine.status(net.now).psc_name == "PSC1"
+    assert net.name_authority("BSC3", PEC_PARTITION_ID, "PEC").status == OK
+    properties = ((Propid.S_PSC, "BSC1"),)
+    given = {"identifier": SITE1, "partition_id": PEC_PARTITION_ID, "properties": properties}
+    assert net.change("PEC", Command.UPDATE, ObjectType.SITE, **given).status == OK
+    net.run(LONG_S)
+    assert net.hosts["BSC3"].engine.status(net.now).psc_name == "BSC1"
+    assert all_equal(net)

@@ -167,6 +167,23 @@ def test_an_update_of_what_may_be_older_is_synchronized(*, early: bool) -> None:
     assert server.partition().last == 7
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+@pytest.mark.parametrize("early", [False, True])
+def test_an_update_behind_numbers_that_were_left_out_is_synchronized(*, early: bool) -> None:
+    """A PSC passes on to its BSCs what it was answered: cn has a change between 3 and 5 (decision R117)."""
+    server = Lone()
+    server.answered(numbered(3, 0, name="cn"))
+    server.answered()
+    bare = numbered(6, 5, name="cn", command=Command.UPDATE, properties=((Propid.CN_NAME, "renamed"),))
+    passed_on = numbered(5, 3)
+    told = server.told(*((bare, passed_on) if early else (passed_on, bare)))
+    assert server.partition().last == 5
+    assert ("SyncRequestMessage", "PEC") in kinds(told)
+    properties = ((Propid.CN_PROTOCOLID, 4), (Propid.CN_NAME, "renamed"))
+    server.answered(numbered(6, 5, name="cn", properties=properties))
+    assert dict(server.has("cn") or ())[Propid.CN_PROTOCOLID] == 4
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
 @pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
 def test_a_deletion_leaves_a_deleted_object() -> None:

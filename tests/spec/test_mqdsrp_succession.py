@@ -1,7 +1,7 @@
 """Who owns a partition, and how it passes on: [MC-MQDSRP] 3.1.7.2.10, 3.1.7.2.11, decisions R38, R39, R43."""
 
 import pytest
-from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
+from replication_net import Net, all_equal, enterprise, guid_of, hand_the_enterprise_over, with_bsc, with_site
 
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.operations import SavePartition, UpdateObject
@@ -110,17 +110,6 @@ def test_there_and_back_again() -> None:
     net.run(LONG_S)
     assert owners(net) == ["PSC1"]
     assert all_equal(net)
-
-
-def hand_the_enterprise_over(net: Net, name: str) -> int:
-    return net.change(
-        "PEC",
-        Command.UPDATE,
-        ObjectType.ENTERPRISE,
-        identifier=guid_of("enterprise"),
-        partition_id=PEC_PARTITION_ID,
-        properties=((Propid.E_PECNAME, name),),
-    ).status
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")

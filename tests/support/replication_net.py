@@ -295,6 +295,18 @@ def with_bsc(net: Net, site: str, bsc: str, psc: str) -> None:
     net.run(SETTLE_S)
 
 
+def hand_the_enterprise_over(net: Net, name: str, at: str = "PEC") -> int:
+    """Have a server made PEC, at a server; return the status."""
+    return net.change(
+        at,
+        Command.UPDATE,
+        ObjectType.ENTERPRISE,
+        identifier=guid_of("enterprise"),
+        partition_id=PEC_PARTITION_ID,
+        properties=((Propid.E_PECNAME, name),),
+    ).status
+
+
 def objects(net: Net, name: str, partition_id: Guid) -> dict[Guid, Any]:
     """What a server has of a partition but for deleted objects, which each server purges in its own time."""
     content = net.content(name, partition_id)

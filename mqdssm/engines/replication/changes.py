@@ -44,6 +44,7 @@ def handle(
         if _lacks_its_base(partition, change):
             partition.known = max(partition.known, change.seq_number)
         elif change.previous_seq_number <= last:
+            _note_gap(partition, change, last)
             ready.append(change)
             last = change.seq_number
         else:
@@ -56,6 +57,15 @@ def handle(
 def _lacks_its_base(partition: Partition, change: DirectoryChange) -> bool:
     """Whether a change sets some properties of an object that may be older here than it was there (R31)."""
     return change.command is Command.UPDATE and not partition.whole
+
+
+def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumber) -> None:
+    """Note that numbers are left out before a change: their objects may be older here (decision R117).
+
+    An answer leaves out what has a higher number by now, and a PSC passes it on to its BSCs as it came.
+    """
+    if change.seq_number > last.next():
+        partition.whole = False
 
 
 def _keep(server: Server, partition: Partition, change: DirectoryChange) -> None:
@@ -76,6 +86,7 @@ def check_pending(server: Server, partition: Partition) -> Job[bool]:
         if change.seq_number <= last or is_stale(partition, change.purged_seq_number):
             continue
         if not _lacks_its_base(partition, change):
+            _note_gap(partition, change, last)
             ready.append(change)
             last = change.seq_number
     if not (yield from _apply(server, partition, ready, flush=True)):

@@ -216,8 +216,7 @@ class Losses:
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
         self._retire_dead()
-        if heir is self._world.pec:
-            self.name_pec()
+        self.name_pec()  # a BSC of the site may take who was lost for the PEC, and know nobody else (R118)
         yield from self._remove_machine(owner)
         yield from self._remove_retired(partitions)
 
