@@ -20,7 +20,7 @@ MUTANTS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test python demo test test-fast soak test-browser test-containers test-fresh simulate lint format conformance mutants bench schema docs sbom audit lock clean
+.PHONY: help setup setup-test python demo test test-fast soak test-browser test-containers test-fresh images simulate lint format conformance mutants bench schema docs sbom audit lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ test-browser: ## reports in a real browser: installs Chromium where it may
 
 test-containers: setup-test ## build the container images and test them with a real engine
 	@bash .ci/test-containers $(ARGS)
+
+images: python ## build docker/mqdssm and docker/mqdssm-spark with the container engine that answers
+	@bash .ci/images build mqdssm mqdssm-spark
 
 test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
 	@bash .ci/test-fresh

@@ -1,7 +1,8 @@
 """The lock files of the dependencies: `--check` tells, without the network, whether they fit pyproject.toml.
 
 Without an argument they are made anew by `uv pip compile`: for all systems and Python versions at once,
-with the hash of every file, and without the address of any package index.
+with the hash of every file, and without the address of any package index. `--subset REQUIREMENT…` prints the
+entries that these requirements need on Linux, as `mqdssm[pipeline] mqdssm[ad]`: what images install.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from importlib.metadata import requires
 from pathlib import Path
 from typing import Any, Final
 
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -30,11 +32,15 @@ COMPILE: Final = [
 ]
 
 
-def direct_requirements(project: dict[str, Any]) -> list[Requirement]:
-    """What pyproject.toml asks for itself: dependencies and, through its own extras, all of `dev`."""
+def direct_requirements(
+    project: dict[str, Any], asked: Sequence[str] = ("mqdssm[dev]",)
+) -> list[Requirement]:
+    """List what `asked` needs directly: of the project itself its dependencies and extras."""
     extras: dict[str, list[str]] = project["optional-dependencies"]
     found: list[Requirement] = []
-    pending = [*project["dependencies"], *extras["dev"]]
+    pending = [*asked]
+    if any(Requirement(text).name == project["name"] for text in asked):
+        pending += project["dependencies"]
     while pending:
         requirement = Requirement(pending.pop())
         if requirement.name == project["name"]:
@@ -93,6 +99,50 @@ def problems_of(text: str, wanted: Sequence[Requirement]) -> list[str]:
     return problems
 
 
+def subset(text: str, wanted: Sequence[Requirement], python: str) -> str:
+    """Choose the entries of a lock file that requirements need, with their hashes, for one Python on Linux.
+
+    Args:
+        text: the lock file.
+        wanted: the requirements.
+        python: version of Python, as 3.11.
+
+    Raises:
+        SystemExit: a requirement is not locked.
+    """
+    system = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
+    system |= {"platform_system": "Linux", "os_name": "posix"}
+    locked = {name: block for name, _, block in entries(text) if _is_for(block, system)}
+    missing = [one.name for one in wanted if canonicalize_name(one.name) not in locked]
+    if missing:
+        raise SystemExit(f"not locked: {', '.join(missing)}")
+    chosen: set[str] = {canonicalize_name(one.name) for one in wanted}
+    while more := {name for name, block in locked.items() if chosen & _dependents(block)} - chosen:
+        chosen |= more
+    return "".join(f"{block}\n" for name, block in locked.items() if name in chosen)
+
+
+def _is_for(block: str, system: dict[str, str]) -> bool:
+    """Return True if the marker of an entry, where it has one, holds on a system."""
+    first = block.splitlines()[0].removesuffix("\\")
+    _, _, marker = first.partition(";")
+    return not marker.strip() or Marker(marker.strip()).evaluate(system)
+
+
+def _dependents(block: str) -> set[str]:
+    """Names of the packages that need an entry, as its comment `# via` lists them."""
+    _, _, comment = block.partition("# via")
+    names = (line.strip(" #") for line in comment.splitlines())
+    return {str(canonicalize_name(name)) for name in names if name and name != DIRECT}
+
+
+def print_subset(asked: Sequence[str], python: str) -> int:
+    """Print the entries that requirements need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    print(subset(LOCK.read_text(encoding="utf-8"), direct_requirements(project, asked), python), end="")
+    return 0
+
+
 def check() -> int:
     """Print what does not fit; 1 when something does not."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -137,10 +187,15 @@ def _inside(path: Path) -> str:
 
 
 def main() -> int:
-    """Check or renew."""
+    """Check, renew or choose."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="only tell whether they are current")
-    return check() if parser.parse_args().check else renew()
+    parser.add_argument("--subset", nargs="+", metavar="REQUIREMENT", help="print what these need")
+    parser.add_argument("--python", default="3.11", metavar="VERSION", help="of --subset; 3.11")
+    given = parser.parse_args()
+    if given.subset:
+        return print_subset(given.subset, given.python)
+    return check() if given.check else renew()
 
 
 if __name__ == "__main__":

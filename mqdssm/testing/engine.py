@@ -14,10 +14,10 @@ import tempfile
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from mqdssm.errors import ConfigError, MissingPackageError
 from mqdssm.testing.openldap_start import PROBE, free_ports
@@ -31,6 +31,8 @@ BUILD_WAIT_S: Final = 600  # it installs Debian packages
 POLL_S: Final = 0.05
 LOOPBACK: Final = "127.0.0.1"
 USUAL_ENGINE: Final = "unix:///var/run/docker.sock"
+
+T = TypeVar("T")
 
 
 def why_no_engine() -> str:
@@ -167,7 +169,8 @@ class ServerContainer(LdapServer):
     @property
     def log(self) -> str:
         """The last lines that the server wrote."""
-        return str(self._engine_container().logs(tail=500).decode(errors="replace"))
+        container = self._engine_container()
+        return str(asked_patiently(lambda: container.logs(tail=500)).decode(errors="replace"))
 
     def start(self) -> None:
         """Start the container, or start it again, on the same ports; returns when the server answers.
@@ -253,7 +256,7 @@ class ServerContainer(LdapServer):
         deadline = time.monotonic() + START_WAIT_S
         container = self._engine_container()
         while not _answers(self.host, self._ports[0]):
-            if _has_ended(container) or time.monotonic() > deadline:
+            if has_ended(container) or time.monotonic() > deadline:
                 raise ConfigError(f"the server in the container does not answer: {self.log.strip()}")
             time.sleep(POLL_S)
 
@@ -313,21 +316,28 @@ def _alternative_name(host: str) -> str:
         return f"DNS:{host}"
 
 
-def _has_ended(container: Any) -> bool:
-    """Ask the engine whether a container has ended; False when the engine cannot tell now.
+def asked_patiently(request: Callable[[], T]) -> T:
+    """Ask the engine, and again for some seconds while it answers with a server error.
 
     podman answers an inspection with 500 when the container's process ends meanwhile
-    (``read /proc/N/cgroup: no such process``): the next inspection tells.
+    (``read /proc/N/cgroup: no such process``).
+
+    Raises:
+        docker.errors.APIError: the request is wrong, or the engine goes on failing.
     """
-    errors = _docker().errors
-    try:
-        container.reload()
-    except errors.NotFound:
-        raise
-    except errors.APIError as error:
-        if not error.is_server_error():
-            raise
-        return False
+    deadline = time.monotonic() + ENGINE_WAIT_S
+    while True:
+        try:
+            return request()
+        except _docker().errors.APIError as error:
+            if not error.is_server_error() or time.monotonic() > deadline:
+                raise
+        time.sleep(POLL_S)
+
+
+def has_ended(container: Any) -> bool:
+    """Return True if a container has ended."""
+    asked_patiently(container.reload)
     return container.status in {"exited", "dead"}
 
 

@@ -8,10 +8,10 @@ import os
 import subprocess
 import time
 import uuid
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+from container_engine import engine, read_log
 from wheels import build_wheel, run_unpacked, unpacked
 
 import mqdssm
@@ -19,6 +19,8 @@ from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import OpenLdapContainer, accounts, containers
 from mqdssm.testing import engine as engine_part
 from mqdssm.testing.openldap_config import OpenLdapOptions
+
+__all__ = ["engine"]
 
 PROJECT = Path(__file__).parents[2]
 WAIT_S = 60
@@ -33,19 +35,6 @@ def test_container(openldap_container):
     with mqdssm.connect(url, user=user, password=password, ca_file=ca_file) as directory:
         assert list(directory.search(mqdssm.Queue)) == []
 """
-
-
-@pytest.fixture(scope="session")
-def engine():
-    """A client of the container engine; docker-py's own."""
-    reason = containers.why_no_engine()
-    if reason and os.environ.get("MQDSSM_REQUIRE_CONTAINERS"):
-        pytest.fail(reason)
-    if reason:
-        pytest.skip(reason)
-    client = import_module("docker").from_env(timeout=600)
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="session")
@@ -158,7 +147,7 @@ class TestOpenLdapContainer:
 
     def test_nothing_is_left_behind(self, engine):
         def there():
-            made = {c.id for c in engine.containers.list(all=True)}
+            made = {c.id for c in engine.containers.list(all=True, sparse=True)}
             return made, {volume.name for volume in engine.volumes.list()}
 
         before = there()
@@ -193,7 +182,7 @@ class TestImage:
             command = health_check()  # podman shows it nowhere, so it is run here
             deadline = time.monotonic() + WAIT_S
             while container.exec_run(command)[0]:
-                assert time.monotonic() < deadline, container.logs().decode()
+                assert time.monotonic() < deadline, read_log(container)
                 time.sleep(0.2)
             listing = container.exec_run(["ls", "/usr/local/share/openldap-msmq"])[1].decode().split()
             assert listing == ["base-tree.ldif", "mqis.schema", "msmq.schema"]

@@ -71,6 +71,6 @@ def test_a_process_that_ends_leaves_no_container(samba_container: SambaContainer
 
     client = docker.from_env()
     try:
-        assert done.stdout.strip() not in {one.id for one in client.containers.list(all=True)}
+        assert done.stdout.strip() not in {one.id for one in client.containers.list(all=True, sparse=True)}
     finally:
         client.close()

@@ -135,6 +135,25 @@ def test_lock_file_check_sees_what_is_wrong() -> None:
     ]
 
 
+def test_a_subset_of_the_lock_file_has_what_several_requirements_need() -> None:
+    text = (ROOT / ".ci" / "requirements.lock").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    def names(*asked: str) -> set[str]:
+        wanted = lockfile.direct_requirements(project, asked)
+        chosen = lockfile.subset(text, wanted, "3.11")
+        assert all("--hash=sha256:" in block for _, _, block in lockfile.entries(chosen))
+        return {name for name, *_ in lockfile.entries(chosen)}
+
+    base = names("mqdssm")
+    assert {"ldap3", "pyasn1", "pydantic", "pydantic-core", "cffi"} <= base
+    assert not base & {"pyarrow", "pyspark", "pytest", "colorama"}  # colorama: Windows
+    assert names("mqdssm[pipeline]", "mqdssm[ad]") == names("mqdssm[ad,pipeline]") > base
+    assert {"py4j", "pandas", "setuptools"} <= names("mqdssm[spark]", "setuptools")
+    with pytest.raises(SystemExit, match="not locked: nowhere"):
+        names("nowhere")
+
+
 def test_conformance_reads_marks_and_finds_holes(tmp_path, monkeypatch) -> None:
     tests = tmp_path / "tests"
     tests.mkdir()

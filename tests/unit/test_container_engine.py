@@ -31,17 +31,23 @@ def _error(status: int) -> Any:
 
 
 def test_an_inspection_that_fails_while_the_container_ends_is_asked_again() -> None:
-    container = _container(_error(500), "exited")
-    assert not engine._has_ended(container)
-    assert engine._has_ended(container)
+    assert engine.has_ended(_container(_error(500), _error(500), "exited"))
+    assert not engine.has_ended(_container(_error(500), "running"))
+
+
+def test_an_engine_that_goes_on_failing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "ENGINE_WAIT_S", 0.01)
+    monkeypatch.setattr(engine, "POLL_S", 0.02)
+    with pytest.raises(docker.errors.APIError):
+        engine.has_ended(_container(*[_error(500)] * 9))
 
 
 def test_a_refused_inspection_is_an_error() -> None:
     with pytest.raises(docker.errors.APIError):
-        engine._has_ended(_container(_error(403)))
+        engine.has_ended(_container(_error(403)))
 
 
 def test_a_container_that_is_gone_is_an_error() -> None:
     response = SimpleNamespace(status_code=404, reason="", url="http+docker://localhost")
     with pytest.raises(docker.errors.NotFound):
-        engine._has_ended(_container(docker.errors.NotFound("no such container", response=response)))
+        engine.has_ended(_container(docker.errors.NotFound("no such container", response=response)))
