@@ -15,7 +15,7 @@ from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
-from mqdssm.model.dn import DN
+from mqdssm.model.dn import DN, folded
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
@@ -233,6 +233,10 @@ class Profile(ABC):
     watch_key: ClassVar[str]
     watch_versions: ClassVar[tuple[str, ...]]
     facts: ClassVar[ServerFacts]
+
+    def name_key(self, name: str) -> str:
+        """Return what the server compares of a name: names with one key are one name to it (M64)."""
+        return folded(name)
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:

@@ -21,13 +21,13 @@ from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import DnsOf, incomplete_names, look_up
 from mqdssm.events.machines import with_machine
 from mqdssm.events.making import MadeEntry, Maker, Target
+from mqdssm.events.object_names import check_computer, new_path
 from mqdssm.events.postprocessing import postprocess
 from mqdssm.events.settings import Served, guid_of
 from mqdssm.events.signing import KEYS_NAME, keys_of
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
-from mqdssm.model.names import PathKind, PathName
 from mqdssm.tables import TABLES
 
 CREATABLE: Final = (QueueManager, Queue, Site, RoutingLink)
@@ -187,13 +187,7 @@ def _guid_of_new(ctx: Context, dn: DN) -> UUID:
 
 
 def _create_queue(work: Work, queue: Queue) -> Created:
-    path = PathName.parse(queue.pathname or "")
-    if path.subqueue is not None:
-        raise ValueError(f"Pathname {queue.pathname!r}: subqueues are not stored, and a name has no ';'")
-    if path.kind is not PathKind.PUBLIC:
-        raise GenericDirectoryError(
-            f"{queue.pathname!r} is no public queue: only these are stored in a directory (3.1.6.20.2)"
-        )
+    path = new_path(queue.pathname or "")
 
     def below(machine: Machine) -> Created:
         made = work.maker.queue(queue, machine.dn, machine.sid, work.names)
@@ -211,21 +205,10 @@ def _create_queue(work: Work, queue: Queue) -> Created:
 # -- QueueManager (3.1.6.1.1) ------------------------------------------------------------------------
 
 
-def _check_computer(name: str) -> None:
-    """Refuse a computer whose queues no path name could name ([MS-MQMQ] 2.1.1).
-
-    Raises:
-        ValueError: a backslash, a blank, a control or non-ASCII character in its name.
-    """
-    if "\\" in name:
-        raise ValueError(f"computer name {name!r} contains a backslash: its queues could not be named")
-    PathName.parse(f"{name}\\q")
-
-
 def _create_queue_manager(work: Work, manager: QueueManager) -> Created:
     """Create it; of one that exists only the signing keys are written (M47)."""
     ctx, names = work.ctx, work.names
-    _check_computer(manager.computer_name or "")
+    check_computer(manager.computer_name or "")
     keys = keys_of(manager, names)
 
     def below(machine: Machine) -> Created:

@@ -26,13 +26,13 @@ from mqdssm.events.encode import (
     translated,
     values_of,
 )
+from mqdssm.events.object_names import stored_path
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.events.signing import signing_values
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
-from mqdssm.model.names import PathKind, PathName
-from mqdssm.model.queuenames import check_stored_name, rdn_of
+from mqdssm.model.queuenames import rdn_of
 from mqdssm.tables import TABLES, compute, places
 from mqdssm.tables.references import REFERENCES, Form, Reference
 from mqdssm.tables.row import Access
@@ -424,22 +424,6 @@ def _supplied(obj: Site | QueueManager, names: frozenset[str] | None) -> bytes |
 def derived_guid(dn: DN) -> UUID:
     """A GUID for an object that brought none: it follows from its name, so making it twice does no harm."""
     return uuid5(_DERIVED, dn.normalized)
-
-
-def stored_path(pathname: str) -> PathName:
-    """The path name of a queue that comes from elsewhere: every name that a directory gives back (M7).
-
-    Raises:
-        ValueError: no path name, or one that no directory can hold.
-        GenericDirectoryError: of a private or system queue ([MS-MQDSSM] 3.1.6.20.2).
-    """
-    path = PathName.parse_stored(pathname)
-    if path.kind is not PathKind.PUBLIC:
-        raise GenericDirectoryError(
-            f"{pathname!r} is no public queue: only these are stored in a directory (3.1.6.20.2)"
-        )
-    check_stored_name(path.queue)
-    return path
 
 
 def link_cn(link: RoutingLink) -> str:

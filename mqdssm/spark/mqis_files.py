@@ -33,12 +33,14 @@ class TableFiles:
         form: parquet, csv or jsonl.
         path: the file, or the folder of its parts.
         files: all of them.
+        database_table: name of the table that they are a copy of; None: they are the source.
     """
 
     table: MqisTable
     form: str
     path: Path
     files: tuple[Path, ...]
+    database_table: str | None = None
 
 
 def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableFiles]:

@@ -3,10 +3,11 @@
 [MS-MQDSSM] 3.1.6.20 names references by GUID; a directory keeps most of them as distinguished names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES
@@ -20,6 +21,9 @@ REFERRED_CLASSES: Final[Mapping[Computed, str]] = MappingProxyType(
     }
 )
 """What the DNs behind an attribute must name: anything else there is as good as nothing."""
+
+
+GUID_BYTES: Final = 16
 
 
 class Form(Enum):
@@ -43,6 +47,30 @@ class Reference(NamedTuple):
     adm: str
     ldap_class: str
     form: Form
+
+    def stored(self, dn: str, guid: UUID) -> bytes:
+        """Return the value by which a directory keeps a reference to an object."""
+        return dn.encode() if self.form is Form.DN else guid.bytes_le
+
+    def target(self, raw: bytes) -> "str | UUID | None":
+        """Return the DN or objectGUID that a stored value names; None for a damaged value."""
+        if self.form is Form.GUID:
+            return UUID(bytes_le=raw) if len(raw) == GUID_BYTES else None
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            return None
+
+
+def references_in(
+    ldap_class: str, values: Mapping[str, Sequence[bytes]]
+) -> Iterator[tuple[Reference, "str | UUID"]]:
+    """Yield the references among the values of an entry, each with the DN or objectGUID that it names."""
+    for name, reference in REFERENCES.get(ldap_class, {}).items():
+        for raw in values.get(name, ()):
+            target = reference.target(raw)
+            if target is not None:
+                yield reference, target
 
 
 def _of_tables() -> Mapping[str, Mapping[str, Reference]]:

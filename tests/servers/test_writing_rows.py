@@ -107,6 +107,33 @@ def queues(directory) -> dict[str, mqdssm.Queue]:
     return {one.pathname: one for one in directory.search(mqdssm.Queue)}
 
 
+BAD_NAMES = ["bad name", "q;x", "tab\tq", "q+1", "gr\u00f6\u00dfe", "q" * 125, "private$\\q"]
+
+
+def test_names_that_create_refuses_are_refused(directory, writer):
+    """One set of rules: what is written may be created."""
+    for name in BAD_NAMES:
+        with pytest.raises((ValueError, mqdssm.GenericDirectoryError)):
+            directory.create(mqdssm.Queue(pathname=rf"web01\{name}"))
+    made = writer("queue", maxErrors="100")
+    rows = [queue(number, Pathname=rf"web01\{name}") for number, name in enumerate(BAD_NAMES)]
+    told = made.commit(made.task([*rows, queue(50)]))
+    assert told["counts"] == {"added": 1, "rejected": len(BAD_NAMES)}
+    assert all(row["text"] for row in told["rows"][:-1])
+    assert set(queues(directory)) == {r"web01\q50"}
+
+
+def test_an_odd_name_that_is_there_can_be_changed(directory, writer):
+    """Other programs may have made it: nothing is created then."""
+    root = directory.session.naming.root
+    dn = root.child("CN", "Computers").child("CN", "web01").child("CN", "msmq").child("CN", "bad name")
+    directory.session.add(dn, {"objectClass": [b"mSMQQueue"], "mSMQLabelEx": [b"old"]})
+    made = writer("queue", onConflict="update")
+    told = made.commit(made.task([queue(1, Pathname=r"web01\bad name", Label="new")]))
+    assert told["counts"] == {"updated": 1}
+    assert queues(directory)[r"web01\bad name"].label == "new"
+
+
 def test_a_task_that_is_run_again_after_its_writes_changes_nothing(directory, writer):
     """As after an executor that was lost when all was written: three attempts, of which the last counts."""
     rows = [queue(n) for n in range(5)]

@@ -26,7 +26,7 @@ from mqdssm.errors import (
     ObjectAlreadyExists,
     ObjectNotFound,
 )
-from mqdssm.model.dn import DN
+from mqdssm.model.dn import DN, folded
 from mqdssm.tables.ldap_results import ASSERTION_FAILED, NO_SUCH_ATTRIBUTE, OTHER, is_full
 from mqdssm.wire.dtyp import Sid
 
@@ -76,6 +76,9 @@ class OpenLdap(Profile):
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return any(value.lower() == b"openldaprootdse" for value in root_dse.all("objectClass"))
+
+    def name_key(self, name: str) -> str:  # noqa: D102  see Profile
+        return folded(name.replace("\u0130", "i"))  # slapd's lower case of a dotted capital i
 
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:  # noqa: D102  see Profile
         root = context(root_dse, "rootDomainNamingContext") or context(root_dse, "defaultNamingContext")

@@ -14,6 +14,7 @@ from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
 from mqdssm.spark.access import Access
 from mqdssm.spark.failures import SparkFailed
+from mqdssm.spark.migrate.absences import Absences, Absent
 from mqdssm.spark.migrate.apply_journal import ApplyJournal, Lines, Recorded
 from mqdssm.spark.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, Values, read_operations
 from mqdssm.spark.migrate.places import Places
@@ -65,6 +66,7 @@ class FileDone:
         left: table and row of what was not tried, since there were too many errors.
         stopped: there were too many errors.
         names: row_id -> name, of objects that were made under another one than planned.
+        absent: objects that are not there, since the target refused them.
     """
 
     part: str
@@ -74,6 +76,7 @@ class FileDone:
     left: set[tuple[str, int]] = field(default_factory=set)
     stopped: bool = False
     names: dict[int, str] = field(default_factory=dict)
+    absent: list[Absent] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,7 @@ class ApplyTask:
         parts: files of operations; each is a piece of work.
         stage: empty, or ``later`` for the references.
         places: what references refer to.
+        absences: what is not there: what depends on it is refused.
         load: how changes are loaded.
         errors_max: errors of all workers together after which no more is tried; None: no limit.
     """
@@ -95,6 +99,7 @@ class ApplyTask:
     parts: tuple[str, ...]
     stage: str
     places: Places
+    absences: Absences
     load: LoadOptions
     errors_max: int | None
 
@@ -196,6 +201,8 @@ class _File:
                 self._left(operation)
             elif self._task.stage and not (row in before and before[row].is_done):
                 continue  # it was refused itself
+            elif not self._task.stage and (why := self._task.absences.reason(operation)):
+                self._record(operation, Recorded(row, Effect.REJECTED, text=why), lines)
             else:
                 item = self._later(operation, before) if self._task.stage else self._item(operation)
                 if item is None:
@@ -270,6 +277,8 @@ class _File:
         self._done.effects[f"{operation.role} {recorded.effect}"] += 1
         if not recorded.is_done:
             self._done.refused.append(_refused(operation, recorded))
+            if not self._task.stage and (absent := Absent.of(operation, recorded)) is not None:
+                self._done.absent.append(absent)
         elif recorded.dn is not None:
             self._done.names[recorded.row] = recorded.dn
 

@@ -25,10 +25,18 @@ from mqdssm.spark.cluster import HERE, SparkOptions
 from mqdssm.spark.documents import read_document
 from mqdssm.spark.engines import Engine
 from mqdssm.spark.journal import write_whole
+from mqdssm.spark.migrate.absences import Absences
 from mqdssm.spark.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.spark.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
 from mqdssm.spark.migrate.operations import read_operations
-from mqdssm.spark.migrate.places import Places, look_up, referred_to, there_alone, write_guid_map
+from mqdssm.spark.migrate.places import (
+    Places,
+    look_up,
+    made_in,
+    referred_to,
+    there_alone,
+    write_guid_map,
+)
 from mqdssm.spark.migrate.plan_check import check_files, check_operations
 from mqdssm.spark.migrate.plan_file import PLAN_NAME, Level, MigrationPlan
 from mqdssm.spark.migrate.progress import Lines, Told, Watch, counted, tell
@@ -304,6 +312,7 @@ class Applying:
             parts=tuple(parts),
             stage=stage,
             places=places,
+            absences=self._absences,
             load=LoadOptions(
                 window=self._options.window(workers),
                 max_rate=None if rate is None else rate / workers,
@@ -349,8 +358,15 @@ class Applying:
     def _places(self) -> Places:
         parts = [file.path for level in self._plan.levels for file in level.files]
         parts += [file.path for file in self._plan.equal]
-        dns = referred_to(self._folder, parts)
-        return look_up(self._session, dns | there_alone(self._session, self._folder, parts, dns))
+        planned = referred_to(self._folder, parts)
+        absent = self._absences.by_guid
+        dns = {guid: dn for guid, dn in planned.items() if guid not in absent}
+        return look_up(self._session, dns | there_alone(self._session, self._folder, parts, planned))
+
+    @property
+    def _absences(self) -> Absences:
+        """What the target refused so far."""
+        return Absences.of(one for file in self._done for one in file.absent)
 
     def _set_references(self, places: Places) -> Places:
         """Set what refers to objects that were made after it."""
@@ -368,7 +384,14 @@ class Applying:
         parts, rows = tuple(file.path for file in files), sum(file.rows for file in files)
         told = Told(self._folder / APPLY_NAME / VERIFIED_NAME)
         told.begin()
-        task = VerifyTask(folder=self._folder, access=self._access, parts=parts, places=places, told=told)
+        task = VerifyTask(
+            folder=self._folder,
+            access=self._access,
+            parts=parts,
+            places=places,
+            made=made_in(self._folder, parts) if self._plan.target.keeps_guids else {},
+            told=told,
+        )
         with counted(self._watch, "reading everything back", rows, told):
             self._verified = self._run_pieces(task, parts, "reading back", rows)
 

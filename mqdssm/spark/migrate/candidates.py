@@ -78,7 +78,7 @@ class Candidates:
         domain: DNS name of the domain that new computers are in.
 
     Attributes:
-        accepted: lower-case names of the computers whose queue managers the source has.
+        accepted: keys of the names of the computers whose queue managers the source has.
         maker: of entries.
     """
 
@@ -88,6 +88,7 @@ class Candidates:
         self._view = view
         self._target = target
         self._known = known
+        self._key = target.profile.name_key
         self._create_computers = create_computers
         self._domain = domain
         self._there: dict[tuple[UUID, str], str | None] = {}
@@ -158,10 +159,10 @@ class Candidates:
 
     def learn_managers_there(self, elements: Iterable[DirectoryObject]) -> None:
         """Look up at once what the queue managers among some elements are in the target."""
-        names = {(one.computer_name or "").lower() for one in elements if isinstance(one, QueueManager)}
+        names = {self._key(one.computer_name or "") for one in elements if isinstance(one, QueueManager)}
         found = (self._known.computers.get(name) for name in names)
         there = [one for one in found if one is not None and one.exists]
-        dns = {one.name.lower(): places.queue_manager_of(DN.parse(one.dn)) for one in there}
+        dns = {self._key(one.name): places.queue_manager_of(DN.parse(one.dn)) for one in there}
         entries = self._view.by_dn(map(str, dns.values()), MANAGER_CLASS, ATTRIBUTES) if dns else {}
         self._managers_there = {
             name: entries[dn.normalized] for name, dn in dns.items() if dn.normalized in entries
@@ -200,7 +201,7 @@ class Candidates:
         return element.model_copy(update=there)
 
     def _computer(self, name: str) -> Computer:
-        found = self._known.computers.get(name.lower())
+        found = self._known.computers.get(self._key(name))
         if found is None:
             raise RefusedRow(
                 f"there is no computer named {name} in the directory; --create-computers makes those of the "
@@ -218,7 +219,7 @@ class Candidates:
         computer = self._computer(name)
         dn, sid = DN.parse(computer.dn), None if computer.sid is None else Sid(computer.sid)
         element, gone = self._with_sites(element)
-        there = self._managers_there.get(name.lower())
+        there = self._managers_there.get(self._key(name))
         made = self.maker.queue_manager(self._with_sites_there(element), dn, sid, there)
         later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(made).items()}
         dropped = _by_attribute_of_element(made) | gone
@@ -326,7 +327,7 @@ class Candidates:
 
     def _queue(self, element: Queue) -> Candidate:
         path = PathName.parse_stored(path_name(element.pathname or ""))
-        name = path.computer.lower()
+        name = self._key(path.computer)
         accepted = name in self.accepted
         computer = self._known.computers.get(name)
         if not accepted and (computer is None or not self._has_manager(name)):

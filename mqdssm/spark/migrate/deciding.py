@@ -199,12 +199,12 @@ class Decider:
         self._makers.learn_users(
             [one.security_identifier for one in elements if isinstance(one, User) and one.security_identifier]
         )
-        names = set()
+        names, key = set(), self._target.profile.name_key
         for one in elements:
             if isinstance(one, Queue):
-                names.add((one.pathname or "").partition("\\")[0].lower())
+                names.add(key((one.pathname or "").partition("\\")[0]))
             elif isinstance(one, QueueManager) and not self._target.keeps_guids:
-                names.add((one.computer_name or "").lower())
+                names.add(key(one.computer_name or ""))
         self._makers.learn_managers(sorted(names - self._makers.accepted))
         self._makers.learn_managers_there(elements)
 

@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 
 from mqdssm.directory.entries import Entry
 from mqdssm.model.dn import DN, normalize
-from mqdssm.model.names import PathName
 from mqdssm.spark.migrate.known import KnownSite
 from mqdssm.spark.migrate.operations import CHILDREN, OBJECT, PARENTS, SETTINGS, Operation, deletion
 from mqdssm.spark.migrate.outcome import Done, OutcomeWriter
 from mqdssm.spark.migrate.plan_file import PlanFile
-from mqdssm.spark.migrate.rows import link_ends, link_key
+from mqdssm.spark.migrate.rows import link_ends, link_key, queue_key
 from mqdssm.spark.migrate.staging import keys_in
 from mqdssm.tables import TABLES, compute, places
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, MqisTable
@@ -111,7 +110,8 @@ def _superfluous(
     if table.element is None or not keys.num_rows:
         return
     guids = {UUID(bytes_le=raw) for raw in keys.column("guid").to_pylist() if raw is not None}
-    names = {name for name in keys.column("name").to_pylist() if name is not None}
+    key = session.profile.name_key
+    names = {key(name) for name in keys.column("name").to_pylist() if name is not None}
     if table is ROUTING_LINK:
         names = {link_key(map(planned.there, link_ends(name))) for name in names}
     made = planned.dns(MQIS_TABLES[table.name].type_name)
@@ -119,7 +119,7 @@ def _superfluous(
     settings = list(_all(session, SETTINGS_CLASS)) if table is MACHINE else []
     for entry in _all(session, ldap_class):
         own = _guids(session, entry)
-        if own & guids or _name(table, entry) in names or normalize(entry.dn) in made:
+        if own & guids or _name(session, table, entry) in names or normalize(entry.dn) in made:
             continue
         level = PARENTS if table is MACHINE else CHILDREN
         yield level, _of(table, entry, ldap_class, OBJECT)
@@ -144,15 +144,14 @@ def _guids(session: "Session", entry: Entry) -> set[UUID]:
     return {UUID(bytes_le=raw) for raw in raws if raw is not None and len(raw) == 16}
 
 
-def _name(table: MqisTable, entry: Entry) -> str | None:
-    """What `rows.key_of` calls the same object."""
+def _name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
+    """Return what `rows.key_of` calls the same object, as the target compares it."""
+    key = session.profile.name_key
     if table is MACHINE:
-        return compute.computer_name(entry.dn).lower()
+        return key(compute.computer_name(entry.dn))
     if table is QUEUE:
-        extension = entry.first("mSMQQueueNameExt")
-        text = None if extension is None else extension.decode(errors="replace")
         place = compute.queue_place(entry.dn)
-        return PathName.parse_stored(compute.pathname(place.computer, place.cn, text)).key
+        return key(queue_key(place.computer, place.cn))
     if table is ROUTING_LINK:
         return _link_key(DN.parse(entry.dn).name)
     return None

@@ -51,11 +51,11 @@ def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: 
         sids: the map of SIDs, resolved.
         create_computers: computers of machines that the target lacks will be made.
     """
-    machines = machines_in(folder)
-    duplicates = duplicates_in(folder, sids)
+    machines, name_key = machines_in(folder), session.profile.name_key
+    duplicates = duplicates_in(folder, name_key, sids)
     gone = _of_machines(folder, {number for table, number in duplicates if table == MACHINE.name})
     return Known(
-        machines={guid: name.lower() for guid, name in machines.items() if guid not in gone},
+        machines={guid: name_key(name) for guid, name in machines.items() if guid not in gone},
         computers=_computers(session, folder, machines if create_computers else {}),
         gates=gates_in(folder),
         served=served_in(folder),
@@ -67,8 +67,9 @@ def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: 
 
 def _computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> dict[str, Computer]:
     """The computers that are there, and those that will be made."""
-    computers = computers_there(session, computers_named(folder))
-    lacking = {name.lower(): name for name in machines.values() if name.lower() not in computers}
+    computers = computers_there(session, computers_named(folder, session.profile.name_key))
+    named = {session.profile.name_key(name): name for name in machines.values()}
+    lacking = {key: name for key, name in named.items() if key not in computers}
     if lacking:
         sids = new_sids(session, lacking)
         root = session.naming.root
@@ -92,7 +93,7 @@ def all_sites(session: "Session", folder: Path, refused: "Collection[UUID]") -> 
     forest_root = session.naming.configuration.parent
     for guid, name in sites_in(folder).items():
         if guid not in refused:
-            at = there.get(name.lower())
+            at = there.get(session.profile.name_key(name))
             dn = str(places.site_dn(forest_root, name)) if at is None else at.dn
             sites[guid] = KnownSite(name, dn, None if at is None else at.guid, in_source=True)
     return sites

@@ -1,6 +1,6 @@
 """What all workers have to know before they decide: made once of the source's keys and the target."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -65,8 +65,9 @@ class Known:
 
     Attributes:
         sites: GUID in the source -> site; of sites that only the target has: GUID there.
-        machines: GUID in the source -> lower-case name of the computer; those that are refused are not in it.
-        computers: by lower-case name.
+        machines: GUID in the source -> key of the computer's name (`Profile.name_key`); those that are
+            refused are not in it.
+        computers: by the key of the name.
         gates: GUID of a site -> its gates.
         served: sites whose gates some routing link gets.
         duplicates: row -> why it is refused.
@@ -91,15 +92,18 @@ class Known:
         )
 
 
-def duplicates_in(folder: Path, sids: SidMap | None = None) -> dict[RowId, str]:
+def duplicates_in(
+    folder: Path, name_key: Callable[[str], str], sids: SidMap | None = None
+) -> dict[RowId, str]:
     """The rows that share a GUID, or a name within their table, with others: none of them is chosen.
 
     Args:
         folder: of the plan, with the staged source.
+        name_key: what the target compares of a name.
         sids: the map of SIDs, resolved: users whose new SIDs are the same share it.
     """
     tables = [table for table in MQIS_TABLES.values() if table.element is not None]
-    keys = keys_in(folder, tables, ["guid", "name"])
+    keys = _as_compared(keys_in(folder, tables, ["guid", "name"]), name_key)
     found: dict[RowId, str] = {}
     for by in (["guid"], ["name", "table"]):
         for rows in _groups(keys, by):
@@ -109,6 +113,13 @@ def duplicates_in(folder: Path, sids: SidMap | None = None) -> dict[RowId, str]:
             if not all(row in found for row in rows):  # else they had the same one before
                 _told(found, "new SID (--sid-map)", rows)
     return found
+
+
+def _as_compared(keys: pa.Table, name_key: Callable[[str], str]) -> pa.Table:
+    """Replace the names among keys by what the target compares of them."""
+    at = keys.schema.get_field_index("name")
+    names = (None if name is None else name_key(name) for name in keys.column(at).to_pylist())
+    return keys.set_column(at, "name", pa.array(names, pa.string()))
 
 
 def _told(found: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
@@ -176,11 +187,11 @@ def served_in(folder: Path) -> frozenset[UUID]:
     return frozenset(site for row in rows for site in sites_served(row.cells, gates))
 
 
-def computers_named(folder: Path) -> dict[str, str]:
-    """Lower-case name -> name, as it is written first, of every computer that machines and queues name."""
+def computers_named(folder: Path, name_key: Callable[[str], str]) -> dict[str, str]:
+    """Key of a name -> name, as it is written first, of every computer that machines and queues name."""
     found: dict[str, str] = {}
     for table in (MACHINE, MQIS_TABLES["Queue"]):
         for name in pc.unique(keys_in(folder, [table], ["computer"]).column("computer")).to_pylist():
             if name:
-                found.setdefault(name.lower(), name)
+                found.setdefault(name_key(name), name)
     return found

@@ -15,10 +15,10 @@ from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
 from mqdssm.model.escapes import csv_cell
-from mqdssm.spark.migrate.operations import DELETE, OBJECT
+from mqdssm.spark.migrate.operations import ADD, DELETE, OBJECT
 from mqdssm.spark.migrate.target import TargetView
 from mqdssm.tables import TABLES, compute
-from mqdssm.tables.references import REFERENCES, Form
+from mqdssm.tables.references import REFERENCES
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -68,12 +68,10 @@ class Places:
         values: dict[str, tuple[bytes, ...]] = {}
         missing: dict[str, tuple[str, ...]] = {}
         for name, texts in later.items():
-            form = REFERENCES[ldap_class][name].form
+            reference = REFERENCES[ldap_class][name]
             places = [self.known.get(UUID(text)) for text in texts]
             found = [place for place in places if place is not None]
-            values[name] = tuple(
-                place.dn.encode() if form is Form.DN else place.guid.bytes_le for place in found
-            )
+            values[name] = tuple(reference.stored(place.dn, place.guid) for place in found)
             if len(found) < len(texts):
                 missing[name] = tuple(
                     text for text, place in zip(texts, places, strict=True) if place is None
@@ -100,14 +98,47 @@ def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
         folder: of the plan.
         parts: its files of operations and of what is equal.
     """
-    found: dict[UUID, str] = {}
+    return {row.guid: row.dn for row in _referred_rows(folder, parts) if row.action != DELETE}
+
+
+class Made(NamedTuple):
+    """An object that a plan makes, and that others stand below.
+
+    Attributes:
+        guid: that it is to have.
+        ldap_class: its structural class.
+    """
+
+    guid: UUID
+    ldap_class: str
+
+
+def made_in(folder: Path, parts: Iterable[str]) -> dict[str, Made]:
+    """Return the sites and queue managers that a plan makes, by their normalised DNs.
+
+    Args:
+        folder: of the plan.
+        parts: its files of operations.
+    """
+    rows = (row for row in _referred_rows(folder, parts) if row.action == ADD)
+    return {normalize(row.dn): Made(row.guid, row.ldap_class) for row in rows}
+
+
+class _ReferredRow(NamedTuple):
+    guid: UUID
+    dn: str
+    ldap_class: str
+    action: str
+
+
+def _referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]:
+    """Yield the sites and queue managers that have a GUID in the source."""
     for part in parts:
         table = pq.read_table(folder / part, columns=_COLUMNS)
         rows = zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
         for raw, dn, ldap_class, role, action in rows:
-            if raw is not None and role == OBJECT and ldap_class in REFERRED and action != DELETE:
-                found[UUID(bytes_le=raw)] = dn
-    return found
+            if raw is not None and role == OBJECT and ldap_class in REFERRED:
+                yield _ReferredRow(UUID(bytes_le=raw), dn, ldap_class, action)
 
 
 def there_alone(

@@ -4,16 +4,17 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
-import pyarrow.parquet as pq
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from mqdssm.spark.documents import read_document
 from mqdssm.spark.journal import write_whole
 from mqdssm.spark.migrate.apply_work import FileDone, Refused
-from mqdssm.spark.migrate.plan_file import REJECTS_NAME, SOURCE_NAME, MigrationPlan
+from mqdssm.spark.migrate.plan_file import REJECTS_NAME, MigrationPlan
+from mqdssm.spark.migrate.staging import rows_at
 from mqdssm.spark.migrate.verifying import Lost, Verified
+from mqdssm.tables.mqis import MQIS_TABLES
 
 REPORT_NAME: Final = "report.json"
 REFUSED_NAME: Final = "applied.jsonl"
@@ -203,10 +204,9 @@ def write_refused(folder: Path, refused: Iterable[Refused]) -> None:
     A file of an earlier run is replaced, or removed where nothing was refused.
     """
     path = folder / REJECTS_NAME / REFUSED_NAME
-    lines = [
-        {**RefusedRow.of(one).model_dump(), "values": _cells_of(folder, one.table, one.source_row)}
-        for one in refused
-    ]
+    listed = list(refused)
+    source = _source_rows(folder, listed)
+    lines = [RefusedRow.of(one).model_dump() | source.get((one.table, one.source_row), {}) for one in listed]
     if not lines:
         path.unlink(missing_ok=True)
         return
@@ -215,13 +215,17 @@ def write_refused(folder: Path, refused: Iterable[Refused]) -> None:
     write_whole(path, text.encode(errors="backslashreplace"))
 
 
-def _cells_of(folder: Path, table: str, row: int) -> dict[str, str]:
-    """What the source says in a row."""
-    for path in sorted((folder / SOURCE_NAME / table).glob("part-*.parquet")):
-        found = pq.read_table(path, filters=[("row", "=", row)], columns=["cells"]).to_pylist()
-        if found:
-            return dict(found[0]["cells"])
-    return {}
+def _source_rows(folder: Path, refused: Iterable[Refused]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return where the source has the rows of refused operations, and what it says in them."""
+    numbers: dict[str, set[int]] = {}
+    for one in refused:
+        if one.source_row:  # what is deleted is of no row
+            numbers.setdefault(one.table, set()).add(one.source_row)
+    return {
+        (name, row.number): {"file": row.file, "file_row": row.row, "values": dict(row.cells)}
+        for name, some in numbers.items()
+        for row in rows_at(folder, MQIS_TABLES[name], some)
+    }
 
 
 def tables_of(

@@ -9,9 +9,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import folded
 from mqdssm.model.elements import QueueManager, RoutingLink
 from mqdssm.model.names import PathKind, PathName
-from mqdssm.model.queuenames import lower_each
+from mqdssm.model.queuenames import rdn_of
 from mqdssm.spark.sources.folder import ROW
 from mqdssm.tables import compute
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE, MqisColumn, MqisTable
@@ -338,23 +339,28 @@ def _machine(cells: Mapping[str, str]) -> Named:
     if not cell:
         return None, None
     name = computer_name(cell)
-    return lower_each(name), name
+    return folded(name), name
 
 
 def _queue(cells: Mapping[str, str]) -> Named:
     cell = cells.get("PROPID_Q_PATHNAME")
     try:
         path = None if cell is None else PathName.parse_stored(path_name(cell))
+        if path is None or path.kind is not PathKind.PUBLIC:
+            return None, None
+        return queue_key(path.computer, rdn_of(path.queue)[0]), path.computer
     except ValueError:
-        path = None
-    if path is None or path.kind is not PathKind.PUBLIC:
         return None, None
-    return path.key, path.computer
+
+
+def queue_key(computer: str, cn: str) -> str:
+    """Return what `key_of` calls a row of Queue, of its computer and the cn of its entry."""
+    return f"{folded(computer)}\\{folded(cn)}"
 
 
 def _site(cells: Mapping[str, str]) -> Named:
     name = cells.get("PROPID_S_PATHNAME")
-    return (lower_each(name) if name else None), name
+    return (folded(name) if name else None), name
 
 
 def _link(cells: Mapping[str, str]) -> Named:

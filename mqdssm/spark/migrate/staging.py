@@ -5,7 +5,7 @@ changed since.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -118,7 +118,7 @@ def _taken(rows: Iterator[SourceRow], count: int) -> list[SourceRow]:
 def _cells(table: MqisTable, part: SourceFile, row: SourceRow) -> dict[str, Any]:
     key = key_of(table, row.cells)
     return {
-        "file": part.path.name,
+        "file": part.shown,
         "row": row.number,
         "cells": list(row.cells.items()),
         "problems": list(row.problems.items()),
@@ -167,6 +167,17 @@ def staged_rows(part: StagedPart) -> Iterator[StagedRow]:
                     number += 1
     except (OSError, pa.ArrowException) as error:
         raise ConfigError(f"{part.path} is damaged ({error}): plan again") from error
+
+
+def rows_at(folder: Path, table: MqisTable, numbers: Collection[int]) -> Iterator[StagedRow]:
+    """Yield some rows of a table, by their numbers in it.
+
+    Raises:
+        ConfigError: a staged file is damaged.
+    """
+    for part in staged_parts(folder, table):
+        if any(part.first <= number < part.first + part.rows for number in numbers):
+            yield from (row for row in staged_rows(part) if row.number in numbers)
 
 
 def keys_in(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> pa.Table:

@@ -116,7 +116,7 @@ def _has_one(session: "Session", base: DN, wanted: LdapFilter) -> bool:
 
 
 def sites_there(session: "Session") -> dict[str, KnownSite]:
-    """The sites of the target, by lower-case name."""
+    """The sites of the target, by the key of the name."""
     base = places.sites_dn(session.naming.configuration.parent)
     found: dict[str, KnownSite] = {}
     try:
@@ -124,7 +124,7 @@ def sites_there(session: "Session") -> dict[str, KnownSite]:
             raw = entry.first(GUID_ATTRIBUTE)
             name = entry.name.name
             guid = UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None
-            found[name.lower()] = KnownSite(name, entry.dn, guid)
+            found[session.profile.name_key(name)] = KnownSite(name, entry.dn, guid)
     except ObjectNotFound:
         return {}
     return found
@@ -135,7 +135,7 @@ def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, C
 
     Args:
         session: to the target.
-        names: lower-case name -> name.
+        names: key of a name -> name.
     """
     account = session.profile.computer_account
     attributes = ["objectSid", "cn", *([account] if account else [])]
@@ -144,7 +144,7 @@ def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, C
         wanted = any_of(*(session.profile.computer_filter(names[key]) for key in batch))
         for base in session.naming.bases_for(configuration=False):
             for entry in session.find(base, wanted, attributes):
-                for name in _names_of(entry, account):
+                for name in map(session.profile.name_key, _names_of(entry, account)):
                     if name in names:
                         found.setdefault(name, []).append(entry)
                         break
@@ -154,8 +154,8 @@ def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, C
 def _names_of(entry: Entry, account: str | None) -> Iterable[str]:
     """What a computer may be called, the name of its account first."""
     if account is not None:
-        yield (entry.first(account) or b"").decode(errors="replace").removesuffix("$").lower()
-    yield entry.name.name.lower()
+        yield (entry.first(account) or b"").decode(errors="replace").removesuffix("$")
+    yield entry.name.name
 
 
 def _computer(name: str, entries: Sequence[Entry]) -> Computer:

@@ -5,19 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.events.references import batched
-from mqdssm.model.dn import normalize
+from mqdssm.events.references import References, batched
+from mqdssm.model.dn import DN, normalize
 from mqdssm.spark.access import Access
 from mqdssm.spark.migrate.apply_journal import LATER, ApplyJournal, Recorded
 from mqdssm.spark.migrate.operations import DELETE, EQUAL, OBJECT, Operation, Values, read_operations
 from mqdssm.spark.migrate.outcome import shown
-from mqdssm.spark.migrate.places import MapRow, Places
+from mqdssm.spark.migrate.places import Made, MapRow, Places
 from mqdssm.spark.migrate.progress import Told
 from mqdssm.tables.equality import differing
+from mqdssm.tables.references import references_in
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -75,6 +77,7 @@ class VerifyTask:
         access: how workers get into the target.
         parts: files of operations, and of what was equal; each is a piece of work.
         places: what references refer to.
+        made: normalised DN -> object that the plan makes there, where the target keeps GUIDs.
         told: where workers say how far they are.
     """
 
@@ -82,6 +85,7 @@ class VerifyTask:
     access: Access
     parts: tuple[str, ...]
     places: Places
+    made: Mapping[str, Made]
     told: Told
 
     def __call__(self, number: int) -> Verified:
@@ -96,10 +100,11 @@ class VerifyTask:
         later = ApplyJournal(self.folder, part, LATER).read()
         try:
             with self.access.connect() as directory:
+                context = _Context(directory.session, self.made)
                 for count, batch in enumerate(batched(read_operations(self.folder / part), AT_ONCE), 1):
                     applied = [one for one in batch if _is_applied(one, journal)]
                     done.lost += _untold(batch, journal, later)
-                    _verify(directory.session, self._expected(applied, journal, later), done)
+                    _verify(context, self._expected(applied, journal, later), done)
                     if count % TELL_EVERY == 0:
                         self.told.tell(number, count * AT_ONCE)
         except OSError as error:
@@ -151,14 +156,72 @@ def _untold(
             yield _lost_as(one, recorded.dn or one.dn, f"{', '.join(one.later)}: never set")
 
 
-def _verify(session: "Session", expected: Sequence[_Expected], done: Verified) -> None:
+class _Context:
+    """Objects that others depend on, as the target holds them.
+
+    Args:
+        session: to the target.
+        made: normalised DN -> object that the plan makes there.
+    """
+
+    def __init__(self, session: "Session", made: Mapping[str, Made]) -> None:
+        self.session = session
+        self._made = made
+        self._references = References(session)
+        self._guids: dict[tuple[UUID, str], bool] = {}
+
+    def learn(self, expected: Iterable[_Expected]) -> None:
+        """Look up at once what a batch of objects depends on."""
+        dns: dict[str, set[str]] = {}
+        guids: dict[str, set[UUID]] = {}
+        self._references.make_room()
+        for one in expected:
+            for above, made in self._planned_above(one.dn):
+                dns.setdefault(made.ldap_class, set()).add(str(above))
+            for reference, target in references_in(one.operation.ldap_class, one.values):
+                if isinstance(target, str):
+                    dns.setdefault(reference.ldap_class, set()).add(target)
+                elif (target, reference.ldap_class) not in self._guids:
+                    guids.setdefault(reference.ldap_class, set()).add(target)
+        for ldap_class, names in dns.items():
+            self._references.fetch_identifiers(sorted(names), ldap_class)
+        for ldap_class, wanted in guids.items():
+            there = self._references.dns_of(sorted(wanted), ldap_class)
+            self._guids |= {(guid, ldap_class): guid in there for guid in wanted}
+
+    def problem(self, one: _Expected) -> str:
+        """Return what an object depends on in vain; empty if all is there."""
+        for above, made in self._planned_above(one.dn):
+            if self._references.identifier_of(str(above), made.ldap_class) != made.guid:
+                return f"it is below {above}, which is not the object of the plan ({made.guid})"
+        for reference, target in references_in(one.operation.ldap_class, one.values):
+            if isinstance(target, str):
+                is_there = self._references.identifier_of(target, reference.ldap_class) is not None
+            else:
+                is_there = self._guids[target, reference.ldap_class]
+            if not is_there:
+                return f"{reference.attribute} refers to {target}, which is not there"
+        return ""
+
+    def _planned_above(self, dn: str) -> Iterator[tuple[DN, Made]]:
+        """Yield the objects of the plan above another one."""
+        above = DN.parse(dn).parent
+        while above:
+            if (made := self._made.get(above.normalized)) is not None:
+                yield above, made
+            above = above.parent
+
+
+def _verify(context: _Context, expected: Sequence[_Expected], done: Verified) -> None:
+    session = context.session
+    context.learn([one for one in expected if one.operation.action != DELETE])
     names = {name for one in expected for name in one.values}
     hides_sacls = session.profile.hides_sacls
     there = entries_at(session, [one.dn for one in expected], names)
     for one in expected:
         entry = there.get(normalize(one.dn))
         operation = one.operation
-        lost = _lost(one, entry, hides_sacls=hides_sacls)
+        lost = _lost(one, entry, context, hides_sacls=hides_sacls)
         if lost is not None:
             done.lost.append(lost)
             continue
@@ -169,7 +232,7 @@ def _verify(session: "Session", expected: Sequence[_Expected], done: Verified) -
             done.guids.append(MapRow(operation.type, old, guid, one.dn))
 
 
-def _lost(one: _Expected, entry: Entry | None, *, hides_sacls: bool) -> Lost | None:
+def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool) -> Lost | None:
     """What is wrong with an object; None: nothing."""
     operation = one.operation
     differs: dict[str, dict[str, list[str]]] = {}
@@ -183,7 +246,7 @@ def _lost(one: _Expected, entry: Entry | None, *, hides_sacls: bool) -> Lost | N
                 "wanted": shown(name, tuple(one.values[name])),
                 "found": shown(name, entry.all(name)),
             }
-        reason = f"it differs in {', '.join(differs)}" if differs else ""
+        reason = f"it differs in {', '.join(differs)}" if differs else context.problem(one)
     if not reason:
         return None
     return _lost_as(operation, one.dn, reason, differs)

@@ -4,8 +4,8 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,6 +66,7 @@ class SourceFile:
         columns: column as the file calls it -> PROPID.
         before: rows in the file before those of this part.
         groups: row groups of Parquet; None: all of the file.
+        shown: what users know it by.
     """
 
     table: str
@@ -74,6 +75,7 @@ class SourceFile:
     columns: Mapping[str, str]
     before: int = 0
     groups: tuple[int, ...] | None = None
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,20 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
     called = _called(files, mapping.table(files.table), names)
     columns = tuple(column for column in files.table.columns if column.name in called)
     by_file = {name: propid for propid, name in called.items()}
-    parts = tuple(part for file in files.files for part in _parts(files, file, by_file))
-    return SourceTable(files.table, columns, tuple(name for name in names if name not in by_file), parts)
+    parts = [part for file in files.files for part in _parts(files, file, by_file)]
+    if files.database_table is not None:
+        parts = list(_as_one(parts, files.database_table))
+    others = tuple(name for name in names if name not in by_file)
+    return SourceTable(files.table, columns, others, tuple(parts))
+
+
+def _as_one(parts: Iterable[SourceFile], shown: str) -> Iterator[SourceFile]:
+    """Name the parts of a copied table after the table, with rows that are counted through all of them."""
+    counted: dict[Path, int] = {}
+    for part in parts:
+        if part.path not in counted:
+            counted[part.path] = sum(pq.read_metadata(path).num_rows for path in counted)
+        yield replace(part, before=part.before + counted[part.path], shown=shown)
 
 
 def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> dict[str, str]:
@@ -196,7 +210,7 @@ def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterato
     """A Parquet file is cut between row groups; text cannot be cut before it is read."""
     name = files.table.name
     if files.form != "parquet":
-        yield SourceFile(name, file, files.form, columns)
+        yield SourceFile(name, file, files.form, columns, shown=file.name)
         return
     metadata = pq.read_metadata(file)
     groups: list[int] = []
@@ -205,7 +219,7 @@ def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterato
         groups.append(number)
         rows += metadata.row_group(number).num_rows
         if rows >= _ROW_GROUP_ROWS or number == metadata.num_row_groups - 1:
-            yield SourceFile(name, file, files.form, columns, before, tuple(groups))
+            yield SourceFile(name, file, files.form, columns, before, tuple(groups), file.name)
             before, rows, groups = before + rows, 0, []
 
 
@@ -296,11 +310,11 @@ def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _csv_rows(part: SourceFile, encoding: str) -> Iterator[SourceRow]:
     """Rows of CSV: nothing at all is NULL, two quotes are an empty text ([RFC4180])."""
-    broken: list[str] = []
+    broken: dict[int, str] = {}
 
     def invalid(row: pcsv.InvalidRow) -> str:
         said = f"{row.actual_columns} values where {row.expected_columns} are expected"
-        broken.append(f"row {row.number}: {said}: {(row.text or '')[:SHOWN_CHARS_MAX]}")
+        broken[row.number - 1] = f"{said}: {(row.text or '')[:SHOWN_CHARS_MAX]}"  # the header is its row 1
         return "skip"
 
     # all octets are letters of Latin-1: so each cell is decoded by itself, whatever is in the others
@@ -320,14 +334,16 @@ def _csv_rows(part: SourceFile, encoding: str) -> Iterator[SourceRow]:
                 quoted_strings_can_be_null=False,
             ),
         )
-        number = 0
-        for batch in reader:
+        number = 1
+        for batch in reader:  # the broken rows before its last one are known by now
             for values in batch.to_pylist():
-                number += 1
+                while number in broken:
+                    yield SourceRow(number, {}, {ROW: broken[number]})
+                    number += 1
                 yield _text_row(number, {named[name]: value for name, value in values.items()}, encoding)
-    for text in broken:
-        number += 1
-        yield SourceRow(number, {}, {ROW: text})
+                number += 1
+    for last in sorted(one for one in broken if one >= number):
+        yield SourceRow(last, {}, {ROW: broken[last]})
 
 
 def _as_latin(name: str, encoding: str) -> str:

@@ -166,7 +166,7 @@ class _Reader:
         frame = self._read(name, f"table {name}", self._parts(table))
         with self._told(f"table {name}"):
             frame.write.mode("overwrite").parquet(str(target))
-        return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))))
+        return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))), name)
 
     def _read(self, what: str, shown: str, more: Mapping[str, str] = MappingProxyType({})) -> "DataFrame":
         with self._told(shown):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
+from mqdssm.directory.loading.there import guid_of
 from mqdssm.errors import MqdssmError
 from mqdssm.model.dn import DN
 from mqdssm.spark.manifest import utc_seconds
-from mqdssm.spark.migrate.target import GUID_ATTRIBUTE, TargetView
+from mqdssm.spark.migrate.target import TargetView
 from mqdssm.spark.writing.options import WriteOptions
 from mqdssm.spark.writing.outcomes import (
     OUTCOMES,
@@ -24,7 +25,7 @@ from mqdssm.spark.writing.outcomes import (
     waiting_rows,
 )
 from mqdssm.spark.writing.task import Written
-from mqdssm.tables.references import REFERENCES, Form
+from mqdssm.tables.references import REFERENCES
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -191,9 +192,8 @@ class _AtLast:
             guids = [UUID(text) for text in texts]
             there = self._view.by_guid(guids, known[name].ldap_class, ())
             lost += [str(guid) for guid in guids if guid not in there]
-            attribute = None if known[name].form is Form.DN else GUID_ATTRIBUTE
             entries = [there[guid][0] for guid in guids if guid in there]
-            found = [one.dn.encode() if attribute is None else one.first(attribute) for one in entries]
-            if found:
-                values[name] = tuple(raw for raw in found if raw is not None)
+            own = ((entry.dn, guid_of(entry.attributes)) for entry in entries)
+            if found := tuple(known[name].stored(dn, guid) for dn, guid in own if guid is not None):
+                values[name] = found
         return values, lost

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from mqdssm.directory.loading.items import Action, Effect, Item
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.making import Target
+from mqdssm.events.object_names import check_new_name
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site, User
@@ -150,11 +151,19 @@ class RowMaker:
                 yield Refused(number, Effect.REJECTED, guid=_guid(element), text=self._reason(element, error))
         there = self._there([found[0] for _, _, found in candidates])
         for number, element, found in candidates:
-            yield self._wanted(number, element, found, there.get(found[0].made.dn.normalized))
+            entry = there.get(found[0].made.dn.normalized)
+            try:
+                if entry is None:
+                    check_new_name(element)
+            except (MqdssmError, ValueError) as error:
+                yield Refused(number, Effect.REJECTED, guid=_guid(element), text=reason_of(error))
+                continue
+            yield self._wanted(number, element, found, entry)
 
     def _known(self, elements: Sequence[DirectoryObject]) -> Known:
         """What these elements need to know of the directory."""
-        names = {name: name for one in elements if (name := _computer_name(one))}
+        key = self._target.profile.name_key
+        names = {key(name): name for one in elements if (name := _computer_name(one))}
         sites = {}
         if any(isinstance(one, QueueManager) for one in elements):
             sites = {site.guid: site for site in sites_there(self._session).values() if site.guid is not None}
@@ -164,7 +173,7 @@ class RowMaker:
         there = self._view.by_guid(_managers_named(elements), MANAGER_CLASS, ())
         for guid, entries in there.items():
             dn = DN.parse(entries[0].dn).parent
-            machines[guid] = name = dn.name.lower()
+            machines[guid] = name = key(dn.name)
             computers.setdefault(name, Computer(dn.name, str(dn), None, exists=True))
         return Known(sites=sites, machines=machines, computers=computers)
 

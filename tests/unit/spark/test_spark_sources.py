@@ -17,11 +17,13 @@ from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
 from mqdssm.spark.migrate.rows import read_row
+from mqdssm.spark.mqis_files import TableFiles
+from mqdssm.spark.sources import folder
 from mqdssm.spark.sources.cells import cell_maker
 from mqdssm.spark.sources.folder import ROW, SourceRow, find_files, read_rows, source_table
 from mqdssm.spark.sources.jdbc import is_jdbc, shown_url, unreached
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
-from mqdssm.tables.mqis import QUEUE
+from mqdssm.tables.mqis import MQIS_TABLES, QUEUE
 
 GUID = "01234567-89ab-cdef-0123-456789abcdef"
 SAMPLE = Plan(sites=2, machines=6, queues=30, users=3, seed=3)
@@ -140,14 +142,46 @@ def test_names_of_columns_in_a_code_page(tmp_path):
     assert row.cells == {"PROPID_Q_INSTANCE": "1"}
 
 
+def test_ragged_lines_shift_no_number(tmp_path, monkeypatch):
+    """Whatever piece of the file they are in, and at its end."""
+    monkeypatch.setattr(folder, "BLOCK_BYTES", 4096)
+    lines = [f"{n}" if n % 100 == 0 else f"{n},label {n}" for n in range(1, 2001)]
+    (tmp_path / "Queue.csv").write_text("\n".join(["PROPID_Q_INSTANCE,PROPID_Q_LABEL", *lines]) + "\n")
+    rows = rows_of(tmp_path)["Queue"]
+    assert [row.number for row in rows] == list(range(1, 2001))
+    assert all(row.cells.get("PROPID_Q_INSTANCE", str(row.number)) == str(row.number) for row in rows)
+    assert [row.number for row in rows if row.problems] == list(range(100, 2001, 100))
+
+
+def test_a_copied_table_is_named_as_the_database_has_it(tmp_path):
+    """Rows are counted through its parts: their files are deleted before anybody reads of them."""
+    place = tmp_path / "Queue"
+    place.mkdir()
+    for part in range(2):
+        names = [f"{part}{number}" for number in range(3)]
+        pq.write_table(pa.table({"PROPID_Q_INSTANCE": names}), place / f"part-{part}.parquet")
+    files = TableFiles(
+        MQIS_TABLES["Queue"], "parquet", place, tuple(sorted(place.iterdir())), '"dbo"."Queue"'
+    )
+    table = source_table(files, SourceMapping())
+    assert {part.shown for part in table.files} == {'"dbo"."Queue"'}
+    numbers = [row.number for part in table.files for row in read_rows(part, SourceMapping())]
+    assert numbers == [1, 2, 3, 4, 5, 6]
+
+
 def test_rows_that_cannot_be_taken_apart(tmp_path):
     (tmp_path / "Queue.csv").write_text("PROPID_Q_INSTANCE,PROPID_Q_LABEL\n1,a\n2\n3,b,c\n4,d\n")
     (tmp_path / "Site.jsonl").write_text(
         '{"PROPID_S_SITEID": "1"}\n{broken\n\n[1]\n{"PROPID_S_SITEID": "2"}\n'
     )
     rows = rows_of(tmp_path)
-    assert [row.cells.get("PROPID_Q_LABEL") for row in rows["Queue"]] == ["a", "d", None, None]
-    assert rows["Queue"][2].problems[ROW].startswith("row 3: 1 values where 2 are expected: 2")
+    assert [(row.number, row.cells.get("PROPID_Q_LABEL")) for row in rows["Queue"]] == [
+        (1, "a"),
+        (2, None),
+        (3, None),
+        (4, "d"),
+    ]
+    assert rows["Queue"][1].problems[ROW] == "1 values where 2 are expected: 2"
     assert [(row.number, row.cells.get("PROPID_S_SITEID")) for row in rows["Site"]] == [
         (1, "1"),
         (2, None),

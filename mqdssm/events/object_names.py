@@ -1,0 +1,61 @@
+"""Names of objects that are created, or that another directory brings along."""
+
+from mqdssm.errors import GenericDirectoryError
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import Queue, QueueManager
+from mqdssm.model.names import PathKind, PathName
+from mqdssm.model.queuenames import check_stored_name
+
+
+def stored_path(pathname: str) -> PathName:
+    """The path name of a queue that comes from elsewhere: every name that a directory gives back (M7).
+
+    Raises:
+        ValueError: no path name, or one that no directory can hold.
+        GenericDirectoryError: of a private or system queue ([MS-MQDSSM] 3.1.6.20.2).
+    """
+    path = PathName.parse_stored(pathname)
+    if path.kind is not PathKind.PUBLIC:
+        raise GenericDirectoryError(
+            f"{pathname!r} is no public queue: only these are stored in a directory (3.1.6.20.2)"
+        )
+    check_stored_name(path.queue)
+    return path
+
+
+def new_path(pathname: str) -> PathName:
+    """Return the path name of a queue that is to be created: by the grammar of MSMQ 4.0 and later.
+
+    Raises:
+        ValueError: a name that no queue may have.
+        GenericDirectoryError: of a private or system queue ([MS-MQDSSM] 3.1.6.20.2).
+    """
+    path = PathName.parse(pathname)
+    if path.subqueue is not None:
+        raise ValueError(f"Pathname {pathname!r}: subqueues are not stored, and a name has no ';'")
+    return stored_path(pathname)
+
+
+def check_computer(name: str) -> None:
+    """Refuse a computer whose queues no path name could name ([MS-MQMQ] 2.1.1).
+
+    Raises:
+        ValueError: a backslash, a blank, a control or non-ASCII character in its name.
+    """
+    if "\\" in name:
+        raise ValueError(f"computer name {name!r} contains a backslash: its queues could not be named")
+    PathName.parse(f"{name}\\q")
+
+
+def check_new_name(obj: DirectoryObject) -> None:
+    """Refuse a new object with a name that `create` refuses.
+
+    Raises:
+        ValueError: a name that no such object may have.
+        GenericDirectoryError: a queue that no directory holds.
+    """
+    match obj:
+        case Queue():
+            new_path(obj.pathname or "")
+        case QueueManager():
+            check_computer(obj.computer_name or "")
