@@ -49,6 +49,8 @@ class DirectoryPartition:
         allowed_purge: AllowedPurgeSeqNumber.
         purge_state: where a full synchronization stands.
         predecessor: of an owned partition: the machine that handed it over, until the enterprise knows of it.
+        is_new: of our site and the enterprise: our disk was empty, and has not been whole since: it may have
+            been lost.
     """
 
     partition_id: Guid
@@ -59,6 +61,7 @@ class DirectoryPartition:
     allowed_purge: SequenceNumber = MIN
     purge_state: PurgeState = PurgeState.NORMAL
     predecessor: str = ""
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,7 @@ DESCRIPTIONS: Final = MappingProxyType(
         "mqisAllowedPurgeSeqNumber": "AllowedPurgeSeqNumber: tombstones up to it may be removed",
         "mqisPurgeState": "State of a full synchronization: 0 normal, 1 STARTSYNC0, 2 SYNC0, 3 COMPLETESYNC0",
         "mqisPredecessor": "Machine name of the server that handed the partition over to this one",
+        "mqisIsNew": "TRUE if this server's copy began empty, and has not been whole since",
         "mqisOwned": "TRUE if this server gives the numbers of the partition",
         "mqisMachineName": "Machine name of a neighbour, or of this server",
         "mqisMachineID": "GUID of the machine of this server",
@@ -174,6 +175,7 @@ ATTRIBUTES: Final = (
     _attribute(106, "mqisPurgeState",  NUMBER),
     _attribute(107, "mqisOwned",       BOOLEAN),
     _attribute(108, "mqisPredecessor", TEXT),
+    _attribute(109, "mqisIsNew",       BOOLEAN),
     _attribute(110, "mqisMachineName", TEXT),
     _attribute(111, "mqisMachineID",   OCTETS, "", GUID_BYTES),
     _attribute(112, "mqisSiteID",      OCTETS, "", GUID_BYTES),
@@ -256,7 +258,7 @@ CLASSES: Final = (
         "mqisPartition",
         "mqisStatePartitionID",
         "mqisAuthorityName mqisLastSeqNumber mqisCeiling mqisPurgedSeqNumber mqisAllowedPurgeSeqNumber "
-        "mqisPurgeState mqisOwned mqisPredecessor",
+        "mqisPurgeState mqisOwned mqisPredecessor mqisIsNew",
     ),
     _alone(
         11,

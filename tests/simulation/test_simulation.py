@@ -9,19 +9,27 @@ import pytest
 from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
-from mqdssm.testing.simulation.hardships import HARDSHIPS_MIN
+from mqdssm.testing.simulation.hardships import HARDSHIPS_MIN, HOSTILE_MIN
+from mqdssm.testing.simulation.lies import KINDS
 from mqdssm.testing.simulation.options import FAILING_MIN, RECORDED_MAX, REINSTALLED_MIN, options_of
 from mqdssm.testing.simulation.run import Report, Simulation, simulate
 
 SHORT = range(1, 6)
 SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
 SHORT_HARDSHIPS = range(HARDSHIPS_MIN, HARDSHIPS_MIN + 8)
+SHORT_HOSTILE = range(HOSTILE_MIN, HOSTILE_MIN + 6)
 SHORT_FAILING = range(FAILING_MIN + 6, FAILING_MIN + 11)
 REINSTALLED = (12025, 12042, 12043)
 """Seeds in which a primary controller loses its directory."""
 UNHEARD_OF = (2037, 2431)
 """Seeds in which one loses it before anybody has heard of its own machine."""
-SOAK = ((RECORDED_MAX, 500), (REINSTALLED_MIN, 100), (FAILING_MIN, 100), (HARDSHIPS_MIN, 300))
+SOAK = (
+    (RECORDED_MAX, 500),
+    (REINSTALLED_MIN, 100),
+    (FAILING_MIN, 100),
+    (HARDSHIPS_MIN, 300),
+    (HOSTILE_MIN, 200),
+)
 """First seed and number of seeds of each part: with all that seeds below the first one do not have."""
 REACHED = (
     "answer MQ_OK",
@@ -72,6 +80,11 @@ REACHED = (
     "disk with no room for what grows",
     "damaged entries",
     "clocks set",
+    "admin removes a hostile server",
+    "note refused: a change of roles, names or keys",
+    "note refused: a request in another's name",
+    "note somebody claims to know more of our partition than we do",
+    *(f"lie {kind.__name__}" for kind in KINDS),
 )
 """What must have happened somewhere in many runs: a simulation that does not get there proves nothing."""
 
@@ -107,6 +120,14 @@ def test_operations_that_fail_behind_their_writes(seed: int) -> None:
 @pytest.mark.parametrize("seed", SHORT_HARDSHIPS)
 def test_hardships(seed: int) -> None:
     clean(simulate(seed))
+
+
+@pytest.mark.spec("MC-MQDSRP 5.1")
+@pytest.mark.parametrize("seed", SHORT_HOSTILE)
+def test_a_hostile_server_harms_what_it_owns_and_nothing_else(seed: int) -> None:
+    report = simulate(seed)
+    clean(report)
+    assert all(report.counts.get(f"lie {kind.__name__}") for kind in KINDS)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")

@@ -37,7 +37,7 @@ def header(last: int, purged: int = 0, partition_id=PEC_PARTITION_ID, name: str 
 def test_a_new_psc_asks_for_the_enterprise() -> None:
     server = Lone()
     assert server.state().partitions == (
-        DirectoryPartition(partition_id=PEC_PARTITION_ID, authority_name="PEC"),
+        DirectoryPartition(partition_id=PEC_PARTITION_ID, authority_name="PEC", is_new=True),
     )
     (asked,) = sends(server.all)
     assert (asked.destination, asked.timeout_s, asked.priority, asked.ack_requested) == ("PEC", 1200, 3, True)

@@ -152,3 +152,23 @@ def test_a_new_site_is_its_pscs(liar: str) -> None:
     assert owns(net, "PSC3", SITE3)
     assert guid_of("machine PSC3") in objects(net, "PEC", SITE3)
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+@pytest.mark.parametrize("what", ["key", "name", "site's key"])
+def test_what_a_server_passes_on_is_no_word_of_its_own(what: str) -> None:
+    """Decision R141: it passes on what strangers ask, of its own roles, names and keys, too."""
+    net = world()
+    before = everything(net)
+    change = asks(
+        SITE1, Command.UPDATE, ((Propid.QM_SIGN_PK, b"mine"),), guid_identifier=guid_of("machine BSC1")
+    )
+    deputy = "BSC1"
+    if what == "name":
+        change = asks(SITE1, Command.UPDATE, ((Propid.QM_PATHNAME, "Mine"),), path_name="BSC1")
+    elif what == "site's key":
+        change = asks(PEC_PARTITION_ID, Command.UPDATE, ((Propid.S_PSC_SIGNPK, b"mine"),), path_name="Site1")
+        deputy = "PSC1"
+    assert results(says(net, "BSC2", deputy, request("nobody", change))) == [DENIED]
+    net.run(LONG_S)
+    assert everything(net) == before

@@ -7,23 +7,19 @@ from mqdssm.engines.replication.operations import LoadState
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
-    AlreadyPurgedMessage,
     ChangePropagationMessage,
     ChangeReplyMessage,
     ChangeRequestMessage,
     Command,
-    CompleteSync0,
     DirectoryChange,
     PartitionSeqNumbers,
     Properties,
     ReplicationMessage,
-    SeqNumberHeader,
-    SyncReplyMessage,
-    SyncRequestMessage,
 )
 from mqdssm.model.propids import Propid
 from mqdssm.model.replication import DirectoryPartition, Service
-from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.testing.simulation.lies import claim_story, header_of
 
 OK = Hresult.MQ_OK
 DENIED = Hresult.MQ_ERROR_ACCESS_DENIED
@@ -63,31 +59,12 @@ def header(liar: str, partition_id: Guid, *, last: int = FAR, purged: int = MIN)
         last_seq_number=SequenceNumber(last),
         purged_seq_number=SequenceNumber(purged),
     )
-    said = SeqNumberHeader(machine_name=liar, partition_seq_numbers=(numbers,))
-    return ChangePropagationMessage(site_id=SITE1, seq_number_header=said)
+    return header_of(SITE1, liar, numbers)
 
 
 def claims(liar: str, partition_id: Guid) -> tuple[ReplicationMessage, ...]:
     """All that says: I have more of it, you have to begin anew, and this is all that there is."""
-    question = SyncRequestMessage(
-        site_id=SITE1,
-        partition_id=partition_id,
-        from_seq_number=FAR,
-        to_seq_number=MAX,
-        known_purged_seq_number=FAR,
-        requester_name=liar,
-    )
-    purged = AlreadyPurgedMessage(site_id=SITE1, partition_id=partition_id, purged_seq_number=FAR)
-    answer = SyncReplyMessage(
-        site_id=SITE1,
-        partition_id=partition_id,
-        from_seq_number=MIN,
-        to_seq_number=FAR,
-        purged_seq_number=FAR,
-        complete_sync0=CompleteSync0.NOW,
-        directory_changes=(),
-    )
-    return header(liar, partition_id, purged=FAR), question, purged, answer
+    return claim_story(SITE1, liar, partition_id, FAR)
 
 
 def asks(partition_id: Guid, command: Command, properties: Properties, **given) -> DirectoryChange:

@@ -24,6 +24,7 @@ class StateContract:
             purged=number(5),
             allowed_purge=number(7),
             purge_state=PurgeState.SYNC0,
+            is_new=True,
         )
         for state in (first, second, second):
             assert world.perform(ops.SavePartition(partition=state)) == ops.Done()

@@ -124,22 +124,28 @@ def _may_change(server: Server, message: ChangeRequestMessage, event: Received) 
     change = message.directory_change
     if partition is None or not partition.record.owned:
         return True  # the owner will see
+    # what a server passes on for others is no word of its own (decision R141)
+    is_its_own = key_of(message.requester_name) == key_of(event.sender)
     match type_of(change):
         case ObjectType.ENTERPRISE:
             return change.command is Command.UPDATE and change.get(Propid.E_PECNAME) is None
         case ObjectType.SITE:
-            return (yield from _may_change_site(server, change, event))
+            return (yield from _may_change_site(server, change, event, is_its_own=is_its_own))
         case ObjectType.MACHINE:
-            return (yield from _may_change_machine(server, partition, change, event))
+            return (yield from _may_change_machine(server, partition, change, event, is_its_own=is_its_own))
         case _:
             return True
 
 
-def _may_change_site(server: Server, change: DirectoryChange, event: Received) -> Job[bool]:
+def _may_change_site(
+    server: Server, change: DirectoryChange, event: Received, *, is_its_own: bool
+) -> Job[bool]:
     if change.command is not Command.UPDATE:
         return False
     if not _gives(change, _OF_SITE):
         return True
+    if not is_its_own:
+        return False
     operation = ReadObject(
         object_type=ObjectType.SITE,
         path_name=change.path_name,
@@ -157,7 +163,7 @@ def _may_change_site(server: Server, change: DirectoryChange, event: Received) -
 
 
 def _may_change_machine(
-    server: Server, partition: Partition, change: DirectoryChange, event: Received
+    server: Server, partition: Partition, change: DirectoryChange, event: Received, *, is_its_own: bool
 ) -> Job[bool]:
     operation = ReadObject(
         object_type=ObjectType.MACHINE,
@@ -173,7 +179,7 @@ def _may_change_machine(
         return False
     if not _gives(change, _OF_SERVER):
         return True
-    if not _is_itself(found.identifier, known, event):
+    if not is_its_own or not _is_itself(found.identifier, known, event):
         return False
     return (yield from _is_own(server, change.properties, Propid.QM_PATHNAME, event.sender))
 

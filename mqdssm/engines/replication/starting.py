@@ -58,6 +58,7 @@ def _make_enterprise(server: Server) -> Job[None]:
         partition_id=PEC_PARTITION_ID,
         authority_name=settings.machine_name if owned else settings.pec_name,
         owned=owned,
+        is_new=not owned,
     )
     server.partitions[PEC_PARTITION_ID] = partition = Partition.of(record)
     yield from server.save(partition)

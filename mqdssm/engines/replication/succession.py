@@ -32,6 +32,8 @@ from mqdssm.model.seqnum import MIN
 
 CONSULTED_MAX: Final = 3
 """So often a BSC is asked for what it has of a partition that was ours, as long as it does not answer."""
+PREDECESSOR_TRIES: Final = 6
+"""So many questions in a row may stay without an answer of who handed a partition over (decision R140)."""
 GAP: Final = 1 << 20
 """Numbers that are skipped where others may know some that we do not: more than are ever under way."""
 
@@ -213,15 +215,25 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
         yield from _inherit(server, partition)
 
 
-def _is_named(server: Server, partition: Partition) -> Job[bool]:
-    """Return True if a partition's objects name us, rightly or not."""
+def _naming(server: Server, partition: Partition) -> Job[ObjectRead | None]:
+    """Return the object of a partition that names us as its authority, rightly or not; None: none does."""
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
-        return is_of(own.properties or (), CONTROLLER)
+        return own if is_of(own.properties or (), CONTROLLER) else None
     if partition.id != PEC_PARTITION_ID:
-        return False
+        return None
     found = yield from _enterprise()
-    return found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+    is_me = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+    return found if is_me else None
+
+
+def _is_handed_over(server: Server, partition: Partition, naming: ObjectRead) -> bool:
+    """Return True if a partition was handed over to us just now: our copy ends with that (decision R140).
+
+    Its predecessor tells us whether we have all. Else we were its authority before, and lost what followed.
+    """
+    is_kept = not partition.record.is_new and not server.settings.restored
+    return is_kept and naming.seq_number == partition.last and partition.tries < PREDECESSOR_TRIES
 
 
 def _is_pec(server: Server, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
@@ -256,17 +268,31 @@ def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
     names = {key_of(server.psc_name or partition.record.authority_name)}
     told = key_of(sender) in names
     partition.whole = partition.whole or told
-    if not partition.settled and (yield from _is_named(server, partition)):
-        partition.doubted = True  # we were its authority before: on a disk that is lost, or older
+    naming = None if partition.settled else (yield from _naming(server, partition))
+    if naming is not None and not partition.doubted:
+        if not _is_handed_over(server, partition, naming):
+            partition.doubted = True  # we were its authority before: on a disk that is lost, or older
+        elif told:
+            partition.settled = True
+        else:
+            partition.whole = False  # until the predecessor has answered
+            return
     if partition.doubted and (yield from _consult(server, partition, sender)):
-        partition.settled = partition.settled or told
+        yield from _settle(server, partition, told=told)
         return
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
     if adopts and (partition.last == MIN or (told and (yield from _is_empty(partition)))):
         yield from _inherit(server, partition)
     else:
         yield from inherit_if_named(server, partition, surely=True)
+    yield from _settle(server, partition, told=told)
+
+
+def _settle(server: Server, partition: Partition, *, told: bool) -> Job[None]:
+    """Take note that a partition is whole, if its authority said so: a copy that was new is none any more."""
     partition.settled = partition.settled or told
+    if partition.settled and partition.record.is_new and not partition.doubted:
+        yield from server.save(partition, is_new=False)
 
 
 def _consult(server: Server, partition: Partition, sender: str) -> Job[bool]:
@@ -330,6 +356,7 @@ def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
         owned=True,
         authority_name=server.name,
         predecessor=partition.predecessor,
+        is_new=False,
         last=last,
         purged=last if ahead else partition.record.purged,
     )

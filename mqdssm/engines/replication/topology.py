@@ -166,7 +166,12 @@ def _ensure_partition(server: Server, site_id: Guid, psc_name: str) -> Job[None]
         if not owned:
             # what the others have of us comes first, if they have anything (decision R43)
             authority = server.partitions[PEC_PARTITION_ID].record.authority_name
-    record = DirectoryPartition(partition_id=site_id, authority_name=authority, owned=owned)
+    record = DirectoryPartition(
+        partition_id=site_id,
+        authority_name=authority,
+        owned=owned,
+        is_new=not owned and site_id == server.settings.site_id,
+    )
     server.partitions[site_id] = partition = Partition.of(record)
     yield from perform(SavePartition(partition=record), Done)
     sync.ask(server, partition)

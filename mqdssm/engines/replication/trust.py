@@ -78,7 +78,7 @@ RULES: Final = (
         "a request to make or remove a site or a directory server, "
         "or to change its role, name or signing keys, or the PEC's name",
         "the server itself, for its own name and keys; the authority of a site, for its own name and keys "
-        "in the site's object; clients of the owner itself, for all",
+        "in the site's object; neither for what it passes on (R141); clients of the owner itself, for all",
         "refused with MQ_ERROR_ACCESS_DENIED",
     ),
     Rule(

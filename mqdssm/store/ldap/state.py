@@ -100,6 +100,7 @@ class StateKeeper:
             "mqisAllowedPurgeSeqNumber": (number_value(state.allowed_purge),),
             "mqisPurgeState": (b"%d" % state.purge_state,),
             "mqisPredecessor": _names(state.predecessor),
+            "mqisIsNew": (_YES,) if state.is_new else (),
         }
         self._write(self._places.partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id)
 
@@ -217,6 +218,7 @@ def _partition(entry: Entry) -> DirectoryPartition:
             allowed_purge=_number(entry, "mqisAllowedPurgeSeqNumber"),
             purge_state=PurgeState(int(entry.first(_SAVED) or b"0")),
             predecessor=_name(entry, "mqisPredecessor"),
+            is_new=entry.first("mqisIsNew") == _YES,
         )
     except ValueError as error:
         raise MappingError(f"{entry.dn} holds no state of a partition: {error}") from None

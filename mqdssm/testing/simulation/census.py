@@ -26,7 +26,7 @@ class Census:
         found = []
         for site in partitions[PEC_PARTITION_ID].live(ObjectType.SITE):
             partition = partitions.get(site.identifier)
-            if partition is None or partition.loose or site.identifier in self._closing:
+            if partition is None or partition.loose or partition.foul or site.identifier in self._closing:
                 continue
             if self.machine(self.owner(site.identifier)):
                 found.append(site.identifier)
@@ -57,13 +57,16 @@ class Census:
         return [
             one
             for one in self._world.servers
-            if one.settings.site_id == site_id and not one.retired and self.serves(one) & Service.BSC
+            if one.settings.site_id == site_id and self._is_there(one) and self.serves(one) & Service.BSC
         ]
 
     def controllers(self) -> list[Server]:
         """All directory servers that have a machine object."""
         roles = CONTROLLER | Service.BSC
-        return [one for one in self._world.servers if not one.retired and self.serves(one) & roles]
+        return [one for one in self._world.servers if self._is_there(one) and self.serves(one) & roles]
+
+    def _is_there(self, server: Server) -> bool:
+        return not server.retired and not self._world.is_foul(server)
 
     def all_know(self, site_id: Guid) -> bool:
         """Whether every primary controller has the newest object of a site."""

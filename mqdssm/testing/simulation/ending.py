@@ -62,7 +62,7 @@ def members(world: World) -> list[Server]:
 def is_member(world: World, server: Server) -> bool:
     """Return True if a server belongs to the enterprise, by its site's object and its own."""
     site = world.ledger.partitions.get(server.settings.site_id)
-    if site is None or site.dead:
+    if site is None or site.dead or world.is_foul(server):
         return False
     machine = site.latest.get(server.settings.machine_id)
     if machine is None or machine.content is None:
@@ -78,7 +78,11 @@ def what_differs(world: World) -> str:
         if not server.is_up:
             return f"{server.name} is down"
     for partition in world.ledger.partitions.values():
-        if not partition.dead and (partition.latest or partition.partition_id == PEC_PARTITION_ID):
+        if (
+            not partition.dead
+            and not partition.foul
+            and (partition.latest or partition.partition_id == PEC_PARTITION_ID)
+        ):
             difference = _partition_differs(partition, servers)
             if difference:
                 return f"partition {partition.partition_id}: {difference}"
@@ -197,13 +201,21 @@ def _neighbors_differ(world: World, servers: list[Server]) -> str:
         bscs = {
             one.name.casefold() for one in servers if one.settings.site_id == site_id and one is not server
         }
-        known_pscs = {name for is_bsc, name in server.neighbors if not is_bsc}
-        known_bscs = {name for is_bsc, name in server.neighbors if is_bsc}
+        known_pscs, known_bscs = _neighbors_of(world, server, pscs | bscs)
         if known_pscs != pscs:
             return f"{server.name} has the PSC neighbours {sorted(known_pscs)}, not {sorted(pscs)}"
         if known_bscs != bscs:
             return f"{server.name} has the BSC neighbours {sorted(known_bscs)}, not {sorted(bscs)}"
     return _sites_differ(world, owners)
+
+
+def _neighbors_of(world: World, server: Server, expected: set[str]) -> tuple[set[str], set[str]]:
+    """Return the names of a server's PSCs and BSCs, but for those that a hostile server is or made up."""
+    found: tuple[set[str], set[str]] = (set(), set())
+    for (is_bsc, name), neighbor in server.neighbors.items():
+        if name in expected or not world.is_foul_neighbor(neighbor):
+            found[is_bsc].add(name)
+    return found
 
 
 def _sites_differ(world: World, owners: Mapping[Guid, Server]) -> str:

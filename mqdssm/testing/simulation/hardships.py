@@ -1,6 +1,6 @@
 """Faults that came later than others: what a seed from `HARDSHIPS_MIN` on has of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mqdssm.samples.dice import Dice
@@ -23,6 +23,9 @@ class Hardships:
         mixed: each server has settings of its own, as servers of several versions have.
         windows: so many servers of a thousand propagate as Windows does, with its timers.
         trespassed: clients ask for what may not be, too.
+        lies_every_ms: about so often a hostile server says something; 0: there is none.
+        bent: chance in a thousand that the hostile server says something else than its engine wants.
+        is_liar_removed: in the end the administrator takes the hostile server away.
     """
 
     full_every_s: int = 0
@@ -34,8 +37,13 @@ class Hardships:
     mixed: bool = False
     windows: int = 0
     trespassed: bool = False
+    lies_every_ms: int = 0
+    bent: int = 0
+    is_liar_removed: bool = False
 
 
+HOSTILE_MIN: Final = 320_000
+"""From this seed on one server is hostile; seeds below it keep their runs."""
 NONE: Final = Hardships()
 
 
@@ -44,7 +52,7 @@ def hardships_of(seed: int) -> Hardships:
     if seed < HARDSHIPS_MIN:
         return NONE
     dice = Dice("hardships", seed)
-    return Hardships(
+    made = Hardships(
         full_every_s=_sometimes(dice, (30, 120)),
         full_max_s=dice.of((5, 60, 300)),
         damaged_every_s=_sometimes(dice, (20, 90)),
@@ -54,6 +62,16 @@ def hardships_of(seed: int) -> Hardships:
         mixed=dice.one_in(4),
         windows=dice.of((300, 1000)) if dice.one_in(4) else 0,
         trespassed=dice.one_in(3),
+    )
+    return made if seed < HOSTILE_MIN else _with_liar(made, Dice("hostile", seed))
+
+
+def _with_liar(hardships: Hardships, dice: Dice) -> Hardships:
+    return replace(
+        hardships,
+        lies_every_ms=dice.of((300, 1_500, 6_000)),
+        bent=dice.of((0, 100, 500)),
+        is_liar_removed=dice.one_in(3),
     )
 
 

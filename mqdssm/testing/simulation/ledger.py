@@ -94,6 +94,7 @@ class PartitionLedger:
         purged: the highest PurgedSeqNumber of an authority.
         dead: its site is deleted: nothing is promised any more.
         loose: its authority was lost, replaced or restored by an operator: only the end counts.
+        foul: its authority is hostile: nothing is promised from now on.
         vowed: what has to be there in the end nevertheless, by identifier; what is changed again is no more.
     """
 
@@ -106,7 +107,13 @@ class PartitionLedger:
     purged: int = 0
     dead: bool = False
     loose: bool = False
+    foul: bool = False
     vowed: dict[Guid, Entry] = field(default_factory=dict)
+
+    @property
+    def is_strict(self) -> bool:
+        """True if its rules hold without exception."""
+        return not (self.dead or self.loose or self.foul)
 
     def live(self, object_type: ObjectType | None = None) -> list[Entry]:
         """The newest entries of objects that are there."""
@@ -162,7 +169,7 @@ class Ledger:
         partition = self.partitions.get(partition_id)
         if partition is None:
             raise Violation(f"{name} gave {entry.number} of an unknown partition {partition_id}: {entry}")
-        if not partition.loose and not partition.dead:
+        if partition.is_strict:
             self._may_give(partition, entry, machine_id, name)
             self._may_be(partition, entry)
         partition.vowed.pop(entry.identifier, None)
@@ -194,7 +201,7 @@ class Ledger:
         match entry.object_type:
             case ObjectType.SITE:
                 site = self.partitions.get(entry.identifier)
-                if entry.content is None and site is not None and not site.loose and site.live():
+                if entry.content is None and site is not None and site.is_strict and site.live():
                     raise Violation(f"{entry.number} {entry}: the site has {site.live()[0]}")
             case ObjectType.MACHINE if entry.content is not None:
                 if _is_controller(entry) and any(map(_is_controller, others)):

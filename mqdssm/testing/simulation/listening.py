@@ -70,7 +70,7 @@ class Listener:
         partition = self._ledger.partitions.get(partition_id)
         if partition is None:
             raise Violation(f"a message about a partition that nobody made: {partition_id}")
-        return None if partition.dead or partition.loose else partition
+        return partition if partition.is_strict else None
 
     def _propagation(self, server: Server, message: ChangePropagationMessage) -> None:
         self._count(server, message.directory_changes)

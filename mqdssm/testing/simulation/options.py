@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mqdssm.samples.dice import Dice
-from mqdssm.testing.simulation.hardships import NONE, Hardships, hardships_of
+from mqdssm.testing.simulation.hardships import HOSTILE_MIN, NONE, Hardships, hardships_of
 
 PER_MILLE: Final = 1000
 """Chances are given as so many in a thousand."""
@@ -169,6 +169,8 @@ def options_of(seed: int) -> Options:
     """
     dice = Dice("options", seed)
     bscs = _enterprise(dice)
+    if seed >= HOSTILE_MIN and sum(bscs) + len(bscs) == 1:
+        bscs = (1,)  # the only server would be the PEC, on which everything rests
     return Options(
         seed=seed,
         bscs=bscs,
@@ -273,13 +275,14 @@ def _later_options(seed: int, work: Work) -> Work:
     dice = Dice("later options", seed)
     if seed < RECORDED_MAX or dice.one_in(2):
         return work
+    is_honest = seed < HOSTILE_MIN  # else a PSC that restores itself from its BSC gets what that one says
     return replace(
         work,
         services=dice.one_in(3),
         together=dice.of((1, 2, 3)),
-        primary_restoring=dice.one_in(3),
+        primary_restoring=dice.one_in(3) and is_honest,
         takeover_half=work.takeover and not work.renaming and dice.one_in(2),
-        primary_reinstalling=seed >= REINSTALLED_MIN and dice.one_in(2),
+        primary_reinstalling=seed >= REINSTALLED_MIN and dice.one_in(2) and is_honest,
     )
 
 

@@ -102,6 +102,8 @@ class Promises:
         settings = server.settings
         for (is_bsc, name), neighbor in server.neighbors.items():
             timer_s = settings.intrasite_s if is_bsc else settings.intersite_s
+            if self._world.is_foul_neighbor(neighbor):
+                continue
             told_at = self._world.headers.get((server.index, name), 0.0)
             if told_at < self._begun and self._is_due(settings.header_s + timer_s):
                 raise Violation(f"{server.name} does not tell {name} its numbers any more")
@@ -121,7 +123,7 @@ class Promises:
             return
         for (is_bsc, name), neighbor in owner.neighbors.items():
             other = self._world.find(name)
-            if is_bsc or other is None:
+            if is_bsc or other is None or self._world.is_foul_neighbor(neighbor):
                 continue
             interval, acked = other.settings.ack_interval, neighbor.acked_of(partition_id)
             if acked <= before and before // interval < last // interval:

@@ -82,14 +82,13 @@ class PurgeRules:
             if max(int(acked), reached) < up_to:
                 raise Violation(f"{server.name} purges {partition_id} up to {up_to}: {name} came to {acked}")
 
-    def acknowledged(self, server: Server, neighbor: DirectoryNeighbor) -> None:
+    def acknowledged(self, server: Server, neighbor: DirectoryNeighbor, other: Server) -> None:
         """Look at what a server knows of a neighbour.
 
         Raises:
             Violation: the neighbour never had that.
         """
-        other = self._find(neighbor.machine_name)
-        if neighbor.is_bsc or other is None:
+        if neighbor.is_bsc:
             return
         for partition_id in (PEC_PARTITION_ID, server.settings.site_id):
             acked, had = neighbor.acked_of(partition_id), self._furthest.get((other.index, partition_id), 0)

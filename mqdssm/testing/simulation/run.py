@@ -11,9 +11,11 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
+from mqdssm.testing.simulation.census import Census
 from mqdssm.testing.simulation.chaos import Chaos
 from mqdssm.testing.simulation.clients import Clients
 from mqdssm.testing.simulation.ending import members, what_differs
+from mqdssm.testing.simulation.liar import Liar
 from mqdssm.testing.simulation.losses import ANSWER_S
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.promises import Promises
@@ -72,6 +74,7 @@ class Simulation:
         self.world = World(options, make_engine, make_store, trace)
         self._clients = Clients(self.world)
         self._trespassers = Trespassers(self.world, self._clients)
+        self._liar = Liar(self.world, Census(self.world, self._clients.closing))
         self._administrator = Administrator(self.world, self._clients)
         self._dice = Dice("chaos", options.seed)
         self._chaos = Chaos(self.world, self._dice)
@@ -121,6 +124,7 @@ class Simulation:
         self._chaos.begin()
         self._clients.run()
         self._trespassers.run()
+        self._liar.begin()
         if options.work.topology_every_s:
             self._administrator.run()
         self._pass(float(options.work.duration_s))
@@ -133,6 +137,8 @@ class Simulation:
         for server in self.world.servers:
             if not server.held:
                 self.world.start(server)
+        if self.world.liar is not None and self.world.options.hardships.is_liar_removed:
+            self._administrator.begin(self._administrator.remove_liar(self.world.liar))
         self._until_whole()
 
     def _until_whole(self) -> None:
@@ -184,7 +190,8 @@ class Simulation:
         """Every client whose server did not stop was answered."""
         for request in self.world.book.requests.values():
             server = self.world.servers[request.server]
-            if request.status is None and server.life == request.life:
+            is_foul = self.world.is_foul(server)
+            if request.status is None and server.life == request.life and not is_foul:
                 raise Violation(f"{request}: {server.name} never answered")
 
     def _check_bounds(self) -> None:
@@ -205,6 +212,7 @@ class Simulation:
         counts |= {f"state {name}": count for name, count in world.counts.states.items()}
         counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
         counts |= self._chaos.counts
+        counts |= self._liar.told
         network = world.network.counts
         counts |= {
             "crashes": world.counts.crashes,

@@ -67,7 +67,7 @@ class Services:
 
     def _has_begun(self, partition: PartitionLedger) -> bool:
         """Whether a partition's authority has its machine: then only the store decides what may be done."""
-        if partition.dead:
+        if partition.dead or partition.foul:
             return False
         if partition.partition_id == PEC_PARTITION_ID:
             return bool(partition.latest)

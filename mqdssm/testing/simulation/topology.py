@@ -305,6 +305,19 @@ class Administrator:
             if server.settings.machine_id == machine_id and server is not owner:
                 self._world.retire(server)
 
+    def remove_liar(self, liar: Server) -> Task:
+        """Take a hostile server away, and the name by which the enterprise knows it."""
+        self._count("removes a hostile server")
+        self._world.retire(liar)
+        site_id = liar.settings.site_id
+        site = self._world.ledger.partitions[site_id]
+        if not site.foul:
+            yield from self._remove_machine(liar)
+            return
+        enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
+        while not site.dead and (enterprise.latest[site_id].content or {}).get(Propid.S_PSC):
+            yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, ((Propid.S_PSC, ""),))
+
     # -- taking over
 
     def hand_over_site(self, heir: Server) -> Task:

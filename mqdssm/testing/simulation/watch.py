@@ -40,7 +40,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType
-from mqdssm.model.replication import DirectoryPartition, PurgeState
+from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.testing.simulation.ledger import (
     IDENTIFIERS,
     PATHS,
@@ -80,6 +80,7 @@ class Watch:
         book: what clients asked for.
         now: the simulated time.
         find: a server by its machine name.
+        is_foul: whether nothing is promised of a server, since it is hostile or has all from one that is.
     """
 
     def __init__(
@@ -88,7 +89,10 @@ class Watch:
         book: RequestBook,
         now: Callable[[], float],
         find: Callable[[str], Server | None],
+        is_foul: Callable[[Server], bool],
     ) -> None:
+        self._find = find
+        self._is_foul = is_foul
         self._ledger = ledger
         self._book = book
         self._now = now
@@ -100,8 +104,8 @@ class Watch:
             SavePartition: lambda server, operation, _: self._saved(server, operation.partition),
             LoadState: self._loaded,
             SaveNeighbor: self._neighbor_saved,
-            RemoveNeighbor: self._neighbor_removed,
-            RemovePartition: self._removed,
+            RemoveNeighbor: _remember,
+            RemovePartition: _remember,
             PurgeDeletedObjects: lambda server, operation, _: self._purging.purged(server, operation),
             MarkPartition: lambda server, operation, _: self._purging.marked(server, operation),
             Recover: self._recovered,
@@ -113,6 +117,9 @@ class Watch:
         Raises:
             Violation: what it did may not be.
         """
+        if self._is_foul(server):
+            _remember(server, operation, result)
+            return
         if isinstance(operation, Given):
             if isinstance(result, Outcome) and result.status == Hresult.MQ_OK:
                 self._give(server, operation, result.identifier)
@@ -123,19 +130,15 @@ class Watch:
 
     def torn(self, server: Server, operation: Operation) -> None:
         """Remember an operation that is cut short: it counts if its number is there afterwards."""
-        if isinstance(operation, Given):
+        if isinstance(operation, Given) and not self._is_foul(server):
             server.torn[operation.partition_id] = operation
 
-    def _neighbor_saved(self, server: Server, operation: SaveNeighbor, _: Result) -> None:
+    def _neighbor_saved(self, server: Server, operation: SaveNeighbor, result: Result) -> None:
         neighbor = operation.neighbor
-        server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
-        self._purging.acknowledged(server, neighbor)
-
-    def _neighbor_removed(self, server: Server, operation: RemoveNeighbor, _: Result) -> None:
-        server.neighbors.pop((operation.is_bsc, operation.machine_name.casefold()), None)
-
-    def _removed(self, server: Server, operation: RemovePartition, _: Result) -> None:
-        server.persisted.pop(operation.partition_id, None)
+        _remember(server, operation, result)
+        other = self._find(neighbor.machine_name)
+        if other is not None and not self._is_foul(other):
+            self._purging.acknowledged(server, neighbor, other)
 
     def _loaded(self, server: Server, _: LoadState, state: State) -> None:
         """After a crash the store may have one thing more, or less, than was said to be done."""
@@ -144,7 +147,7 @@ class Watch:
             del server.persisted[partition_id]
         for one in state.partitions:
             self._saved(server, one)
-        server.neighbors = {(one.is_bsc, one.machine_name.casefold()): one for one in state.neighbors}
+        server.neighbors = _by_name(state)
 
     # -- authorities
 
@@ -179,7 +182,7 @@ class Watch:
         # an heir may have been listed between a crash in this operation and its recovery: without the object
         content, path = None, known.path if known is not None else operation.path_name or ""
         if not isinstance(operation, DeleteObject):
-            read = self.read(server, operation.object_type, identifier)
+            read = self.read(server, operation.object_type, identifier, operation.partition_id)
             if read.properties is None:
                 raise Violation(f"{server.name}: {operation} is done, but the object is not there")
             content = content_of(operation.object_type, read.properties)
@@ -220,9 +223,13 @@ class Watch:
 
     # -- replicas
 
-    def read(self, server: Server, object_type: ObjectType, identifier: Guid) -> ObjectRead:
-        """What a server's store holds of an object."""
-        result = server.store.perform(ReadObject(object_type=object_type, identifier=identifier))
+    def read(
+        self, server: Server, object_type: ObjectType, identifier: Guid, partition_id: Guid
+    ) -> ObjectRead:
+        """What a server's store holds of an object; another partition may have one of the same GUID."""
+        result = server.store.perform(
+            ReadObject(object_type=object_type, identifier=identifier, partition_id=partition_id)
+        )
         if not isinstance(result, ObjectRead):
             raise Violation(f"{server.name}: ReadObject was answered by {result!r}")
         return result
@@ -230,7 +237,7 @@ class Watch:
     def _strict(self, partition_id: Guid) -> PartitionLedger | None:
         """A partition's ledger, if its rules hold without exception."""
         partition = self._ledger.partitions.get(partition_id)
-        return partition if partition is not None and not (partition.dead or partition.loose) else None
+        return partition if partition is not None and partition.is_strict else None
 
     def _applied(self, server: Server, operation: ApplyChanges, applied: Applied) -> None:
         partition = self._strict(operation.partition_id)
@@ -252,7 +259,7 @@ class Watch:
         Raises:
             Violation: it is not.
         """
-        read = self.read(server, entry.object_type, entry.identifier)
+        read = self.read(server, entry.object_type, entry.identifier, partition.partition_id)
         if read.properties is None or read.seq_number is None or not int(read.seq_number):
             return  # not there, or marked by a full synchronization
         if entry.identifier in server.gone:
@@ -322,7 +329,7 @@ class Watch:
         Raises:
             Violation: it is not.
         """
-        read = self.read(server, entry.object_type, entry.identifier)
+        read = self.read(server, entry.object_type, entry.identifier, partition.partition_id)
         number = int(read.seq_number) if read.properties is not None and read.seq_number is not None else None
         if entry.content is None:
             server.gone.add(entry.identifier)
@@ -332,6 +339,26 @@ class Watch:
             raise Violation(f"{server.name} lacks {entry.number} {entry}: has {number}")
         else:
             self.check_object(server, partition, entry)
+
+
+def _remember(server: Server, operation: Operation, result: Result) -> None:
+    """Take in what a store holds of partitions and neighbours now."""
+    match operation:
+        case SavePartition(partition=partition):
+            server.persisted[partition.partition_id] = partition
+        case RemovePartition(partition_id=partition_id):
+            server.persisted.pop(partition_id, None)
+        case SaveNeighbor(neighbor=neighbor):
+            server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
+        case RemoveNeighbor(is_bsc=is_bsc, machine_name=name):
+            server.neighbors.pop((is_bsc, name.casefold()), None)
+        case LoadState() if isinstance(result, State):
+            server.persisted = {one.partition_id: one for one in result.partitions}
+            server.neighbors = _by_name(result)
+
+
+def _by_name(state: State) -> dict[tuple[bool, str], DirectoryNeighbor]:
+    return {(one.is_bsc, one.machine_name.casefold()): one for one in state.neighbors}
 
 
 def compare(meant: Entry, properties: Properties) -> str:

@@ -10,7 +10,8 @@ from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
-from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor
 from mqdssm.samples.dice import Dice, guid
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.ledger import Ledger
@@ -64,6 +65,10 @@ class Backup:
     torn: Mapping[Guid, Given]
 
 
+def _unbent(action: Send) -> Send:
+    return action
+
+
 class World:
     """Everything in a run.
 
@@ -75,6 +80,8 @@ class World:
 
     Attributes:
         headers: when a server told a machine its numbers last, by its index and the machine's name.
+        liar: the server that is hostile; None: there is none, or not yet.
+        bend: what it says instead of what its engine wants to say.
     """
 
     def __init__(
@@ -90,10 +97,12 @@ class World:
         self.servers: list[Server] = []
         self.headers: dict[tuple[int, str], float] = {}
         self.is_faulty = False
+        self.liar: Server | None = None
+        self.bend: Callable[[Send], Send] = _unbent
         self.network = Network(
             self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace
         )
-        self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find)
+        self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find, self.is_foul)
         self._listener = Listener(self.ledger)
         self._make_engine = make_engine
         self._make_store = make_store
@@ -105,7 +114,33 @@ class World:
 
     def _is_loose(self, partition_id: Guid) -> bool:
         partition = self.ledger.partitions.get(partition_id)
-        return partition is not None and partition.loose
+        return partition is not None and (partition.loose or partition.foul)
+
+    # -- what a hostile server may harm: what it owns, and whoever has everything from it
+
+    def is_foul(self, server: Server) -> bool:
+        """Return True if nothing is promised of a server: it is hostile, or its PSC is."""
+        site = self.ledger.partitions.get(server.settings.site_id)
+        return server is self.liar or (site is not None and site.foul)
+
+    def _is_led_on(self, server: Server, action: Send) -> bool:
+        """Return True for what a hostile server makes others say: its request passed on, or refused."""
+        match action.message:
+            case ChangeReplyMessage():
+                return self._is_liars_name(action.destination)
+            case ChangeRequestMessage(requester_name=name):
+                return self.liar is not None and name.casefold() != server.name.casefold()
+        return False
+
+    def is_foul_neighbor(self, neighbor: DirectoryNeighbor) -> bool:
+        """Return True if a neighbour is a hostile server, or the PSC of its site by its word."""
+        site = self.ledger.partitions.get(neighbor.partition_id)
+        if site is not None and site.foul:
+            return True
+        return self._is_liars_name(neighbor.machine_name)
+
+    def _is_liars_name(self, name: str) -> bool:
+        return self.liar is not None and name.casefold() == self.liar.name.casefold()
 
     # -- servers
 
@@ -191,7 +226,10 @@ class World:
 
     def sent(self, server: Server, action: Send) -> None:
         """A server sends a message."""
-        self._listener.sent(server, action)
+        if self.is_foul(server):
+            action = self.bend(action) if server is self.liar else action
+        elif not self._is_led_on(server, action):
+            self._listener.sent(server, action)
         if is_header(action.message):
             self.headers[server.index, action.destination.casefold()] = self.schedule.now
         self.network.send(server, action)
@@ -209,7 +247,7 @@ class World:
         self.counts.answers[reply.status] = self.counts.answers.get(reply.status, 0) + 1
         if self.trace is not None:
             self.trace(f"{server.name}: answers {describe(reply)}")
-        if reply.request in self.book.requests:
+        if reply.request in self.book.requests and not self.is_foul(server):
             self.book.told(reply.request, reply.status, self.schedule.now)
         waiter = self._waiters.pop(reply.request, None)
         if waiter is not None:

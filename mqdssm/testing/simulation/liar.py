@@ -1,0 +1,93 @@
+"""A hostile server: its signatures are good, every field of what it says may be a lie (decision R107).
+
+It may harm what it owns, and whoever has everything from it. Nothing is checked of that, and all of the rest.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from mqdssm.engines.replication.actions import Send
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.census import Census
+from mqdssm.testing.simulation.lies import Lies
+from mqdssm.testing.simulation.listening import LONG_S
+from mqdssm.testing.simulation.options import PER_MILLE
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.world import World
+
+_PRIORITY: Final = 3
+
+
+class Liar:
+    """Any server but the PEC, on which everything rests; honest until it begins.
+
+    Args:
+        world: the enterprise.
+        census: who is there.
+
+    Attributes:
+        told: how many lies it told, by kind of message.
+    """
+
+    def __init__(self, world: World, census: Census) -> None:
+        self._world = world
+        self._census = census
+        self._dice = Dice("liar", world.options.seed)
+        self._lies: Lies | None = None
+        self.told: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Choose who is hostile, if anybody is to be, and let it lie to the end of the run."""
+        world = self._world
+        servers = [one for one in self._census.controllers() if one is not world.pec]
+        if not world.options.hardships.lies_every_ms or not servers:
+            return
+        server = self._dice.of(servers)
+        self._lies = Lies(world, self._census, server, self._dice)
+        for partition in self._census.owned_by(server):
+            partition.foul = partition.partition_id != PEC_PARTITION_ID
+        world.liar = server
+        world.bend = self._bend
+        server.say("is hostile from now on")
+        self._run(server)
+
+    def _run(self, server: Server) -> None:
+        if server.retired:
+            return
+        if server.is_up:
+            self._lie(server)
+        pace = self._world.options.hardships.lies_every_ms
+        self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, lambda: self._run(server))
+
+    def _lie(self, server: Server) -> None:
+        """Say something to somebody."""
+        others = [one for one in self._world.servers if one is not server and not one.retired]
+        if self._lies is None or not others:
+            return
+        destination = self._dice.of(others).name
+        for message in self._lies.tell():
+            self._count(type(message).__name__)
+            sent = Send(
+                destination=destination,
+                message=message,
+                timeout_s=LONG_S,
+                priority=_PRIORITY,
+                ack_requested=False,
+            )
+            if self._world.trace is not None:
+                server.say(f"lies to {destination}: {message}")
+            self._world.network.send(server, sent)
+
+    def _bend(self, action: Send) -> Send:
+        """Say something else than the engine wants."""
+        bent = self._world.options.hardships.bent
+        if self._lies is None or self._dice.below(PER_MILLE) >= bent:
+            return action
+        message = self._lies.bend(action.message)
+        self._count(type(message).__name__)
+        return replace(action, message=message)
+
+    def _count(self, kind: str) -> None:
+        name = f"lie {kind}"
+        self.told[name] = self.told.get(name, 0) + 1

@@ -1,0 +1,329 @@
+"""How each field of a message becomes a lie; what a hostile server says (decisions R105, R107).
+
+A lie is of the type of its field, so that it arrives: what cannot be decoded is refused by the wire.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
+    BSCAckMessage,
+    ChangePropagationMessage,
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    Command,
+    CompleteSync0,
+    DirectoryChange,
+    PartitionSeqNumbers,
+    Properties,
+    PSCAckMessage,
+    ReplicationMessage,
+    Scope,
+    SeqNumberHeader,
+    SyncReplyMessage,
+    SyncRequestMessage,
+    deletion_properties,
+)
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.census import Census
+from mqdssm.testing.simulation.ledger import IDENTIFIERS, Entry, PartitionLedger
+from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.world import World
+
+NOBODY: Final = "nobody"
+"""What names begin with that no server has."""
+KINDS: Final[tuple[type[ReplicationMessage], ...]] = (
+    ChangePropagationMessage,
+    ChangePropagationMessage,
+    ChangeRequestMessage,
+    ChangeReplyMessage,
+    SyncRequestMessage,
+    SyncReplyMessage,
+    PSCAckMessage,
+    BSCAckMessage,
+    AlreadyPurgedMessage,
+)
+"""All messages; propagations carry most."""
+_CHANGES_MAX: Final = 3
+_FAR: Final = 1 << 21
+"""Further than any number of a run, and further than a successor goes ahead."""
+_RESULTS: Final = (Hresult.MQ_OK, Hresult.MQ_ERROR_ACCESS_DENIED, Hresult.MQDS_OBJECT_NOT_FOUND)
+_ROLES: Final = (0, int(Service.BSC), int(Service.PSC), int(Service.PEC))
+
+_OTHER: Final[Mapping[ObjectType, Mapping[Propid, Any]]] = {
+    ObjectType.CN: {Propid.CN_SECURITY: NOBODY.encode()},
+    ObjectType.USER: {Propid.U_SIGN_CERT: NOBODY.encode()},
+    ObjectType.ROUTING_LINK: {Propid.L_COST: 666},
+}
+"""Other values of objects that say nothing about servers."""
+
+
+def header_of(site_id: Guid, sender: str, *numbers: PartitionSeqNumbers) -> ChangePropagationMessage:
+    """Return a propagation that says how far partitions are, and nothing else."""
+    said = SeqNumberHeader(machine_name=sender, partition_seq_numbers=numbers)
+    return ChangePropagationMessage(site_id=site_id, seq_number_header=said)
+
+
+def claim_story(
+    site_id: Guid, sender: str, partition_id: Guid, number: SequenceNumber
+) -> tuple[ReplicationMessage, ...]:
+    """Say that we have more of a partition, that it has to be begun anew, and that there is nothing in it."""
+    numbers = PartitionSeqNumbers(partition_id=partition_id, last_seq_number=number, purged_seq_number=number)
+    question = SyncRequestMessage(
+        site_id=site_id,
+        partition_id=partition_id,
+        from_seq_number=number,
+        to_seq_number=MAX,
+        known_purged_seq_number=number,
+        requester_name=sender,
+    )
+    purged = AlreadyPurgedMessage(site_id=site_id, partition_id=partition_id, purged_seq_number=number)
+    answer = SyncReplyMessage(
+        site_id=site_id,
+        partition_id=partition_id,
+        from_seq_number=MIN,
+        to_seq_number=number,
+        purged_seq_number=number,
+        complete_sync0=CompleteSync0.NOW,
+        directory_changes=(),
+    )
+    return header_of(site_id, sender, numbers), question, purged, answer
+
+
+class Lies:
+    """What one server of the enterprise can say that is not so. It knows everything, and may say anything.
+
+    Args:
+        world: the enterprise.
+        census: who is there.
+        sender: the hostile server.
+        dice: chance.
+    """
+
+    def __init__(self, world: World, census: Census, sender: Server, dice: Dice) -> None:
+        self._world = world
+        self._census = census
+        self._sender = sender
+        self._dice = dice
+        self._partition = world.ledger.partitions[PEC_PARTITION_ID]
+        guids = self._guid
+        self._fields: Mapping[str, Callable[[], Any]] = {
+            "site_id": guids,
+            "partition_id": self._partition_id,
+            "psc_site_id": guids,
+            "acked_partition_id": self._partition_id,
+            "bsc_machine_id": guids,
+            "from_seq_number": self._number,
+            "to_seq_number": self._number,
+            "known_purged_seq_number": self._number,
+            "purged_seq_number": self._number,
+            "acked_seq_number": self._number,
+            "requester_name": self._name,
+            "psc_name": self._name,
+            "bsc_name": self._name,
+            "is_sync0": self._truth,
+            "flush": self._truth,
+            "scope": lambda: dice.of((Scope.SITE, Scope.ENTERPRISE)),
+            "complete_sync0": lambda: dice.of((CompleteSync0.NONE, CompleteSync0.SOON, CompleteSync0.NOW)),
+            "request_identifier": self._request_identifier,
+            "result": lambda: int(dice.of(_RESULTS)),
+            "directory_changes": self._changes,
+            "directory_change": self._wanted,
+            "seq_number_header": self._header,
+        }
+
+    def tell(self) -> tuple[ReplicationMessage, ...]:
+        """Return what is said at once: a lie of any kind, or a story of several messages."""
+        partitions = list(self._world.ledger.partitions.values())
+        self._partition = self._dice.of(partitions)
+        sender = self._sender
+        if self._dice.one_in(8):
+            number = self._number()
+            return claim_story(sender.settings.site_id, sender.name, self._partition.partition_id, number)
+        kind = self._dice.of(KINDS)
+        message = kind(**{one.name: self._fields[one.name]() for one in fields(kind)})
+        return (self._as_our_own(message),)
+
+    def bend(self, message: ReplicationMessage) -> ReplicationMessage:
+        """Return a message with a lie in one of its fields."""
+        partition_id = getattr(message, "partition_id", PEC_PARTITION_ID)
+        partitions = self._world.ledger.partitions
+        self._partition = partitions.get(partition_id, partitions[PEC_PARTITION_ID])
+        name = self._dice.of([one.name for one in fields(message)])
+        return replace(message, **{name: self._fields[name]()})
+
+    def _as_our_own(self, message: ReplicationMessage) -> ReplicationMessage:
+        """Let a message be more likely to be heard: sent in our own name, about one partition."""
+        given: dict[str, Any] = {}
+        for name in ("psc_name", "bsc_name"):
+            if hasattr(message, name) and not self._dice.one_in(3):
+                given[name] = self._sender.name
+        if isinstance(message, SyncRequestMessage) and not self._dice.one_in(3):
+            given["requester_name"] = self._sender.name
+        if isinstance(message, ChangeRequestMessage):
+            given["partition_id"] = message.directory_change.partition_id
+            if self._truth():
+                given["requester_name"] = self._sender.name
+        return replace(message, **given)
+
+    # -- single values
+
+    def _truth(self) -> bool:
+        return self._dice.one_in(2)
+
+    def _partition_id(self) -> Guid:
+        return self._guid() if self._dice.one_in(8) else self._partition.partition_id
+
+    def _guid(self) -> Guid:
+        server = self._dice.of(self._world.servers).settings
+        choices = (server.machine_id, server.site_id, PEC_PARTITION_ID, self._world.guid(NOBODY))
+        return self._dice.of(choices)
+
+    def _number(self) -> SequenceNumber:
+        highest, dice = self._partition.highest, self._dice
+        near = max(0, highest + dice.between(-3, 5))
+        return SequenceNumber(dice.of((0, highest, near, near, highest + 1, highest + _FAR, int(MAX))))
+
+    def _name(self) -> str:
+        """Return the name of any server, of a new one, or none."""
+        dice = self._dice
+        if dice.one_in(6):
+            return dice.of(("", f"{NOBODY}{dice.below(3)}"))
+        name = dice.of(self._world.servers).name
+        return name.upper() if dice.one_in(6) else name
+
+    def _request_identifier(self) -> int:
+        """Return a number that somebody may have used, or use next."""
+        known = [one.change.request for one in self._world.book.requests.values()]
+        return self._dice.of(known) if known and self._truth() else self._dice.below(1 << 20)
+
+    # -- numbers and changes
+
+    def _header(self) -> SeqNumberHeader:
+        partitions = list(self._world.ledger.partitions)
+        numbers = [
+            PartitionSeqNumbers(
+                partition_id=partition_id,
+                last_seq_number=self._number(),
+                purged_seq_number=self._number(),
+            )
+            for partition_id in {self._partition.partition_id: 0, self._dice.of(partitions): 0}
+        ]
+        name = self._name() if self._dice.one_in(4) else self._sender.name
+        return SeqNumberHeader(machine_name=name, partition_seq_numbers=tuple(numbers))
+
+    def _changes(self) -> tuple[DirectoryChange, ...]:
+        """Return changes that could follow each other, of objects that could be there."""
+        made = []
+        previous = self._number() if self._dice.one_in(4) else SequenceNumber(self._partition.highest)
+        for _ in range(self._dice.below(_CHANGES_MAX + 1)):
+            if previous >= MAX:
+                break
+            number = previous.next()
+            made.append(self._change(previous, number))
+            previous = number
+        return tuple(made)
+
+    def _change(self, previous: SequenceNumber, number: SequenceNumber) -> DirectoryChange:
+        kind, identifier, properties = self._subject()
+        command = self._dice.of((Command.UPDATE, Command.DELETE, Command.SYNC))
+        if command is Command.DELETE:
+            properties = deletion_properties(kind, self._dice.of((Scope.SITE, Scope.ENTERPRISE)))
+        return DirectoryChange(
+            command=command,
+            guid_identifier=identifier,
+            partition_id=self._partition.partition_id if not self._dice.one_in(8) else self._guid(),
+            previous_seq_number=previous,
+            seq_number=number,
+            purged_seq_number=self._number() if self._dice.one_in(4) else MIN,
+            properties=properties,
+        )
+
+    def _subject(self) -> tuple[ObjectType, Guid, Properties]:
+        """Return an object of any partition, and something else that it could be."""
+        homes = [one for one in self._world.ledger.partitions.values() if one.latest]
+        home = self._partition if self._partition.latest and self._truth() else self._dice.of(homes)
+        entry = self._dice.of(list(home.latest.values()))
+        return entry.object_type, entry.identifier, self._other(entry)
+
+    def _other(self, entry: Entry) -> Properties:
+        """Return what an object is not: other roles, names or values."""
+        given: dict[Propid, Any] = dict(entry.content or {})
+        match entry.object_type:
+            case ObjectType.SITE:
+                given[Propid.S_PSC] = self._name()
+            case ObjectType.ENTERPRISE:
+                given[Propid.E_PECNAME] = self._name()
+            case ObjectType.MACHINE:
+                given[Propid.QM_SERVICE] = self._dice.of(_ROLES)
+                if self._truth():
+                    given[Propid.QM_PATHNAME] = self._name()
+            case ObjectType.QUEUE:
+                given[Propid.Q_LABEL] = NOBODY
+            case _:
+                given |= _OTHER.get(entry.object_type, {})
+        return tuple(given.items()) or ((IDENTIFIERS[entry.object_type], entry.identifier),)
+
+    # -- requests: those that nobody may carry out
+
+    def _wanted(self) -> DirectoryChange:
+        """Return a change of roles, names or keys of others: it is refused in whosever name it is asked."""
+        enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
+        partitions = self._world.ledger.partitions
+        sites = [one for one in enterprise.live(ObjectType.SITE) if not partitions[one.identifier].foul]
+        servers = [one for one in self._controllers() if one.identifier != self._sender.machine_id]
+        if servers and self._truth():
+            return self._about_server(self._dice.of(servers))
+        if sites and self._truth():
+            return self._about_site(self._dice.of(sites))
+        named = enterprise.live(ObjectType.ENTERPRISE)[0]
+        return self._asks(
+            Command.UPDATE, PEC_PARTITION_ID, named.identifier, ((Propid.E_PECNAME, self._name()),)
+        )
+
+    def _controllers(self) -> list[Entry]:
+        found = (self._census.machine(one) for one in self._census.controllers())
+        return [one for one in found if one is not None]
+
+    def _about_server(self, machine: Entry) -> DirectoryChange:
+        """Return a change of a directory server's role, key or name, or its end."""
+        home = next(
+            one
+            for one in self._world.ledger.partitions.values()
+            if one.latest.get(machine.identifier) is machine
+        )
+        changes: tuple[Properties, ...] = (
+            ((Propid.QM_SERVICE, self._dice.of(_ROLES)),),
+            ((Propid.QM_SIGN_PK, b"mine"),),
+            ((Propid.QM_PATHNAME, self._name() or NOBODY),),
+            deletion_properties(ObjectType.MACHINE, Scope.ENTERPRISE),
+        )
+        return self._about(home, machine, self._dice.of(changes))
+
+    def _about_site(self, site: Entry) -> DirectoryChange:
+        """Return a change of a site's PSC or its key, or its end."""
+        changes: tuple[Properties, ...] = (
+            ((Propid.S_PSC, self._name()),),
+            ((Propid.S_PSC_SIGNPK, b"mine"),),
+            deletion_properties(ObjectType.SITE, Scope.ENTERPRISE),
+        )
+        return self._about(self._world.ledger.partitions[PEC_PARTITION_ID], site, self._dice.of(changes))
+
+    def _about(self, home: PartitionLedger, entry: Entry, properties: Properties) -> DirectoryChange:
+        is_end = properties[0][0] is Propid.D_SCOPE
+        command = Command.DELETE if is_end else Command.UPDATE
+        return self._asks(command, home.partition_id, entry.identifier, properties)
+
+    def _asks(
+        self, command: Command, partition_id: Guid, identifier: Guid, properties: Properties
+    ) -> DirectoryChange:
+        return DirectoryChange(
+            command=command, partition_id=partition_id, guid_identifier=identifier, properties=properties
+        )

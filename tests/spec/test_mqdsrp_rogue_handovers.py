@@ -1,0 +1,143 @@
+"""A handover to a server that starts or synchronizes is no loss of its disk (decision R140)."""
+
+import pytest
+from liars import LONG_S, OK, SITE1, kept, silenced, world
+from replication_net import SETTLE_S, Net, all_equal, guid_of, objects, with_bsc
+
+from mqdssm.engines.replication.actions import Resynchronize, Send
+from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.succession import GAP
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, SyncReplyMessage, SyncRequestMessage
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+
+HANDOVERS = {"site": ("PSC1", "BSC1", "BSC3", SITE1), "enterprise": ("PEC", "PSC1", "BSC1", PEC_PARTITION_ID)}
+"""Predecessor, successor, a BSC of the successor's site that would lie, and the partition."""
+
+
+def begun(what: str, how: str) -> Net:
+    """A handover has arrived at a successor that starts or synchronizes; its predecessor is not heard."""
+    net = world()
+    with_bsc(net, "Site1", "BSC3", "PSC1")
+    predecessor, successor, _, partition_id = HANDOVERS[what]
+    net.drop = lambda source, send: (
+        source == predecessor and send.destination == successor and isinstance(send.message, SyncReplyMessage)
+    )
+    if how == "restarted":
+        net.restart(successor)
+    else:
+        net._put(successor, Resynchronize(request=1, partition_id=partition_id), 0)
+        net.run(1)
+        net.drop = lambda _source, _send: False
+        net.run(1)  # all has come, and it has not asked whether that was all
+    hand_over(net, what)
+    if how == "sync0":
+        net.drop = lambda source, send: source == predecessor and isinstance(send.message, SyncReplyMessage)
+    return net
+
+
+def hand_over(net: Net, what: str) -> None:
+    predecessor, successor, _, partition_id = HANDOVERS[what]
+    kind, identifier, properties = ObjectType.ENTERPRISE, guid_of("enterprise"), ((Propid.E_PECNAME, "PSC1"),)
+    if what == "site":
+        kind, identifier = ObjectType.MACHINE, guid_of(f"machine {successor}")
+        properties = ((Propid.QM_SERVICE, int(Service.PSC)),)
+    made = net.change(
+        predecessor,
+        Command.UPDATE,
+        kind,
+        identifier=identifier,
+        partition_id=partition_id,
+        properties=properties,
+    )
+    assert made.status == OK
+
+
+def owns(net: Net, name: str, partition_id: Guid) -> bool:
+    return net.hosts[name].engine.next_sequence_number(partition_id) > 0
+
+
+def asked(net: Net, successor: str, partition_id: Guid, since: int) -> set[str]:
+    """Return whom a server asked for a partition."""
+    return {
+        to
+        for source, to, message in net.sent[since:]
+        if source == successor
+        and isinstance(message, SyncRequestMessage)
+        and message.partition_id == partition_id
+    }
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+@pytest.mark.parametrize("how", ["restarted", "sync0"])
+@pytest.mark.parametrize("what", HANDOVERS)
+def test_a_handover_is_taken_from_the_predecessor_alone(what: str, how: str) -> None:
+    """A BSC that was asked could say that there is nothing, or numbers that nobody has."""
+    _, successor, liar, partition_id = HANDOVERS[what]
+    net = begun(what, how)
+    since = len(net.sent)
+    net.run(20)
+    before = objects(net, successor, partition_id)
+    net.drop = lambda _source, _send: False
+    net.run(LONG_S)
+    assert liar not in asked(net, successor, partition_id, since)
+    assert owns(net, successor, partition_id)
+    assert kept(net, successor, partition_id).last < GAP
+    assert before.keys() <= objects(net, successor, partition_id).keys()
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_predecessor_that_is_lost_is_not_waited_for_without_end() -> None:
+    """Decision R104 holds again: its BSCs heard of its changes before anybody else."""
+    net = begun("site", "restarted")
+    net.run(20)
+    silenced(net, "PSC1")
+    since = len(net.sent)
+    net.run(2 * LONG_S)
+    assert {"BSC3"} <= asked(net, "BSC1", SITE1, since)
+    assert owns(net, "BSC1", SITE1)
+    assert kept(net, "BSC1", SITE1).last > GAP
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+def test_a_new_disk_stays_one_until_it_is_whole() -> None:
+    """Decision R104: a PSC that restarts in its first synchronization loses nothing that its BSC has."""
+    net = world()
+    quota = net.change(
+        "PSC1",
+        Command.UPDATE,
+        ObjectType.MACHINE,
+        path_name="PSC1",
+        partition_id=SITE1,
+        properties=((Propid.QM_QUOTA, 7),),
+    )
+    assert quota.status == OK  # the last that the PEC hears: the object that names the PSC
+    net.run(SETTLE_S)
+    net.drop = lambda source, send: source == "PSC1" and send.destination in {"PEC", "PSC2"}
+    assert net.create_queue("C14", "known to BSC1", "Site1", "PSC1").status == OK
+    net.run(SETTLE_S)
+    net.stop("PSC1")
+    net.run(SETTLE_S)
+    heard: list[Send] = []
+
+    def is_second(source: str, send: Send) -> bool:
+        """Return True for all answers about the site but the first one."""
+        message = send.message
+        if source == "PEC" and isinstance(message, SyncReplyMessage) and message.partition_id == SITE1:
+            heard.append(send)
+            return len(heard) > 1
+        return source == "BSC1"
+
+    net.drop = is_second
+    net.server("PSC1", Role.PSC, "Site1")
+    net.run(2)
+    assert len(heard) > 1
+    net.drop = lambda _source, _send: False
+    net.restart("PSC1")
+    net.run(LONG_S)
+    assert owns(net, "PSC1", SITE1)
+    assert guid_of("queue C14\\known to BSC1") in objects(net, "PSC1", SITE1)
+    assert all_equal(net)
