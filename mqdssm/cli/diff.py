@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.access import login_of
+from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.plan import Mapping, SidMapFile
@@ -82,21 +83,25 @@ def diff(
     recheck: Recheck = 1,
     sid_map: SidMapFile = None,
     mapping: Mapping = None,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
 ) -> int:
     r"""Compare directories, exports or MQIS tables; exit code 1 if they differ.
 
     Missing is what B lacks, extra what A lacks. With -o ldif: what makes B equal A, for ldapmodify.
     A URL is opened with the options of the connection; for two different log-ins name connections of the
-    profile file. Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
+    profile file. Needs pip install 'mqdssm\[pipeline]'; with --engine spark, and for a database,
+    'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.spark.diff.compared import check_ignored
     from mqdssm.spark.diff.run import Asked, check_tables, comparison
-    from mqdssm.spark.session import check_spark
+    from mqdssm.spark.sources.jdbc import is_jdbc
 
-    check_spark()
+    database = next((one for one in (a, b) if is_jdbc(one)), "")
+    chosen = engine_of(run, engine, workers, database)
     with usage_problems():
         check_ignored(ignored or ())
-    sides, on = (side_of(run, a), side_of(run, b)), run.spark()
+    sides = side_of(run, a), side_of(run, b)
     asked = Asked(
         None if not types else frozenset(one.value for one in types),
         tuple(ignored or ()),
@@ -108,7 +113,10 @@ def diff(
     )
     with usage_problems():
         check_tables(sides, asked)
-    with run.output.progress("comparing", counted=False), comparison(*sides, asked, on=on) as found:
+    with (
+        run.output.progress("comparing", counted=False),
+        comparison(*sides, asked, **chosen.arguments()) as found,
+    ):
         _print(run, found)
         differs = found.differences.count > 0
     return ExitCode.FINDINGS if differs else ExitCode.FINE
@@ -184,6 +192,7 @@ def _summary(found: "Comparison") -> dict[str, Any]:
         "b": {"name": found.b.name, "objects": objects[1]},
         **{what.value: sum(n for (_, one), n in counts.items() if one is what) for what in What},
         "settled": found.settled,
+        "engine": found.engine,
         "not_compared": [asdict(one) for one in found.left_out],
     }
 
@@ -204,7 +213,7 @@ def _table(run: Run, found: "Comparison") -> None:
     counts = ", ".join(f"{summary[what]} {what}" for what in ("missing", "extra", "different"))
     run.output.note(
         f"{count} differences ({counts}) between {summary['a']['objects']} objects of {found.a.label} and "
-        f"{summary['b']['objects']} of {found.b.label}"
+        f"{summary['b']['objects']} of {found.b.label} (engine {found.engine})"
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.run import Run, add_command, usage_problems
 from mqdssm.cli.validate import source_of
 
@@ -36,11 +37,13 @@ def inventory(
         Path | None,
         typer.Option("--csv", metavar="DIR", help="Write CSV files to a new or empty folder."),
     ] = None,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
 ) -> None:
     r"""List machines, queues, owners, who may send and receive, orphans and clones. Changes nothing.
 
     From an export, a directory (--url) or MQIS tables; --output json prints all of it, an object a line.
-    Needs pip install 'mqdssm\[spark]', and for anything but an export Java 17.
+    Needs pip install 'mqdssm\[pipeline]'; with --engine spark 'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.spark.inventory import Inventory, opened, write_csv, write_inventory_page
     from mqdssm.spark.inventory.writers import check_folder
@@ -51,9 +54,10 @@ def inventory(
             check_page(html)
         if csv is not None:
             check_folder(csv)
-    source, on = source_of(run, folder, mqis, doing="list"), run.spark()
-    with run.output.progress("taking the inventory", counted=False), opened(**source, on=on) as where:
-        found = Inventory(where, on=on)
+    source = source_of(run, folder, mqis, doing="list")
+    chosen = engine_of(run, engine, workers).arguments()
+    with run.output.progress("taking the inventory", counted=False), opened(**source, **chosen) as where:
+        found = Inventory(where, **chosen)
         if html is not None:
             write_inventory_page(html, found)
         if csv is not None:
@@ -79,7 +83,7 @@ def _print(run: Run, found: "Inventory") -> None:
                 output.note(f"more than {SHOWN_MAX}: --html, --csv and --output json have more")
     for name, reason in found.not_looked_for.items():
         output.note(f"not looked for: {name}: {reason}")
-    output.note(f"{len(found.problems)} orphans and clones")
+    output.note(f"{len(found.problems)} orphans and clones (engine {found.engine})")
 
 
 def _sites(found: "Inventory") -> Iterator[tuple[str, ...]]:

@@ -109,6 +109,7 @@ class Engine:
         *,
         conf: Mapping[str, str] | None = None,
         may_speculate: bool = True,
+        brief: bool = True,
     ) -> Iterator[Runner]:
         """Start the engine.
 
@@ -117,6 +118,7 @@ class Engine:
             files: that all machines of a cluster must see.
             conf: further settings of Spark.
             may_speculate: False: refuse a session that starts slow tasks twice.
+            brief: Spark itself has little to do, see `mqdssm.spark.session.spark_session`.
 
         Raises:
             ConfigError: Spark does not start, or the cluster cannot do the work.
@@ -131,7 +133,7 @@ class Engine:
         from mqdssm.spark.runner import RETRIES, SparkRunner
         from mqdssm.spark.session import spark_session
 
-        with spark_session(app, brief=True, conf={**RETRIES, **(conf or {})}, on=self.on) as spark:
+        with spark_session(app, brief=brief, conf={**RETRIES, **(conf or {})}, on=self.on) as spark:
             if not may_speculate:
                 refuse_speculation(spark)
             probe(spark, self.on, files)

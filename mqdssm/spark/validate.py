@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.spark.access import LogIn
 from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
+from mqdssm.spark.engines import Engine, EngineKind
 from mqdssm.spark.findings import Findings, Skipped, Summary, results, save
 from mqdssm.spark.manifest import versions
 from mqdssm.spark.rules import RULES
@@ -99,7 +100,9 @@ def validation(
             if export is not None:
                 source = sources.export_source(Path(export))
             else:
-                source = stack.enter_context(sources.directory_source(urls, access or {}, on))
+                source = stack.enter_context(
+                    sources.directory_source(urls, access or {}, Engine.of(EngineKind.SPARK, on))
+                )
             brief = source.rows < BRIEF_ROWS_MAX
             spark = stack.enter_context(spark_session("mqdssm validate", brief=brief, on=on))
         yield stack.enter_context(checked(spark, source, rules, own=own, off=off, now=now, on=on))

@@ -17,6 +17,7 @@ from mqdssm.spark import columns
 from mqdssm.spark.access import LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, scratch
 from mqdssm.spark.datasets import Dataset, dataset
+from mqdssm.spark.engines import Engine
 from mqdssm.spark.manifest import ExportedFile, Manifest, sha256
 from mqdssm.spark.mqis_sets import mqis_sets
 from mqdssm.spark.rules.drift import SCHEMA_DRIFT
@@ -126,13 +127,13 @@ def check(folder: Path, files: Sequence[ExportedFile]) -> None:
 
 
 @contextlib.contextmanager
-def directory_source(urls: Sequence[str], login: LogIn, on: SparkOptions = HERE) -> Iterator[Source]:
+def directory_source(urls: Sequence[str], login: LogIn, engine: Engine) -> Iterator[Source]:
     """Export a directory to a folder of our own, which is removed afterwards.
 
     Args:
         urls: one or several LDAP servers.
         login: how to log in.
-        on: where Spark runs.
+        engine: exports it.
 
     Raises:
         ConfigError: as `export`.
@@ -140,12 +141,14 @@ def directory_source(urls: Sequence[str], login: LogIn, on: SparkOptions = HERE)
     """
     from mqdssm.spark.export import export
 
-    with access_to(urls, login, on) as access, access.connect() as directory:
+    with access_to(urls, login, engine.on) as access, access.connect() as directory:
         drift = tuple(schema_drift(directory.session))
     types = tuple(columns.FRAME_TYPES)
-    with scratch(on, "mqdssm-validate-") as made:
+    with scratch(engine.on, "mqdssm-validate-") as made:
         folder = made / "export"
-        manifest = export(urls, [one for one in types if one in FRAMES], folder, on=on, **login)
+        manifest = export(
+            urls, [one for one in types if one in FRAMES], folder, **engine.arguments(), **login
+        )
         found = export_source(folder, name=manifest.server)
         yield Source(found.name, found.sets, found.dns, is_directory=True, findings=drift)
 

@@ -2,27 +2,35 @@
 
 import contextlib
 import json
+import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import fields
+from functools import partial
+from itertools import product
 from uuid import UUID, uuid5
 
 import pyarrow.parquet as pq
 import pytest
+from comparing import all_differences, compared_queues, queue_pair, rows_in
 from plain_ldap import PlainLdap
 from typer.testing import CliRunner
 
 import mqdssm
 from mqdssm.cli.main import app
 from mqdssm.model.dn import DN, escape_value
+from mqdssm.pipeline.local import LocalRunner
 from mqdssm.samples.forms import Loader, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
 from mqdssm.spark.diff import recheck
 from mqdssm.spark.diff.fields import What
+from mqdssm.spark.diff.local_join import LocalJoin
 from mqdssm.spark.diff.run import Asked, comparison
 from mqdssm.spark.diff.sides import Given
+from mqdssm.spark.diff.spark_join import SparkJoin
 from mqdssm.spark.export import EXPORTED, export
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -34,8 +42,17 @@ TYPES = [name for name in EXPORTED if name != "ldap"]
 OTHER_OWNER = bytes(SecurityDescriptor.from_sddl("O:SYG:SYD:(A;;0x20024;;;WD)"))
 
 
+@pytest.fixture(autouse=True, params=["local", "spark"])
+def engine(request, monkeypatch):
+    """Every test runs on both engines."""
+    monkeypatch.setattr(sys.modules[__name__], "comparison", partial(comparison, engine=request.param))
+    monkeypatch.setenv("TESTED_ENGINE", request.param)
+    return request.param
+
+
 def invoke(*args, code=0, **environment):
-    result = CliRunner().invoke(app, ["diff", *map(str, args)], env=environment)
+    words = ["diff", *map(str, args), "--engine", os.environ["TESTED_ENGINE"]]
+    result = CliRunner().invoke(app, words, env=environment)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result
@@ -123,11 +140,11 @@ def stored(directory) -> list[str]:
 
 
 @pytest.mark.soak
-def test_tables_and_a_directory_of_one_enterprise_are_equal(spark, samples, sample_server, tmp_path):
+def test_tables_and_a_directory_of_one_enterprise_are_equal(spark, engine, samples, sample_server, tmp_path):
     export(sample_server.url, TYPES, tmp_path / "out", **login_to(sample_server))
     result = invoke(samples / "mqis", tmp_path / "out", "-o", "json")
     (summary,) = map(json.loads, result.stdout.splitlines())
-    assert summary["what"] == "summary"
+    assert (summary["what"], summary["engine"]) == ("summary", engine)
     assert summary["a"]["objects"] == summary["b"]["objects"] > 150
     reasons = {(one["type"], one["column"]): one["reason"] for one in summary["not_compared"]}
     assert reasons["queue", "ModifyTime"] == "set by the server, or follows from other attributes"
@@ -329,3 +346,39 @@ def test_a_name_with_line_breaks_is_no_record_of_ldif(spark, tmp_path):
         apply(second, made.stdout)
         with mqdssm.connect(second.url, **login_to(second)) as directory:
             assert [queue.label for queue in directory.search(mqdssm.Queue)] == ["important"]
+
+
+LABELS = [
+    None,
+    "",
+    "a",
+    "A",
+    "İ",
+    "i",
+    "ı",
+    "I",
+    "ß",
+    "ss",
+    "Σ",
+    "ς",
+    "σ",
+    "K",
+    "k",
+    "É",
+    "é",
+    "x'\"`",
+    "\\n",
+]
+
+
+def test_both_joins_find_what_a_look_at_every_object_finds(spark, engine, tmp_path):
+    """All pairs of odd texts, as values and below the roots of both trees; keys that are there twice."""
+    a, b = [], []
+    for number, (one, other) in enumerate(product(LABELS, LABELS)):
+        guid = {"Identifier": str(UUID(int=number // 8 * 8 if number % 8 < 3 else number))}
+        names = [escape_value(text or "none") for text in (one, other)]
+        a.append(guid | {"Label": one, "FullPath": f"CN={names[0]},DC=example,DC=com", "Quota": number % 3})
+        b.append(guid | {"Label": other, "FullPath": f"cn={names[1]},dc=OTHER", "Quota": number % 3})
+    pair, compared = queue_pair(tmp_path, a, b), compared_queues()
+    join = SparkJoin(spark) if engine == "spark" else LocalJoin(LocalRunner(1))
+    assert rows_in(join.find([compared], pair, tmp_path)) == all_differences(pair, compared)

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
@@ -36,9 +37,11 @@ def test_report_and_inventory(spark, enterprise, login, tmp_path):
         }
 
 
-def test_inventory_of_a_directory(spark, enterprise, login):
-    result = invoke("inventory", "-o", "json", **login)
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_inventory_of_a_directory(spark, enterprise, login, engine):
+    result = invoke("inventory", "-o", "json", "--engine", engine, **login)
     found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert found[0]["engine"] == engine
     machines = {one["ComputerName"]: one["Queues"] for one in found if one["record"] == "machine"}
     assert machines == {"web01": 2, "web02": 1}
 

@@ -15,6 +15,7 @@ from mqdssm.spark.columns import CONVERT, FRAME_TYPES, ORIGINAL_IDENTIFIER, UNRE
 from mqdssm.spark.rules.vocabulary import FRAMES
 from mqdssm.tables.references import REFERENCES
 from mqdssm.tables.row import Access, Computed, Holder, Missing, Row
+from mqdssm.tables.syntax import Kind
 
 if TYPE_CHECKING:
     from mqdssm.spark.diff.sides import Side
@@ -56,6 +57,11 @@ class Field:
     def name(self) -> str:
         """Name of the column."""
         return self.column.name
+
+    @property
+    def ignores_case(self) -> bool:
+        """True if values are one in letters of any case, so that the join may lower them."""
+        return self.column.kind in {Kind.TEXT, Kind.DN}
 
     @property
     def is_place(self) -> bool:

@@ -1,29 +1,17 @@
-"""Differences, found by Spark's workers and kept in sorted files; all outputs derive from these."""
+"""Differences, kept in sorted files; all outputs derive from these."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mqdssm.spark.columns import Column
-from mqdssm.spark.diff import candidates
-from mqdssm.spark.diff.candidates import KEY, SIDE, Pair
-from mqdssm.spark.diff.compared import Compared
-from mqdssm.spark.diff.fields import DDL, SCHEMA, FieldByField, Ground, What
-from mqdssm.spark.sorting import fits_here, sorted_files
+from mqdssm.spark.diff.fields import What
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from mqdssm.spark.diff.sides import Side
-
-ORDER: Final = ("type", "what", "name", "key")
-"""Differences are sorted by these."""
 BATCH_ROWS: Final = 1_000
 """A row holds two objects as text, certificates among them."""
 
@@ -107,71 +95,3 @@ class Differences:
             for row in table.to_pylist():
                 found[row["type"], What(row["what"])] += row["count_all"]
         return found
-
-
-def compare(
-    spark: "SparkSession",
-    compared: Sequence[Compared],
-    found: Mapping[str, Path],
-    pair: Pair,
-    folder: Path,
-) -> Differences:
-    """Look at the candidates field by field: one job for all types.
-
-    Args:
-        spark: the session.
-        compared: what is compared.
-        found: type -> where the keys of its candidates are.
-        pair: the sides.
-        folder: an empty folder.
-    """
-    parts = [_of_type(spark, one, found[one.type], pair) for one in compared if one.type in found]
-    if not parts:
-        return Differences(())
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionAll(part)
-    unsorted = folder / "unsorted"
-    rows.write.option("compression", "zstd").parquet(unsorted.as_uri())
-    target = folder / "sorted"
-    target.mkdir()
-    paths = sorted(unsorted.glob("*.parquet"))
-    return Differences(sorted_files(spark, paths, SCHEMA, ORDER, target, here=fits_here(paths)))
-
-
-def _of_type(spark: "SparkSession", compared: Compared, keys: Path, pair: Pair) -> "DataFrame":
-    from pyspark.sql import functions as F  # noqa: N812  what everybody calls it
-
-    from mqdssm.spark.source import spark_schema
-
-    wanted = spark.read.schema(f"{KEY} string").parquet(str(keys))  # no URI: "=" in its name must stay one
-    columns = shown_columns(compared, pair.sides)
-    types = {field.name: field.dataType for field in spark_schema(columns)}
-    parts = []
-    for place, side in enumerate(pair.sides):
-        frame = candidates.prepared(spark, compared, side, pair.guid_map)
-        there = set(frame.columns)
-        cells = (
-            (F.col(f"`{name}`") if name in there else F.lit(None)).cast(kind).alias(name)
-            for name, kind in types.items()
-        )
-        parts.append(frame.join(wanted, KEY, "left_semi").select(KEY, F.lit(place).alias(SIDE), *cells))
-    rows = parts[0].unionAll(parts[1]).repartition(F.col(KEY)).sortWithinPartitions(KEY, SIDE)
-    return rows.mapInArrow(worker(compared, pair.grounds), DDL)
-
-
-def shown_columns(compared: Compared, sides: "tuple[Side, Side]") -> tuple[Column, ...]:
-    """The columns of a type that one of the sides has."""
-    there = {name for side in sides for name in side.sets[compared.type].types}
-    return tuple(column for column in compared.frame.columns if column.name in there)
-
-
-def worker(
-    compared: Compared, grounds: tuple[Ground, Ground]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task runs."""
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from FieldByField(compared, *grounds).differences(batches)
-
-    return work

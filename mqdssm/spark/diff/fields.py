@@ -308,7 +308,7 @@ def _paired(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int
 def _matched(
     rows: pa.RecordBatch, start: int, end: int, sides: Sequence[int], *, by_key: bool
 ) -> tuple[list[tuple[int, int]], list[tuple[int, bool]]]:
-    """Several rows of one key: those that are the very same, then the others in their order.
+    """Several rows of one key: those that are the very same, then the others in the order of their texts.
 
     Rows that nothing can be found by are no pair unless they are the same.
     """
@@ -326,7 +326,12 @@ def _matched(
                 equal.pop()
             else:
                 left.append(place)
-    rest = sorted(place for places in of_b.values() for place in places)
+
+    def text_of(place: int) -> bytes:
+        return texts[place - start]
+
+    left.sort(key=text_of)  # in whatever order an engine gives them
+    rest = sorted((place for places in of_b.values() for place in places), key=text_of)
     both = min(len(left), len(rest)) if by_key else 0
     lonely = [(place, False) for place in left[both:]] + [(place, True) for place in rest[both:]]
     return list(zip(left[:both], rest[:both], strict=True)), lonely

@@ -7,85 +7,43 @@ too. Accounts are found by their SID, and the enterprise is the only one of its 
 
 import csv
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.columns import ORIGINAL_IDENTIFIER
-from mqdssm.spark.diff.compared import KEY, REFERRED, SINGLE, Compared
+from mqdssm.spark.diff.compared import KEY, REFERRED
+from mqdssm.spark.diff.sql import NEW, OLD
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
     from mqdssm.spark.diff.sides import Side
 
-OLD, NEW = "old", "new"
-"""Columns of a GUID map."""
-NAMES: Final = ("FullPath", "Pathname", "ComputerName", "Name")
-"""Columns that tell an object without a GUID from others, the best first."""
-_NAMED: Final = "name:"
 _READ_ROWS: Final = 65_536
 
 
-def keyed(frame: "DataFrame", compared: Compared, side: "Side", guid_map: "DataFrame | None") -> "DataFrame":
-    """Add column ``__key`` to the objects of a type; one that can be found by nothing has an empty one.
+def write_map(file: Path, folder: Path) -> Path:
+    """Write a GUID map as a Parquet file for the join.
 
     Args:
-        frame: the objects.
-        compared: their type.
-        side: that they are of.
-        guid_map: columns `OLD` and `NEW`; None: no GUID was changed.
-    """
-    from pyspark.sql import functions as F  # noqa: N812  what everybody calls it
-
-    if compared.type in SINGLE:
-        return frame.withColumn("__key", F.lit(compared.type))
-    there = set(frame.columns)
-    before = [ORIGINAL_IDENTIFIER.name] if compared.identity == KEY else [compared.identity]
-    own = F.coalesce(*(F.col(name) for name in (*before, KEY) if name in there))
-    joined, mapped = frame, own
-    if guid_map is not None and compared.identity == KEY:
-        joined = frame.join(guid_map, own == F.col(OLD), "left")
-        mapped = F.coalesce(F.col(NEW), own)
-    names = [_name(column, side) for column in NAMES if column in there]
-    key = F.coalesce(mapped, *(F.concat(F.lit(_NAMED), name) for name in names), F.lit(""))
-    return joined.withColumn("__key", key).drop(OLD, NEW)
-
-
-def _name(column: str, side: "Side") -> "Column":
-    from pyspark.sql import functions as F  # noqa: N812
-
-    if column == "FullPath" and side.root is not None:
-        return below_root(F.col(column), side)
-    return F.lower(column)
-
-
-def below_root(dn: "Column", side: "Side") -> "Column":
-    """A DN in lower case without the root of its tree; for finding what is certainly equal."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    ending = f",{side.root}".lower()
-    lower = F.lower(dn)
-    below = F.left(lower, F.length(lower) - len(ending))
-    return F.when(F.endswith(lower, F.lit(ending)), below).otherwise(lower)
-
-
-def read_map(spark: "SparkSession", file: Path) -> "DataFrame":
-    """Read the GUID map of a migration, a CSV file with columns ``old`` and ``new`` among others.
+        file: CSV with columns ``old`` and ``new`` among others.
+        folder: for the new file.
 
     Raises:
         ConfigError: it cannot be read, or is no GUID map.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    check_map(file)
-    frame = spark.read.csv(str(file), header=True, encoding="UTF-8")
-    frame = frame.select(*(F.lower(F.trim(F.col(name))).alias(name) for name in (OLD, NEW)))
-    return frame.where(F.col(OLD).isNotNull() & F.col(NEW).isNotNull()).dropDuplicates([OLD])
+    target = folder / "guid-map.parquet"
+    schema = pa.schema([(OLD, pa.string()), (NEW, pa.string())])
+    pairs = _pairs(file)
+    with pq.ParquetWriter(target, schema) as writer:
+        while some := list(islice(pairs, _READ_ROWS)):
+            writer.write_table(pa.table([list(column) for column in zip(*some, strict=True)], schema=schema))
+    return target
 
 
 def check_map(file: Path) -> None:

@@ -14,18 +14,15 @@ from mqdssm.directory.filters import any_of
 from mqdssm.spark import objects
 from mqdssm.spark.arrow import arrow_schema
 from mqdssm.spark.columns import ORIGINAL_IDENTIFIER
-from mqdssm.spark.diff.candidates import Pair
 from mqdssm.spark.diff.compared import KEY as IDENTIFIER
 from mqdssm.spark.diff.compared import Compared
-from mqdssm.spark.diff.differences import ORDER, Difference, Differences, shown_columns
+from mqdssm.spark.diff.differences import Difference, Differences
 from mqdssm.spark.diff.fields import KEY, SCHEMA, SIDE, FieldByField
+from mqdssm.spark.diff.pairing import Join, Pair, shown_columns
 from mqdssm.spark.diff.sides import Side
-from mqdssm.spark.sorting import fits_here, sorted_files
 from mqdssm.spark.texts import rows_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from mqdssm.events.facade import Directory
 
 TOGETHER: Final = 500
@@ -35,7 +32,7 @@ PAUSE_S: Final = 2.0
 
 
 def rechecked(
-    spark: "SparkSession",
+    join: Join,
     differences: Differences,
     compared: Sequence[Compared],
     pair: Pair,
@@ -46,7 +43,7 @@ def rechecked(
     """Look again at what differs, as often as asked for, until nothing does.
 
     Args:
-        spark: the session.
+        join: sorts what is left.
         differences: what was found.
         compared: the types that were compared.
         pair: the sides; those that are no directories stay as they are.
@@ -68,8 +65,7 @@ def rechecked(
         target.mkdir()
         again = _once(found, {one.type: one for one in compared}, pair, target / "again.parquet")
         (target / "sorted").mkdir()
-        here = fits_here([again])
-        found = Differences(sorted_files(spark, [again], SCHEMA, ORDER, target / "sorted", here=here))
+        found = Differences(join.sort(again, target / "sorted"))
     return found
 
 

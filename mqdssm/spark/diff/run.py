@@ -2,30 +2,26 @@
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mqdssm.directory.profiles import PROFILES
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, require_packages
+from mqdssm.pipeline.runner import Runner
 from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
-from mqdssm.spark.diff import candidates
-from mqdssm.spark.diff.candidates import Pair
 from mqdssm.spark.diff.compared import Compared, LeftOut, check_ignored, choose, needed
-from mqdssm.spark.diff.differences import Differences, compare
+from mqdssm.spark.diff.differences import Differences
 from mqdssm.spark.diff.fields import Ground
-from mqdssm.spark.diff.identity import check_map, read_map, referred
+from mqdssm.spark.diff.identity import check_map, referred, write_map
+from mqdssm.spark.diff.pairing import Join, Pair
 from mqdssm.spark.diff.recheck import rechecked
 from mqdssm.spark.diff.sides import Given, Reading, Side, Sort, opened
+from mqdssm.spark.engines import Engine, EngineKind
 from mqdssm.spark.migrate.gathering import resolved
+from mqdssm.spark.migrate.jobs import NEEDS_SPARK
 from mqdssm.spark.migrate.sids import SidMap, load_sid_map
-from mqdssm.spark.runner import RETRIES
-from mqdssm.spark.session import check_spark, spark_session
 from mqdssm.spark.sources.jdbc import spark_settings
 from mqdssm.spark.sources.mapping import SourceMapping, load_mapping, refuse_secret
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +59,7 @@ class Comparison:
         differences: what differs.
         pair: the sides, and what is known of them.
         settled: differences that were none any more when the objects were read again.
+        engine: that compared them.
     """
 
     a: Side
@@ -72,6 +69,7 @@ class Comparison:
     differences: Differences
     pair: Pair
     settled: int = 0
+    engine: str = ""
 
     @property
     def objects(self) -> tuple[int, int]:
@@ -81,37 +79,83 @@ class Comparison:
 
 
 @contextlib.contextmanager
-def comparison(a: Given, b: Given, asked: Asked, *, on: SparkOptions = HERE) -> Iterator[Comparison]:
+def comparison(
+    a: Given,
+    b: Given,
+    asked: Asked,
+    *,
+    engine: str = "auto",
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+) -> Iterator[Comparison]:
     """Compare two sources.
 
     Args:
         a: the first one.
         b: the one that is held against it.
         asked: what of them.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.spark.export.export`; a database needs Spark.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
 
     Yields:
         What differs, for as long as the context lasts.
 
     Raises:
-        ConfigError: a source that is not there or not whole, no Java or pyspark, a wrong name.
+        ConfigError: a source that is not there or not whole, a package that is missing, a wrong name.
         DirectoryError: a directory cannot be read.
         SparkFailed: Spark itself failed, as when the disk is full.
     """
-    check_spark()
+    chosen = _engine((a, b), engine, on, workers)
     check_ignored(asked.ignored)
     if asked.guid_map is not None:
         check_map(asked.guid_map)
     check_tables((a, b), asked)
-    reading = _reading((a, b), asked, on)
+    reading = _reading((a, b), asked, chosen)
     mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
-    with contextlib.ExitStack() as stack:
-        conf = {**RETRIES, **spark_settings(mapping)}
-        spark = stack.enter_context(spark_session("mqdssm diff", conf=conf, on=on))
-        first, second = _opened(stack, spark, (a, b), asked, reading)
-        folder = stack.enter_context(scratch(on, "mqdssm-diff-"))
-        probe(spark, on, [Path(side.sets[one].paths[0]) for side in (first, second) for one in side.sets])
-        yield _compared(spark, first, second, asked, folder)
+    with (
+        chosen.runner("mqdssm diff", conf=spark_settings(mapping), brief=False) as runner,
+        contextlib.ExitStack() as stack,
+    ):
+        first, second = _opened(stack, runner, (a, b), asked, reading)
+        folder = stack.enter_context(scratch(chosen.on, "mqdssm-diff-"))
+        found = _compared(_join(runner, chosen, (first, second)), (first, second), asked, folder)
+        yield replace(found, engine=chosen.kind.value)
+
+
+def _engine(given: Sequence[Given], kind: str, on: SparkOptions, workers: int | None) -> Engine:
+    """Choose the engine, and check that it could run here: a database needs Spark.
+
+    Raises:
+        ConfigError: options that do not go together, or what is not installed.
+    """
+    has_database = any(one.database for one in given)
+    if has_database and kind == EngineKind.LOCAL:
+        raise ConfigError(NEEDS_SPARK)
+    chosen = Engine.of(EngineKind.SPARK if has_database else kind, on, workers)
+    chosen.check()
+    if chosen.is_local:
+        require_packages("duckdb", extra="pipeline")
+    return chosen
+
+
+def _join(runner: Runner, engine: Engine, sides: tuple[Side, Side]) -> Join:
+    """The join of an engine.
+
+    Raises:
+        ConfigError: the cluster does not see the files.
+    """
+    if engine.is_local:
+        from mqdssm.spark.diff.local_join import LocalJoin
+
+        return LocalJoin(runner)
+    from mqdssm.spark.diff.spark_join import SparkJoin
+    from mqdssm.spark.runner import SparkRunner
+
+    if not isinstance(runner, SparkRunner):
+        raise TypeError(f"{engine.kind} has another runner")
+    probe(runner.spark, engine.on, [Path(side.sets[one].paths[0]) for side in sides for one in side.sets])
+    return SparkJoin(runner.spark)
 
 
 def check_tables(given: Sequence[Given], asked: Asked) -> None:
@@ -129,7 +173,7 @@ def check_tables(given: Sequence[Given], asked: Asked) -> None:
                 raise ConfigError(f"{name} is for MQIS tables: none of the sides is any")
 
 
-def _reading(given: Sequence[Given], asked: Asked, on: SparkOptions) -> Reading:
+def _reading(given: Sequence[Given], asked: Asked, engine: Engine) -> Reading:
     """How sources are read; names of accounts in the map of SIDs are those of the directory.
 
     Raises:
@@ -145,12 +189,12 @@ def _reading(given: Sequence[Given], asked: Asked, on: SparkOptions) -> Reading:
             )
         with directory.connected() as connected:
             sids = resolved(connected.session, sids)
-    return Reading(on, asked.mapping, sids)
+    return Reading(engine, asked.mapping, sids)
 
 
 def _opened(
     stack: contextlib.ExitStack,
-    spark: "SparkSession",
+    runner: Runner,
     given: Sequence[Given],
     asked: Asked,
     reading: Reading,
@@ -161,21 +205,21 @@ def _opened(
     # folders first: what they hold is known without reading it
     for letter, one in sorted(zip("AB", given, strict=True), key=lambda pair: pair[1].is_directory):
         wanted = needed(types, mending=asked.mending)
-        side = stack.enter_context(opened(spark, letter, one, wanted, reading))
+        side = stack.enter_context(opened(runner, letter, one, wanted, reading))
         found[letter] = side
         if types is None and not side.is_directory:
             types = frozenset(side.sets)
     return found["A"], found["B"]
 
 
-def _compared(spark: "SparkSession", a: Side, b: Side, asked: Asked, folder: Path) -> Comparison:
+def _compared(join: Join, sides: tuple[Side, Side], asked: Asked, folder: Path) -> Comparison:
+    a, b = sides
     compared, left_out = choose(a, b, asked.types, asked.ignored)
     grounds = (ground(a, asked.guid_map), ground(b, asked.guid_map))
-    guid_map = None if asked.guid_map is None else read_map(spark, asked.guid_map)
-    pair = Pair((a, b), grounds, guid_map)
-    found = candidates.find(spark, compared, pair, folder)
-    differences = compare(spark, compared, found, pair, folder)
-    kept = rechecked(spark, differences, compared, pair, folder, times=asked.recheck)
+    guid_map = None if asked.guid_map is None else write_map(asked.guid_map, folder)
+    pair = Pair(sides, grounds, guid_map)
+    differences = Differences(join.find(compared, pair, folder))
+    kept = rechecked(join, differences, compared, pair, folder, times=asked.recheck)
     return Comparison(a, b, compared, left_out, kept, pair, settled=differences.count - kept.count)
 
 

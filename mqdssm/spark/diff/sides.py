@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
+from mqdssm.pipeline.runner import Runner
 from mqdssm.spark.access import LogIn, access_to
-from mqdssm.spark.cluster import HERE, SparkOptions, scratch
+from mqdssm.spark.cluster import scratch
 from mqdssm.spark.datasets import Dataset
 from mqdssm.spark.diff.tables import tables_of
+from mqdssm.spark.engines import Engine
 from mqdssm.spark.export import export
 from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
 from mqdssm.spark.migrate.sids import SidMap
 from mqdssm.spark.rules.vocabulary import FRAMES
-from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.sources.jdbc import shown_url
 from mqdssm.spark.validate_sources import export_source
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from mqdssm.events.facade import Directory
 
 
@@ -117,19 +116,19 @@ class Reading:
     """How sources are read.
 
     Attributes:
-        on: where the session runs.
+        engine: that does the work.
         mapping: file with names of tables and columns of MQIS; None: they are called as in MQIS.
         sids: what stands for old SIDs in MQIS tables, resolved.
     """
 
-    on: SparkOptions = HERE
+    engine: Engine
     mapping: Path | None = None
     sids: SidMap = field(default_factory=SidMap)
 
 
 @contextlib.contextmanager
 def opened(
-    spark: "SparkSession",
+    runner: Runner,
     letter: str,
     given: Given,
     types: Collection[str] | None,
@@ -138,7 +137,7 @@ def opened(
     """Make files of a side, those of a directory or of MQIS tables for as long as the context lasts.
 
     Args:
-        spark: the session.
+        runner: does the work; for a database Spark's.
         letter: A or B.
         given: the side as it was named.
         types: those that are needed; None: all.
@@ -149,7 +148,7 @@ def opened(
         DirectoryError: a directory cannot be read.
     """
     if given.is_directory:
-        with _directory(letter, given, types, reading.on) as side:
+        with _directory(letter, given, types, reading.engine) as side:
             yield side
     elif given.folder is not None and is_export(given.folder):
         yield _of_export(letter, Sort.EXPORT, given, given.folder)
@@ -157,17 +156,17 @@ def opened(
         if given.folder is not None and not given.folder.is_dir():
             raise ConfigError(f"{given.folder} is no folder: name an export, MQIS tables or a directory")
         source = given.database or str(given.folder)
-        with tables_of(SparkRunner(spark), source, reading.mapping, reading.sids, reading.on) as sets:
+        with tables_of(runner, source, reading.mapping, reading.sids, reading.engine.on) as sets:
             name = given.name or (shown_url(given.database) if given.database else str(given.folder))
             yield Side(letter, Sort.MQIS, name, sets, given=given)
 
 
 @contextlib.contextmanager
-def _directory(letter: str, given: Given, types: Collection[str] | None, on: SparkOptions) -> Iterator[Side]:
+def _directory(letter: str, given: Given, types: Collection[str] | None, engine: Engine) -> Iterator[Side]:
     wanted = [name for name in FRAMES if types is None or name in types]
-    with scratch(on, "mqdssm-diff-") as made:
+    with scratch(engine.on, "mqdssm-diff-") as made:
         folder = made / "export"
-        export(given.urls, wanted, folder, on=on, **given.login)
+        export(given.urls, wanted, folder, **engine.arguments(), **given.login)
         yield _of_export(letter, Sort.DIRECTORY, given, folder)
 
 

@@ -1,6 +1,6 @@
 """What there is of MSMQ in an enterprise: the first step of everybody who leaves it or moves it. Read-only.
 
-Needs no Java for an export: the files are read here, a batch at a time.
+Files are read here, a batch at a time; the engine reads directories and MQIS tables.
 """
 
 from mqdssm.spark.inventory.collect import Inventory

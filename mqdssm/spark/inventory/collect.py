@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.spark.cluster import HERE, SparkOptions
 from mqdssm.spark.datasets import Dataset, values_of
+from mqdssm.spark.engines import Engine
 from mqdssm.spark.inventory.people import names_of
 from mqdssm.spark.inventory.problems import applied_rules, by_object, place_rule, problems_of
 from mqdssm.spark.inventory.rights import CHANGE, FULL, Rights, asked, rights_of
@@ -81,6 +82,7 @@ class Inventory:
 
     Attributes:
         source: where from, for people.
+        engine: that took it.
         taken: when.
         counts: number of objects of each type.
         problems: orphans and clones.
@@ -92,14 +94,26 @@ class Inventory:
     Args:
         source: where from.
         now: moment of the inventory; None is the present one.
-        on: where Spark runs, if it is needed.
+        engine: ``local``, ``spark`` or ``auto``; see `mqdssm.spark.inventory.opened`.
+        workers: processes of the local engine.
+        on: where Spark runs.
     """
 
-    def __init__(self, source: "Source", now: datetime | None = None, *, on: SparkOptions = HERE) -> None:
+    def __init__(
+        self,
+        source: "Source",
+        now: datetime | None = None,
+        *,
+        engine: str = "auto",
+        workers: int | None = None,
+        on: SparkOptions = HERE,
+    ) -> None:
+        chosen = Engine.of(engine, on, workers)
         self.source = source.name
+        self.engine = chosen.kind.value
         self.taken = now or datetime.now(UTC)
         self.counts: Mapping[str, int] = {name: one.rows for name, one in source.sets.items()}
-        self.problems: Sequence[Finding] = problems_of(source, self.taken, on)
+        self.problems: Sequence[Finding] = problems_of(source, self.taken, chosen)
         self.not_looked_for: Mapping[str, str] = applied_rules(source)[1]
         self._sets = source.sets
         self._rule = place_rule(source)

@@ -1,10 +1,10 @@
-"""Orphans and clones: what the rules of validation about them find; without Java where that is possible."""
+"""Orphans and clones: what the rules of validation about them find."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.spark.cluster import HERE, SparkOptions
+from mqdssm.spark.engines import Engine
 from mqdssm.spark.rules import RULES
 from mqdssm.spark.rules.rule import Drawn, Finding, MissingReference, Repeated, Rule
 from mqdssm.spark.session import spark_session
@@ -36,16 +36,20 @@ def applied_rules(source: "Source") -> tuple[list[Applied], dict[str, str]]:
     return applied, {one.id: one.reason for one in skipped}
 
 
-def problems_of(source: "Source", now: datetime, on: SparkOptions = HERE) -> list[Finding]:
+def problems_of(source: "Source", now: datetime, engine: Engine) -> list[Finding]:
     """Find orphans and clones, sorted.
 
     Args:
         source: where to look.
         now: moment of the inventory.
-        on: where Spark runs, if it is needed.
+        engine: Spark's is used where there are more machines than a process should hold; the local one holds
+            all of them, 0.1 GB a million.
     """
     applied, _ = applied_rules(source)
-    if all(isinstance(rule, Drawn) or can(rule, types, source.sets) for rule, types in applied):
+    on = engine.on
+    if engine.is_local or all(
+        isinstance(rule, Drawn) or can(rule, types, source.sets) for rule, types in applied
+    ):
         found = list(_here(source, applied, now))
     else:  # more objects than this process could hold
         with (

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mqdssm.errors import require_packages
 from mqdssm.spark.access import LogIn
 from mqdssm.spark.cluster import HERE, SparkOptions
-from mqdssm.spark.session import check_packages, check_spark, spark_session
+from mqdssm.spark.engines import Engine
 
 if TYPE_CHECKING:
     from mqdssm.spark.validate_sources import Source
@@ -21,6 +22,8 @@ def opened(
     urls: Sequence[str] = (),
     access: LogIn | None = None,
     mqis: str | os.PathLike[str] | None = None,
+    engine: str = "auto",
+    workers: int | None = None,
     on: SparkOptions = HERE,
 ) -> "Iterator[Source]":
     """Open one source.
@@ -30,6 +33,8 @@ def opened(
         urls: the servers of a directory (it is exported to a folder of our own), with
         access: how to log in; or
         mqis: a folder of MQIS tables.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.spark.export.export`; an export needs none.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
 
     Yields:
@@ -39,21 +44,28 @@ def opened(
         ConfigError: it is not whole or not readable, or Java or a package is missing.
         DirectoryError: a directory cannot be read.
     """
-    if export is None:
-        check_spark()
-    else:
-        check_packages()
+    chosen = Engine.of(engine, on, workers)
+    check_engine(chosen)
     from mqdssm.spark import validate_sources as sources
-    from mqdssm.spark.runner import SparkRunner
 
-    if mqis is not None:
+    if export is not None:
+        yield sources.export_source(Path(export))
+    elif mqis is not None:
         with (
-            spark_session("mqdssm inventory", brief=True, on=on) as spark,
-            sources.mqis_source(SparkRunner(spark), Path(mqis), on) as source,
+            chosen.runner("mqdssm inventory") as runner,
+            sources.mqis_source(runner, Path(mqis), chosen.on) as source,
         ):
             yield source
-    elif export is not None:
-        yield sources.export_source(Path(export))
     else:
-        with sources.directory_source(urls, access or {}, on) as source:
+        with sources.directory_source(urls, access or {}, chosen) as source:
             yield source
+
+
+def check_engine(engine: Engine) -> None:
+    """Check that an engine could run here, and that rules can be read.
+
+    Raises:
+        ConfigError: what is missing and how to install it.
+    """
+    engine.check()
+    require_packages("pyarrow", "numpy", "sqlglot", extra="pipeline")

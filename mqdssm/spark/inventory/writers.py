@@ -35,7 +35,8 @@ TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingPr
 def json_lines(inventory: Inventory) -> Iterator[str]:
     """All records as JSON, one a line; ``record`` says what each is."""
     head = {"record": "inventory", "source": inventory.source, "taken": inventory.taken}
-    yield _json({**head, "objects": dict(inventory.counts), "not_looked_for": dict(inventory.not_looked_for)})
+    head |= {"engine": inventory.engine, "objects": dict(inventory.counts)}
+    yield _json({**head, "not_looked_for": dict(inventory.not_looked_for)})
     for name, records in TABLES.items():
         for record in records(inventory):
             yield _json({"record": name, **record})

@@ -1,0 +1,145 @@
+"""DuckDB for joins and sorts that may be larger than memory, and for nothing else.
+
+One function opens it. It sees the files that it is given and its own folder; it loads no extension, opens no
+connection, and its settings cannot be changed by a query.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.pipeline.runner import Stop
+
+MEMORY_MB: Final = 512
+"""Of one database; what needs more goes to its folder. DuckDB takes up to 90 MB beside it."""
+THREADS: Final = 2
+_POLL_S: Final = 0.1
+"""Between two looks whether the work is to stop."""
+_LOCKED: Final = (
+    "enable_progress_bar = false",  # it would go to the standard output
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
+"""The last settings, in this order: nothing can be allowed any more after them."""
+
+T = TypeVar("T")
+
+
+class DatabaseFailed(MqdssmError):  # noqa: N818  as WorkerFailed
+    """DuckDB could not run a query of ours."""
+
+
+@contextlib.contextmanager
+def open_database(
+    folder: Path, files: Sequence[str], stop: Stop, *, memory_mb: int = MEMORY_MB
+) -> "Iterator[Database]":
+    """Open a database in memory.
+
+    Args:
+        folder: an empty one, for what does not fit into memory, and for files that queries write.
+        files: that queries may read.
+        stop: ends a query early.
+        memory_mb: limit of its memory.
+    """
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{memory_mb}MB",
+        "threads": THREADS,
+        "temp_directory": str(folder),
+        "preserve_insertion_order": False,  # else it needs more memory
+        "python_enable_replacements": False,  # names in queries are no variables of Python
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_persistent_secrets": False,
+    }
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        connection.execute(f"set allowed_directories = {_texts([f'{folder}/'])}")
+        connection.execute(f"set allowed_paths = {_texts(files)}")
+        for setting in _LOCKED:
+            connection.execute(f"set {setting}")
+        with ThreadPoolExecutor(1) as thread:
+            yield Database(connection, thread, stop)
+    finally:
+        connection.close()
+
+
+class Database:
+    """A database that was opened by `open_database`.
+
+    Queries run in another thread: so a signal that raises an exception here ends them within a second.
+
+    Args:
+        connection: to it.
+        thread: runs the queries.
+        stop: ends a query early.
+    """
+
+    def __init__(
+        self, connection: "duckdb.DuckDBPyConnection", thread: ThreadPoolExecutor, stop: Stop
+    ) -> None:
+        self._connection = connection
+        self._thread = thread
+        self._stop = stop
+
+    def run(self, query: str) -> None:
+        """Run a query without a result.
+
+        Raises:
+            ConfigError: it needs more memory or disk than there is.
+            DatabaseFailed: it failed otherwise.
+            Stopped: it was stopped.
+        """
+        self._wait(lambda: self._connection.execute(query))
+
+    def batches(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
+        """Run a query, and yield its result as it comes.
+
+        Args:
+            query: in SQL.
+            rows: of a batch.
+
+        Raises:
+            As `run`.
+        """
+        reader: pa.RecordBatchReader = self._wait(lambda: self._connection.sql(query).to_arrow_reader(rows))
+        while (batch := self._wait(lambda: next(reader, None))) is not None:
+            yield batch
+
+    def _wait(self, call: Callable[[], T]) -> T:
+        """Let the thread do it, and stop it if this thread is interrupted or the work is to stop."""
+        future: Future[T] = self._thread.submit(call)
+        try:
+            while True:
+                self._stop.check()
+                with contextlib.suppress(FutureTimeout):
+                    return future.result(_POLL_S)
+        except duckdb.Error as error:
+            raise _failure(error) from error
+        except BaseException:
+            self._connection.interrupt()
+            raise
+
+
+def _failure(error: Any) -> MqdssmError:
+    words = str(error).splitlines()[0]
+    if isinstance(error, duckdb.OutOfMemoryException | duckdb.IOException):
+        return ConfigError(f"the join needs more memory or disk than there is: use --engine spark ({words})")
+    return DatabaseFailed(f"DuckDB: {words}")
+
+
+def file_list(paths: Sequence[str]) -> str:
+    """Return an expression of SQL for the rows of Parquet files."""
+    return f"read_parquet({_texts(paths)})"
+
+
+def _texts(texts: Sequence[str]) -> str:
+    """A list of texts in SQL."""
+    quoted = ("'" + text.replace("'", "''") + "'" for text in texts)
+    return f"[{', '.join(quoted)}]"

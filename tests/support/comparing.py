@@ -1,0 +1,58 @@
+"""Two sides of a comparison made by hand, and what comparing all of their objects field by field finds."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.model.dn import DN
+from mqdssm.spark.arrow import arrow_schema
+from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.spark.datasets import dataset
+from mqdssm.spark.diff.compared import Compared, compared_of
+from mqdssm.spark.diff.fields import KEY, SIDE, FieldByField, Ground
+from mqdssm.spark.diff.pairing import ORDER, Pair
+from mqdssm.spark.diff.sides import Side, Sort
+
+COLUMNS = ("Identifier", "Label", "Quota", "Journaling", "Security", "CreateTime", "FullPath")
+COMPARED = ("Label", "Quota", "Journaling", "Security", "FullPath")
+ROOTS = ("DC=example,DC=com", "DC=other")
+
+
+def compared_queues(columns: Sequence[str] = COMPARED) -> Compared:
+    return compared_of("queue", columns)
+
+
+def queue_pair(folder: Path, *sides: Sequence[Mapping[str, Any]], guid_map: Path | None = None) -> Pair:
+    """Two trees with queues; rows hold some of `COLUMNS`."""
+    schema = arrow_schema(FRAME_TYPES["queue"].select(COLUMNS))
+    made = []
+    for letter, rows, root in zip("AB", sides, ROOTS, strict=True):
+        path = folder / f"{letter}.parquet"
+        pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=schema), path)
+        made.append(Side(letter, Sort.EXPORT, letter, {"queue": dataset("queue", [path])}, DN.parse(root)))
+    return Pair((made[0], made[1]), (Ground(ROOTS[0]), Ground(ROOTS[1])), guid_map)
+
+
+def all_differences(pair: Pair, compared: Compared) -> list[dict[str, Any]]:
+    """Without any join: every object is looked at. Keys are GUIDs, of which every object has one."""
+    tables = []
+    for place, side in enumerate(pair.sides):
+        names = [column.name for column in FRAME_TYPES["queue"].columns if column.name in COLUMNS]
+        table = side.sets["queue"].table(names)
+        own = table.add_column(0, SIDE, pa.array([place] * table.num_rows, pa.int32()))
+        tables.append(own.add_column(0, KEY, table["Identifier"]))
+    rows = pa.concat_tables(tables).sort_by([(KEY, "ascending"), (SIDE, "ascending")]).combine_chunks()
+    found = FieldByField(compared, *pair.grounds).differences(rows.to_batches())
+    return in_order(row for batch in found for row in batch.to_pylist())
+
+
+def in_order(rows: Any) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: tuple(row[name] or "" for name in ORDER))
+
+
+def rows_in(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """The differences in files, in their order."""
+    return [row for path in paths for row in pq.read_table(path).to_pylist()]
