@@ -17,12 +17,13 @@ FILTER_DEPTH_MAX: Final = 100
 #: Text of a filter is no longer than this, in characters.
 FILTER_TEXT_CHARS_MAX: Final = 16 * 1024 * 1024
 
-_NOT: Final = 0xA2
-_SUBSTRINGS: Final = 0xA4
-_PRESENT: Final = 0x87
-_EXTENSIBLE: Final = 0xA9
-_INITIAL, _ANY, _FINAL = 0x80, 0x81, 0x82
-_RULE, _TYPE, _VALUE, _DN_ATTRIBUTES = 0x81, 0x82, 0x83, 0x84
+#: Tags of filters and of their parts; those of comparisons and sets are in `TAGS`.
+NOT_TAG: Final = 0xA2
+SUBSTRINGS_TAG: Final = 0xA4
+PRESENT_TAG: Final = 0x87
+EXTENSIBLE_TAG: Final = 0xA9
+INITIAL_TAG, ANY_TAG, FINAL_TAG = 0x80, 0x81, 0x82
+RULE_TAG, TYPE_TAG, VALUE_TAG, DN_ATTRIBUTES_TAG = 0x81, 0x82, 0x83, 0x84
 
 _KEYSTRING: Final = r"[A-Za-z][A-Za-z0-9-]*"
 _NUMERIC_OID: Final = r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*))+"
@@ -147,7 +148,7 @@ LdapFilter: TypeAlias = (
     And | Or | Not | Equal | Substrings | GreaterOrEqual | LessOrEqual | Present | Approx | Extensible
 )
 
-_TAGS: Final[dict[type, int]] = {
+TAGS: Final[dict[type, int]] = {
     And: 0xA0,
     Or: 0xA1,
     Equal: 0xA3,
@@ -214,15 +215,15 @@ def _encode(node: LdapFilter, depth: int) -> bytes:
     _check_depth(depth)
     match node:
         case Equal(attribute, value) | GreaterOrEqual(attribute, value):
-            return _assertion(_TAGS[type(node)], attribute, value)
+            return _assertion(TAGS[type(node)], attribute, value)
         case LessOrEqual(attribute, value) | Approx(attribute, value):
-            return _assertion(_TAGS[type(node)], attribute, value)
+            return _assertion(TAGS[type(node)], attribute, value)
         case Present(attribute):
-            return tlv(_PRESENT, attribute_description(attribute))
+            return tlv(PRESENT_TAG, attribute_description(attribute))
         case And(operands) | Or(operands):
-            return tlv(_TAGS[type(node)], b"".join([_encode(operand, depth + 1) for operand in operands]))
+            return tlv(TAGS[type(node)], b"".join([_encode(operand, depth + 1) for operand in operands]))
         case Not(operand):
-            return tlv(_NOT, _encode(operand, depth + 1))
+            return tlv(NOT_TAG, _encode(operand, depth + 1))
         case Substrings() | Extensible():
             return _encode_parts(node)
         case _:
@@ -238,25 +239,25 @@ def _encode_parts(node: Substrings | Extensible) -> bytes:
 
 
 def _encode_substrings(node: Substrings) -> bytes:
-    parts = [tlv(_ANY, part) for part in node.any]
+    parts = [tlv(ANY_TAG, part) for part in node.any]
     if node.initial is not None:
-        parts.insert(0, tlv(_INITIAL, node.initial))
+        parts.insert(0, tlv(INITIAL_TAG, node.initial))
     if node.final is not None:
-        parts.append(tlv(_FINAL, node.final))
+        parts.append(tlv(FINAL_TAG, node.final))
     attribute = tlv(OCTET_STRING, attribute_description(node.attribute))
-    return tlv(_SUBSTRINGS, attribute + tlv(SEQUENCE, b"".join(parts)))
+    return tlv(SUBSTRINGS_TAG, attribute + tlv(SEQUENCE, b"".join(parts)))
 
 
 def _encode_extensible(node: Extensible) -> bytes:
     content = b""
     if node.rule is not None:
-        content += octet_string(_matching_rule(node.rule), _RULE)
+        content += octet_string(_matching_rule(node.rule), RULE_TAG)
     if node.attribute is not None:
-        content += tlv(_TYPE, attribute_description(node.attribute))
-    content += tlv(_VALUE, node.value)
+        content += tlv(TYPE_TAG, attribute_description(node.attribute))
+    content += tlv(VALUE_TAG, node.value)
     if node.dn_attributes:  # DEFAULT FALSE: encoded only when true ([RFC4511] 5.1, fourth restriction)
-        content += boolean(value=True, tag=_DN_ATTRIBUTES)
-    return tlv(_EXTENSIBLE, content)
+        content += boolean(value=True, tag=DN_ATTRIBUTES_TAG)
+    return tlv(EXTENSIBLE_TAG, content)
 
 
 def _matching_rule(rule: str) -> str:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
 from mqdssm.directory.channel import Channel, Counter
 from mqdssm.directory.connect import Attempt, open_channel, trust
@@ -25,6 +25,9 @@ IDLE_CHANNELS_MAX: Final = 8
 """Idle connections that are kept: what 20 threads in turn keep busy; the rest is closed."""
 FAILED_SERVER_REST_S: Final = 30.0
 """A server that failed is tried after the others for so long."""
+
+Opener: TypeAlias = Callable[[Attempt, Counter], Channel]
+"""Connects to a server, as `mqdssm.directory.connect.open_channel` does."""
 
 
 class _Operation(threading.local):
@@ -47,17 +50,22 @@ class Pool:
     """
 
     def __init__(
-        self, options: ConnectionOptions, welcome: Callable[[Channel, Endpoint, float], None]
+        self,
+        options: ConnectionOptions,
+        welcome: Callable[[Channel, Endpoint, float], None],
+        opener: Opener = open_channel,
     ) -> None:
         """Make an empty pool; nothing is connected.
 
         Args:
             options: the servers and how to log in.
             welcome: looks at the first connection to each server, and raises DirectoryError to reject it.
+            opener: connects to a server.
         """
         self.counter = Counter()
         self._options = options
         self._welcome = welcome
+        self._open_channel = opener
         self._context = trust(options)
         self._begin()
 
@@ -215,7 +223,8 @@ class Pool:
                 break  # no time left is no fault of this server
             limit = min(deadline, time.monotonic() + self._options.connect_timeout_s)
             try:
-                channel = open_channel(Attempt(self._options, endpoint, self._context, limit), self.counter)
+                attempt = Attempt(self._options, endpoint, self._context, limit)
+                channel = self._open_channel(attempt, self.counter)
                 self._greet(endpoint, channel, deadline)
             except DirectoryNotConnected as error:
                 with self._changed:

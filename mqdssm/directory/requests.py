@@ -29,20 +29,24 @@ from mqdssm.directory.filters import LdapFilter, attribute_description, encode
 
 MESSAGE_ID_MAX: Final = 2**31 - 1
 
+#: Tags of the requests ([RFC4511] 4.2 to 4.12), and of parts of them.
+BIND_REQUEST: Final = 0x60
+UNBIND_REQUEST: Final = 0x42
+SEARCH_REQUEST: Final = 0x63
+MODIFY_REQUEST: Final = 0x66
+ADD_REQUEST: Final = 0x68
+DELETE_REQUEST: Final = 0x4A
+MODIFY_DN_REQUEST: Final = 0x6C
+COMPARE_REQUEST: Final = 0x6E
+ABANDON_REQUEST: Final = 0x50
+EXTENDED_REQUEST: Final = 0x77
+SIMPLE_TAG: Final = 0x80
+NEW_SUPERIOR_TAG: Final = 0x80
+REQUEST_NAME_TAG: Final = 0x80
+
 _LDAP_VERSION: Final = 3
-_BIND: Final = 0x60
 _SASL: Final = 0xA3
-_SEARCH: Final = 0x63
-_MODIFY: Final = 0x66
-_ADD: Final = 0x68
-_DELETE: Final = 0x4A
-_MODIFY_DN: Final = 0x6C
-_ABANDON: Final = 0x50
-_EXTENDED: Final = 0x77
-_UNBIND: Final = b"\x42\x00"
 _CONTROLS: Final = 0xA0
-_NEW_SUPERIOR: Final = 0x80
-_REQUEST_NAME: Final = 0x80
 _REQUEST_VALUE: Final = 0x81
 _NEVER_DEREFERENCE: Final = integer(0, ENUMERATED)
 
@@ -139,7 +143,7 @@ def encode_search(
         + search_filter
         + _selection(tuple(attributes))
     )
-    return _message(message_id, tlv(_SEARCH, content), controls)
+    return _message(message_id, tlv(SEARCH_REQUEST, content), controls)
 
 
 def encode_add(
@@ -156,7 +160,7 @@ def encode_add(
             raise ValueError(f"{name} has no value: leave it out of an add")
         parts.append(_attribute(name, values))
     content = _dn(dn) + tlv(SEQUENCE, b"".join(parts))
-    return _message(message_id, tlv(_ADD, content), controls)
+    return _message(message_id, tlv(ADD_REQUEST, content), controls)
 
 
 def encode_modify(
@@ -175,12 +179,12 @@ def encode_modify(
         parts.append(tlv(SEQUENCE, operation + _attribute(change.attribute, change.values)))
     if not parts:
         raise ValueError(f"a modify of {dn} without any change")
-    return _message(message_id, tlv(_MODIFY, _dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls)
+    return _message(message_id, tlv(MODIFY_REQUEST, _dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls)
 
 
 def encode_delete(message_id: int, dn: str, controls: Sequence[Control] = ()) -> bytes:
     """A DelRequest ([RFC4511] 4.8)."""
-    return _message(message_id, _dn(dn, _DELETE), controls)
+    return _message(message_id, _dn(dn, DELETE_REQUEST), controls)
 
 
 def encode_modify_dn(
@@ -195,35 +199,35 @@ def encode_modify_dn(
     """A ModifyDNRequest ([RFC4511] 4.9): a new name, below another parent if `new_superior` is given."""
     content = _dn(dn) + _dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
     if new_superior is not None:
-        content += _dn(new_superior, _NEW_SUPERIOR)
-    return _message(message_id, tlv(_MODIFY_DN, content), controls)
+        content += _dn(new_superior, NEW_SUPERIOR_TAG)
+    return _message(message_id, tlv(MODIFY_DN_REQUEST, content), controls)
 
 
 def encode_extended(
     message_id: int, oid: str, value: bytes | None = None, controls: Sequence[Control] = ()
 ) -> bytes:
     """An ExtendedRequest ([RFC4511] 4.12)."""
-    content = octet_string(_oid(oid), _REQUEST_NAME)
+    content = octet_string(_oid(oid), REQUEST_NAME_TAG)
     if value is not None:
         content += tlv(_REQUEST_VALUE, value)
-    return _message(message_id, tlv(_EXTENDED, content), controls)
+    return _message(message_id, tlv(EXTENDED_REQUEST, content), controls)
 
 
 def encode_abandon(message_id: int, abandoned_id: int) -> bytes:
     """An AbandonRequest ([RFC4511] 4.11); it has no answer."""
-    return _message(message_id, integer(_message_id(abandoned_id), _ABANDON), ())
+    return _message(message_id, integer(_message_id(abandoned_id), ABANDON_REQUEST), ())
 
 
 def encode_sasl_bind(message_id: int, mechanism: str, credentials: bytes) -> bytes:
     """A BindRequest by SASL ([RFC4511] 4.2), one leg of it."""
     sasl = octet_string(mechanism.encode()) + octet_string(credentials)
     content = integer(_LDAP_VERSION) + _dn("") + tlv(_SASL, sasl)
-    return _message(message_id, tlv(_BIND, content), ())
+    return _message(message_id, tlv(BIND_REQUEST, content), ())
 
 
 def encode_unbind(message_id: int) -> bytes:
     """An UnbindRequest ([RFC4511] 4.3); the server closes the connection."""
-    return _message(message_id, _UNBIND, ())
+    return _message(message_id, tlv(UNBIND_REQUEST, b""), ())
 
 
 def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> Control:

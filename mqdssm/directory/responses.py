@@ -51,7 +51,7 @@ _MESSAGE: Final = "[RFC4511] 4.1.1"
 _CONTROL: Final = "[RFC4511] 4.1.11"
 _DEREF: Final = "draft-masarati-ldap-deref 2.3"
 _RESULT: Final = "[RFC4511] 4.1.9"
-_CONTROLS_TAG: Final = 0xA0
+CONTROLS_TAG: Final = 0xA0
 _REFERRAL_TAG: Final = 0xA3
 _SASL_CREDENTIALS_TAG: Final = 0x87
 _RESPONSE_NAME_TAG: Final = 0x8A
@@ -294,7 +294,7 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[Control, .
     if position == stop:
         return ()
     outer = Reader(buffer, position, stop, _CONTROL)
-    reader = outer.enter(_CONTROLS_TAG, "controls")
+    reader = outer.enter(CONTROLS_TAG, "controls")
     outer.finish("LDAPMessage")
     controls: list[Control] = []
     while reader.more():

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from mqdssm.directory import streams
 from mqdssm.directory.changing import Changing, name_of
+from mqdssm.directory.connect import open_channel
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
 from mqdssm.directory.forest import Forest
@@ -16,7 +17,7 @@ from mqdssm.directory.identities import Identities
 from mqdssm.directory.knowledge import Knowledge
 from mqdssm.directory.loading.loader import Loader
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.directory.pool import Pool
+from mqdssm.directory.pool import Opener, Pool
 from mqdssm.directory.presence import check_msmq
 from mqdssm.directory.profile import Naming, Profile
 from mqdssm.directory.reading import Reading, target_name
@@ -40,15 +41,15 @@ class Session:
         loader: makes many changes in one go.
     """
 
-    def __init__(self, options: ConnectionOptions) -> None:
-        """Make it without connecting: the first operation, or `connect`, does.
+    def __init__(self, options: ConnectionOptions, *, opener: Opener = open_channel) -> None:
+        """Make it without connecting: the first operation, or `connect`, does, by `opener`.
 
         Raises:
             ConfigError: the CA file cannot be used.
         """
         self._options = options
         self._knowledge = Knowledge(options)
-        self._pool = Pool(options, self._knowledge.welcome)
+        self._pool = Pool(options, self._knowledge.welcome, opener)
         self._reading = Reading(self._pool, options, self._knowledge)
         self._changing = Changing(self._pool, options, self._knowledge, self._reading)
         self._identities = Identities(self)

@@ -11,7 +11,6 @@ from uuid import UUID, uuid4
 import ldap3
 import pytest
 from ldap3.protocol.rfc2696 import paged_search_control
-from ldap_requests import Request
 from limits_proxy import LimitsProxy
 from limits_rules import Limits, odd_value, windows_escapes
 from samba_tools import SambaTools
@@ -22,6 +21,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
 from mqdssm.testing import OpenLdapServer, SambaDomainController
 from mqdssm.testing.accounts import Connection, connect_over_tls
+from mqdssm.testing.ldap.requests import LdapRequest
 
 AnyServer = OpenLdapServer | SambaDomainController
 
@@ -326,7 +326,7 @@ def test_requests_are_kept(samba_server: SambaDomainController, tmp_path: Path) 
     with proxy_for(samba_server, tmp_path) as proxy, connected(proxy, samba_server) as connection:
         connection.search(samba_server.base_dn, "(cn=x)", attributes=["cn", "member;range=0-*"], size_limit=7)
         (request,) = proxy.operations("search")
-    assert isinstance(request, Request)
+    assert isinstance(request, LdapRequest)
     assert request.search is not None
     assert request.search.filter == Equal("cn", b"x")
     assert request.search.attributes == ("cn", "member;range=0-*")

@@ -19,6 +19,7 @@ SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
 SHORT_HARDSHIPS = range(HARDSHIPS_MIN, HARDSHIPS_MIN + 8)
 SHORT_HOSTILE = range(HOSTILE_MIN, HOSTILE_MIN + 6)
 SHORT_FAILING = range(FAILING_MIN + 6, FAILING_MIN + 11)
+DIRECTORIES = (DIRECTORIES_MIN, DIRECTORIES_MIN + DIRECTORIES_EVERY)
 REINSTALLED = (12025, 12042, 12043)
 """Seeds in which a primary controller loses its directory."""
 UNHEARD_OF = (2037, 2431)
@@ -128,6 +129,14 @@ def test_a_hostile_server_harms_what_it_owns_and_nothing_else(seed: int) -> None
     report = simulate(seed)
     clean(report)
     assert all(report.counts.get(f"lie {kind.__name__}") for kind in KINDS)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
+@pytest.mark.parametrize("seed", DIRECTORIES)
+def test_stores_on_directories(seed: int) -> None:
+    """Decision R146: the LDAP store and our LDAP client, with crashes around LDAP writes."""
+    assert options_of(seed).directories
+    clean(simulate(seed))
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")

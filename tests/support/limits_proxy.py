@@ -16,9 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-import ldap_requests as requests
 from answers import result
-from ldap_requests import Request, decode_request
 from limits_forest import from_samba, is_in, to_samba
 from limits_rules import (
     REFERRAL,
@@ -34,7 +32,7 @@ from limits_rules import (
 
 from mqdssm.directory.ber import boolean, integer, octet_string, sequence, tlv
 from mqdssm.directory.entries import parse_entry
-from mqdssm.directory.requests import Control
+from mqdssm.directory.requests import ABANDON_REQUEST, ADD_REQUEST, EXTENDED_REQUEST, Control
 from mqdssm.directory.responses import (
     EXTENDED_RESPONSE,
     SEARCH_DONE,
@@ -46,6 +44,7 @@ from mqdssm.directory.responses import (
     decode_result,
 )
 from mqdssm.testing.certificates import make_certificates
+from mqdssm.testing.ldap.requests import ANSWERS, LdapRequest, decode_request
 
 START_TLS_OID: Final = "1.3.6.1.4.1.1466.20037"
 RELAX_OID: Final = "1.3.6.1.4.1.4203.666.5.12"
@@ -99,9 +98,9 @@ class LimitsProxy:
             system_socket: the controller's privileged socket, for `Limits.guid_on_add`.
         """
         self.limits = limits or Limits()
-        self.requests: list[Request] = []
-        self.refused: list[tuple[Request, Refusal]] = []
-        self.cut: list[Request] = []
+        self.requests: list[LdapRequest] = []
+        self.refused: list[tuple[LdapRequest, Refusal]] = []
+        self.cut: list[LdapRequest] = []
         self.trap = Trap()
         self.errors: list[BaseException] = []
         self._server = (host, port)
@@ -126,7 +125,7 @@ class LimitsProxy:
         """Answer the next operation of that name (``"modify"``, …) with a referral to the trap."""
         self._refer_next.add(operation)
 
-    def operations(self, *names: str) -> list[Request]:
+    def operations(self, *names: str) -> list[LdapRequest]:
         """The requests of these kinds that came."""
         return [one for one in self.requests if one.operation in names]
 
@@ -208,7 +207,7 @@ class LimitsProxy:
                 await _closed(end)
             self._tasks.discard(task)
 
-    def verdict(self, request: Request, *, secured: bool) -> Refusal | None:
+    def verdict(self, request: LdapRequest, *, secured: bool) -> Refusal | None:
         """Keep the request, and say why it is refused, if it is."""
         self.requests.append(request)
         if request.operation in self._refer_next:
@@ -247,7 +246,7 @@ class Conversation:
         self._proxy = proxy
         self._client, self._server = client, server
         self._secured = secured
-        self._searches: dict[int, tuple[Request, SearchState]] = {}
+        self._searches: dict[int, tuple[LdapRequest, SearchState]] = {}
 
     async def pump_requests(self, reader: asyncio.StreamReader) -> None:
         splitter = MessageSplitter()
@@ -272,16 +271,16 @@ class Conversation:
         refusal = self._proxy.verdict(request, secured=self._secured)
         if refusal is not None:
             more = self._to_the_trap() if refusal.code == REFERRAL else b""
-            tag = requests.ANSWERS[request.tag]
+            tag = ANSWERS[request.tag]
             self._client.write(result(request.id, tag, refusal.code, text=refusal.text, more=more))
             return
-        if request.tag == requests.EXTENDED and request.dn == START_TLS_OID and not self._secured:
+        if request.tag == EXTENDED_REQUEST and request.dn == START_TLS_OID and not self._secured:
             await self._start_tls(request)
             return
-        if request.tag == requests.ABANDON:
+        if request.tag == ABANDON_REQUEST:
             self._searches.pop(request.abandoned, None)
         if (
-            request.tag == requests.ADD
+            request.tag == ADD_REQUEST
             and "objectguid" in request.attributes
             and self._proxy.limits.guid_on_add
         ):
@@ -295,7 +294,7 @@ class Conversation:
             self._searches[request.id] = (request, state)
         self._server.write(passed)
 
-    async def _start_tls(self, request: Request) -> None:
+    async def _start_tls(self, request: LdapRequest) -> None:
         name = octet_string(START_TLS_OID, 0x8A)
         self._client.write(result(request.id, EXTENDED_RESPONSE, more=name))
         await self._client.start_tls(self._proxy.tls)
@@ -332,7 +331,7 @@ class Conversation:
         elif len(state.held) <= self._proxy.limits.sort_entries:
             state.held.append(entry)
 
-    def _done(self, buffer: bytes, message: Message, request: Request, state: SearchState) -> None:
+    def _done(self, buffer: bytes, message: Message, request: LdapRequest, state: SearchState) -> None:
         done = _whole(buffer, message)
         if state.held is not None and len(state.held) > self._proxy.limits.sort_entries:
             text = "00000057: LdapErr: DSID-0C090A2E, comment: too many entries to sort"

@@ -6,25 +6,29 @@ answers are to be cut by. Limits are those of a default forest (MaxPageSize, Max
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-import ldap_requests as requests
 import limits_forest
-from ldap_requests import Request, Search
 
-from mqdssm.directory.ber import SEQUENCE, SET, integer, octet_string, sequence, tlv
+from mqdssm.directory.ber import SEQUENCE, SET, Reader, integer, octet_string, sequence, tlv
 from mqdssm.directory.entries import parse_entry
 from mqdssm.directory.filters import (
+    And,
     Equal,
     Extensible,
     GreaterOrEqual,
     LdapFilter,
     LessOrEqual,
+    Not,
+    Or,
     Substrings,
     encode,
 )
 from mqdssm.directory.requests import (
+    ADD_REQUEST,
+    MODIFY_DN_REQUEST,
     PAGED_RESULTS_OID,
     Control,
     Scope,
@@ -33,6 +37,7 @@ from mqdssm.directory.requests import (
 )
 from mqdssm.directory.responses import SEARCH_ENTRY, Message
 from mqdssm.model.dn import DN
+from mqdssm.testing.ldap.requests import LdapRequest, SearchRequest, read_paging
 
 SORT_OID: Final = "1.2.840.113556.1.4.473"
 SIZE_LIMIT_EXCEEDED: Final = 4
@@ -136,7 +141,7 @@ class SearchState:
     partial: bool = False
 
 
-def judge(request: Request, limits: Limits, *, secured: bool) -> Refusal | None:
+def judge(request: LdapRequest, limits: Limits, *, secured: bool) -> Refusal | None:
     """Say why a request is refused, if it is."""
     if request.simple_bind and request.dn and not secured and not limits.clear_text_binds:
         return Refusal(
@@ -144,7 +149,7 @@ def judge(request: Request, limits: Limits, *, secured: bool) -> Refusal | None:
         )
     if not limits.catalog and limits_forest.is_in(request.dn, limits.other_domain):
         return Refusal(REFERRAL, "0000202B: RefErr: DSID-031007F3, data 0, 1 access points")
-    if request.tag in {requests.ADD, requests.MODIFY_DN}:
+    if request.tag in {ADD_REQUEST, MODIFY_DN_REQUEST}:
         return _judge_name(request.new_rdn or request.dn, limits)
     if request.search is not None:
         return _judge_sort(request, limits) or (
@@ -168,17 +173,37 @@ def _judge_name(dn: str, limits: Limits) -> Refusal | None:
     )
 
 
-def _judge_sort(request: Request, limits: Limits) -> Refusal | None:
+def _judge_sort(request: LdapRequest, limits: Limits) -> Refusal | None:
     control = request.control(SORT_OID)
-    if control is None or not control.critical or len(requests.sort_keys(control)) <= limits.sort_keys:
+    if control is None or not control.critical or len(sort_keys(control)) <= limits.sort_keys:
         return None
     return Refusal(
         UNAVAILABLE_CRITICAL_EXTENSION, "00000057: LdapErr: DSID-0C090A2E, comment: too many sort keys"
     )
 
 
+def sort_keys(control: Control) -> list[str]:
+    """The attributes that a sort control names ([RFC2891])."""
+    keys = Reader.of(control.value or b"").enter(SEQUENCE, "SortKeyList")
+    found = []
+    while keys.more():
+        found.append(keys.enter(SEQUENCE, "key").name("attributeType"))
+    return found
+
+
+def leaves(node: LdapFilter) -> Iterator[LdapFilter]:
+    """The comparisons that a filter consists of."""
+    if isinstance(node, (And, Or)):
+        for operand in node.operands:
+            yield from leaves(operand)
+    elif isinstance(node, Not):
+        yield from leaves(node.operand)
+    else:
+        yield node
+
+
 def _judge_filter(search_filter: LdapFilter) -> Refusal | None:
-    for leaf in requests.leaves(search_filter):
+    for leaf in leaves(search_filter):
         if problem := odd_value(leaf):
             return Refusal(UNWILLING_TO_PERFORM, f"odd filter: {problem}")
     return None
@@ -203,7 +228,7 @@ def odd_value(leaf: LdapFilter) -> str:
     return ""
 
 
-def passed_on(request: Request, search: Search, limits: Limits) -> tuple[bytes, SearchState]:
+def passed_on(request: LdapRequest, search: SearchRequest, limits: Limits) -> tuple[bytes, SearchState]:
     """The search that goes to the server, and how to cut what it answers."""
     state = SearchState(refer=limits.references and search.scope is not Scope.BASE)
     state.partial = limits.catalog and bool(request.dn or search.scope is not Scope.BASE)
@@ -212,9 +237,9 @@ def passed_on(request: Request, search: Search, limits: Limits) -> tuple[bytes, 
     for control in request.controls:
         if control.oid == PAGED_RESULTS_OID:
             paged = True
-            size, cookie = requests.page_size(control)
+            size, cookie = read_paging(control)
             controls.append(paged_control(min(size, limits.page_entries), cookie, critical=control.critical))
-        elif control.oid == SORT_OID and len(requests.sort_keys(control)) > limits.sort_keys:
+        elif control.oid == SORT_OID and len(sort_keys(control)) > limits.sort_keys:
             continue  # not critical, or it would have been refused
         else:
             controls.append(control)

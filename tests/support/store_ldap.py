@@ -9,12 +9,13 @@ from typing import Final
 from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.recovery import ReadBack
+from mqdssm.directory.requests import SEARCH_REQUEST
 from mqdssm.directory.responses import RESULT_TAGS
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryError
 from mqdssm.store.ldap import LdapStore
+from mqdssm.testing.ldap.requests import WRITES
 
-WRITES: Final = frozenset({0x66, 0x68, 0x4A, 0x6C})  # modify, add, delete, rename
 ANSWER_S: Final = 5.0
 
 
@@ -81,7 +82,7 @@ class Cutter:
             raise ConnectionBroken("cut by the test", request_left=False)
         passed: list[bytes] = []
         for tag, message in messages(request):
-            self.searches += tag == 0x63
+            self.searches += tag == SEARCH_REQUEST
             if tag in WRITES and self._point is not None:
                 if self.writes == self._point // 2 and self._point % 2 == 0:
                     self._cut(original, channel, passed, deadline)

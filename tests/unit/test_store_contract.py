@@ -5,8 +5,9 @@ from hypothesis import given
 from store_contract import StoreContract
 from store_model import CRASHES, PLANS, SPLITS, STEPS, check_propagation, check_replica, numbered_drafts
 
-from mqdssm.store.disk import Crash, Moment
+from mqdssm.store.disk import Crash
 from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.simulation.stores import crash_after
 
 
 class MemoryHarness:
@@ -18,13 +19,7 @@ class MemoryHarness:
         self.store = MemoryStore()
 
     def arm(self, point: int) -> None:
-        left = iter(range(point))
-
-        def on_write(_moment: Moment) -> None:
-            if next(left, None) is None:
-                raise Crash
-
-        self.store.disk.on_write = on_write
+        self.store.disk.on_write = crash_after(point)
 
     def disarm(self) -> None:
         self.store.disk.on_write = None

@@ -15,6 +15,10 @@ REINSTALLED_MIN: Final = 12_000
 FAILING_MIN: Final = 220_000
 """From this seed on operations may fail; seeds below it keep their runs."""
 
+DIRECTORIES_MIN: Final = 330_000
+"""From this seed on one run of `DIRECTORIES_EVERY` has its stores on directories."""
+DIRECTORIES_EVERY: Final = 10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFaults:
@@ -150,6 +154,7 @@ class Options:
         tuning: settings of the servers.
         work: what is done.
         hardships: faults that came later.
+        directories: stores are on LDAP directories, not in memory.
     """
 
     seed: int
@@ -159,6 +164,7 @@ class Options:
     tuning: Tuning
     work: Work
     hardships: Hardships = NONE
+    directories: bool = False
 
 
 def options_of(seed: int) -> Options:
@@ -179,6 +185,7 @@ def options_of(seed: int) -> Options:
         tuning=draw_tuning(dice),
         work=_later_options(seed, _work(dice, sum(bscs) + len(bscs))),
         hardships=hardships_of(seed),
+        directories=seed >= DIRECTORIES_MIN and seed % DIRECTORIES_EVERY == 0,
     )
 
 

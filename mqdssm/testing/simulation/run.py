@@ -14,6 +14,7 @@ from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
 from mqdssm.testing.simulation.census import Census
 from mqdssm.testing.simulation.chaos import Chaos
 from mqdssm.testing.simulation.clients import Clients
+from mqdssm.testing.simulation.directories import DirectoryStore
 from mqdssm.testing.simulation.ending import members, what_differs
 from mqdssm.testing.simulation.liar import Liar
 from mqdssm.testing.simulation.losses import ANSWER_S
@@ -59,7 +60,7 @@ class Simulation:
     Args:
         options: what kind of run.
         make_engine: makes engines; the real one, or a changed one that the checks have to find out.
-        make_store: makes stores.
+        make_store: makes stores; None: those of the options.
         trace: what tells a reader, or None.
     """
 
@@ -68,10 +69,11 @@ class Simulation:
         options: Options,
         *,
         make_engine: EngineMaker = real_engine,
-        make_store: StoreMaker = CrashingStore,
+        make_store: StoreMaker | None = None,
         trace: Trace | None = None,
     ) -> None:
-        self.world = World(options, make_engine, make_store, trace)
+        usual = DirectoryStore if options.directories else CrashingStore
+        self.world = World(options, make_engine, make_store or usual, trace)
         self._clients = Clients(self.world)
         self._trespassers = Trespassers(self.world, self._clients)
         self._liar = Liar(self.world, Census(self.world, self._clients.closing))

@@ -1,5 +1,6 @@
 """Stores of the simulation: what survives a crash, and crashes between two writes of one operation."""
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from mqdssm.engines.replication.operations import (
@@ -40,6 +41,23 @@ class Store(Protocol):
         """Perform an operation up to a moment, then lose everything that is not durable."""
 
 
+def crash_after(moments: int) -> Callable[[Moment], None]:
+    """Return what lets a machine lose its power: it is called around each write, and raises `Crash`.
+
+    Args:
+        moments: so many are let pass; there are two around each write.
+    """
+    left = moments
+
+    def count(_moment: Moment) -> None:
+        nonlocal left
+        if not left:
+            raise Crash
+        left -= 1
+
+    return count
+
+
 class CrashingStore:
     """A `MemoryStore` whose machine can lose its power in the middle of an operation (decision R15)."""
 
@@ -67,15 +85,7 @@ class CrashingStore:
             operation: the operation.
             moments: there are two around each write; if it has fewer, it is done whole.
         """
-        left = moments
-
-        def count(_moment: Moment) -> None:
-            nonlocal left
-            if not left:
-                raise Crash
-            left -= 1
-
-        self._store.disk.on_write = count
+        self._store.disk.on_write = crash_after(moments)
         try:
             self._store.perform(operation)
         except (Crash, DirectoryError):

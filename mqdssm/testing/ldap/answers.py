@@ -1,0 +1,50 @@
+"""LDAP answers as a server sends them ([RFC4511] 4)."""
+
+from collections.abc import Iterable, Sequence
+
+from mqdssm.directory.ber import ENUMERATED, SET, integer, octet_string, sequence, tlv
+from mqdssm.directory.requests import PAGED_RESULTS_OID
+from mqdssm.directory.responses import CONTROLS_TAG, SEARCH_DONE, SEARCH_ENTRY
+
+
+def message(number: int, operation: bytes, controls: bytes = b"") -> bytes:
+    """An LDAPMessage."""
+    return sequence(integer(number), operation, controls)
+
+
+def result(
+    number: int,
+    tag: int,
+    code: int = 0,
+    *,
+    matched: str = "",
+    text: str = "",
+    more: bytes = b"",
+    controls: bytes = b"",
+) -> bytes:
+    """A message that is an LDAPResult of some kind, with what follows its usual fields."""
+    fields = integer(code, ENUMERATED) + octet_string(matched) + octet_string(text) + more
+    return message(number, tlv(tag, fields), controls)
+
+
+def search_done(number: int, code: int = 0, *, cookie: bytes | None = None) -> bytes:
+    """The end of a search; with the control of [RFC2696] if there is a cookie, an empty one too."""
+    controls = b""
+    if cookie is not None:
+        value = sequence(integer(0), octet_string(cookie))
+        controls = sequence(sequence(octet_string(PAGED_RESULTS_OID), octet_string(value)), tag=CONTROLS_TAG)
+    return result(number, SEARCH_DONE, code, controls=controls)
+
+
+def entry_content(dn: str, attributes: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:
+    """Name and attributes of a SearchResultEntry."""
+    listed = [
+        sequence(octet_string(name), sequence(*map(octet_string, values), tag=SET))
+        for name, values in attributes
+    ]
+    return octet_string(dn) + sequence(*listed)
+
+
+def entry_message(number: int, content: bytes) -> bytes:
+    """A SearchResultEntry."""
+    return message(number, tlv(SEARCH_ENTRY, content))

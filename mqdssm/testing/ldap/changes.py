@@ -1,0 +1,245 @@
+"""Changes of entries as slapd makes and refuses them ([RFC4511] 4.6 to 4.9, [RFC4512] 2.4)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from functools import lru_cache
+from typing import Final
+
+from mqdssm.directory.requests import Change, ChangeType
+from mqdssm.model.dn import DN
+from mqdssm.testing.ldap.rules import (
+    CLASSES,
+    OBJECT_CLASS,
+    TYPES,
+    allowed_in,
+    pretty,
+    spelt,
+    structural_class,
+)
+from mqdssm.testing.ldap.tree import Attributes
+
+STRUCTURAL: Final = "structuralobjectclass"
+
+
+class LdapCode(IntEnum):
+    """Result codes that the directory gives ([RFC4511] 4.1.9, [RFC4528])."""
+
+    SUCCESS = 0
+    PROTOCOL_ERROR = 2
+    SIZE_LIMIT_EXCEEDED = 4
+    UNAVAILABLE_CRITICAL_EXTENSION = 12
+    NO_SUCH_ATTRIBUTE = 16
+    UNDEFINED_ATTRIBUTE_TYPE = 17
+    CONSTRAINT_VIOLATION = 19
+    ATTRIBUTE_OR_VALUE_EXISTS = 20
+    INVALID_ATTRIBUTE_SYNTAX = 21
+    NO_SUCH_OBJECT = 32
+    INVALID_DN_SYNTAX = 34
+    UNWILLING_TO_PERFORM = 53
+    NAMING_VIOLATION = 64
+    OBJECT_CLASS_VIOLATION = 65
+    NOT_ALLOWED_ON_NON_LEAF = 66
+    ENTRY_ALREADY_EXISTS = 68
+    OBJECT_CLASS_MODS_PROHIBITED = 69
+    OTHER = 80
+    AFFECTS_MULTIPLE_DSAS = 71
+    ASSERTION_FAILED = 122
+
+
+class LdapRefusal(Exception):  # noqa: N818  it is an answer
+    """A request is answered with a result that is no success.
+
+    Attributes:
+        code: the result code.
+        text: the server's words.
+        matched: the deepest entry that exists, where the result says so.
+    """
+
+    def __init__(self, code: LdapCode, text: str = "", *, matched: str = "") -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.matched = matched
+
+
+@lru_cache(maxsize=4096)
+def checked_name(text: str) -> DN:
+    """Read a name, and spell it as the server does.
+
+    Raises:
+        LdapRefusal: it is none, or has attributes that the server does not know.
+    """
+    try:
+        return pretty(DN.parse(text))
+    except (ValueError, KeyError):
+        raise LdapRefusal(LdapCode.INVALID_DN_SYNTAX, "invalid DN") from None
+
+
+def check_values(attribute: str, values: Sequence[bytes], op: ChangeType = ChangeType.ADD) -> None:
+    """Refuse values that an attribute cannot have, whatever the entry is.
+
+    Raises:
+        LdapRefusal: as slapd does before it looks at the entry.
+    """
+    kind = TYPES.get(attribute.lower())
+    if kind is None:
+        raise LdapRefusal(LdapCode.UNDEFINED_ATTRIBUTE_TYPE, f"{attribute}: attribute type undefined")
+    normal = [kind.normalize(value) for value in values]
+    if None in normal:
+        at = normal.index(None)
+        raise LdapRefusal(LdapCode.INVALID_ATTRIBUTE_SYNTAX, f"{kind.name}: value #{at} invalid per syntax")
+    if op is ChangeType.DELETE or len(values) <= 1:
+        return
+    if kind.single:
+        raise LdapRefusal(LdapCode.CONSTRAINT_VIOLATION, f"{kind.name}: multiple values provided")
+    if len(set(normal)) < len(normal):
+        raise LdapRefusal(LdapCode.ATTRIBUTE_OR_VALUE_EXISTS, f"{kind.name}: a value provided more than once")
+
+
+def check_writable(attribute: str) -> None:
+    """Refuse to write an attribute that the server writes itself.
+
+    Raises:
+        LdapRefusal: it is one.
+    """
+    kind = TYPES[attribute.lower()]
+    if kind.operational:
+        raise LdapRefusal(LdapCode.CONSTRAINT_VIOLATION, f"{kind.name}: no user modification allowed")
+
+
+def new_attributes(name: DN, given: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
+    """Return the attributes of an entry that is added: what was given, and its name's values.
+
+    Raises:
+        LdapRefusal: an entry like that must not be.
+    """
+    attributes = {attribute.lower(): stored(attribute, values) for attribute, values in given.items()}
+    for kind, value in name.rdn:
+        _add_to(attributes, kind.lower(), [value.encode()], silently=True)
+    check_entry(name, attributes)
+    return attributes
+
+
+def modified(name: DN, attributes: Attributes, changes: Iterable[Change]) -> dict[str, list[bytes]]:
+    """Return the attributes of an entry after a modify.
+
+    Raises:
+        LdapRefusal: a change cannot be made, or an entry like that must not be.
+    """
+    found = {attribute: list(values) for attribute, values in attributes.items()}
+    for change in changes:
+        key = change.attribute.lower()
+        if change.op is ChangeType.ADD:
+            _add_to(found, key, change.values)
+        elif change.op is ChangeType.DELETE:
+            _delete_from(found, key, change.values)
+        elif change.op is ChangeType.REPLACE:
+            found.pop(key, None)
+            if change.values:
+                found[key] = stored(key, change.values)
+        else:
+            raise LdapRefusal(LdapCode.PROTOCOL_ERROR, "unrecognized modify operation")
+    check_entry(name, found)
+    return found
+
+
+def renamed(old: DN, new: DN, attributes: Attributes, *, deletes_old: bool) -> dict[str, list[bytes]]:
+    """Return the attributes of an entry that has another name.
+
+    Raises:
+        LdapRefusal: an entry like that must not be.
+    """
+    found = {attribute: list(values) for attribute, values in attributes.items()}
+    if deletes_old:
+        for kind, value in old.rdn:
+            _delete_from(found, kind.lower(), [value.encode()])
+    for kind, value in new.rdn:
+        _add_to(found, kind.lower(), [value.encode()], silently=True)
+    check_entry(new, found)
+    return found
+
+
+def stored(attribute: str, values: Sequence[bytes]) -> list[bytes]:
+    """Return values as the server keeps them: names as it spells them."""
+    if not TYPES[attribute.lower()].names:
+        return list(values)
+    return [spelt(checked_name(one.decode())).encode() for one in values]
+
+
+def _add_to(
+    attributes: dict[str, list[bytes]], key: str, values: Sequence[bytes], *, silently: bool = False
+) -> None:
+    there = attributes.setdefault(key, [])
+    normalize = TYPES[key].normalize
+    known = {normalize(one) for one in there}
+    for count, value in enumerate(stored(key, values)):
+        if normalize(value) not in known:
+            there.append(value)
+        elif not silently:
+            raise LdapRefusal(
+                LdapCode.ATTRIBUTE_OR_VALUE_EXISTS, f"modify/add: {key}: value #{count} already exists"
+            )
+
+
+def _delete_from(attributes: dict[str, list[bytes]], key: str, values: Sequence[bytes]) -> None:
+    there = attributes.get(key)
+    if there is None:
+        raise LdapRefusal(LdapCode.NO_SUCH_ATTRIBUTE, f"modify/delete: {key}: no such attribute")
+    normalize = TYPES[key].normalize
+    going = {normalize(one) for one in values}
+    if not going <= {normalize(one) for one in there}:
+        raise LdapRefusal(LdapCode.NO_SUCH_ATTRIBUTE, f"modify/delete: {key}: no such value")
+    left = [one for one in there if normalize(one) not in going] if going else []
+    if left:
+        attributes[key] = left
+    else:
+        del attributes[key]
+
+
+def check_entry(name: DN, attributes: dict[str, list[bytes]]) -> None:
+    """Refuse an entry that breaks the schema, and note its structural class.
+
+    Raises:
+        LdapRefusal: it does.
+    """
+    for key, values in attributes.items():
+        if TYPES[key].single and len(values) > 1:
+            raise LdapRefusal(
+                LdapCode.CONSTRAINT_VIOLATION, f"attribute '{TYPES[key].name}' cannot have multiple values"
+            )
+    given = attributes.get(OBJECT_CLASS)
+    if not given:
+        raise LdapRefusal(LdapCode.OBJECT_CLASS_VIOLATION, "no objectClass attribute")
+    classes = frozenset(one.decode().lower() for one in given)
+    structural = structural_class(classes)
+    if structural is None:
+        raise LdapRefusal(LdapCode.OBJECT_CLASS_VIOLATION, "no structural object class provided")
+    spelt = CLASSES[structural].name
+    before = attributes.get(STRUCTURAL)
+    if before is not None and before != [spelt.encode()]:
+        raise LdapRefusal(
+            LdapCode.OBJECT_CLASS_MODS_PROHIBITED,
+            f"structural object class modification from '{before[0].decode()}' to '{spelt}' not allowed",
+        )
+    _check_name(name, attributes)
+    needed, allowed = allowed_in(classes)
+    for owner, attribute in needed:
+        if attribute.lower() not in attributes:
+            raise LdapRefusal(
+                LdapCode.OBJECT_CLASS_VIOLATION, f"object class '{owner}' requires attribute '{attribute}'"
+            )
+    for key in attributes:
+        if key not in allowed and not TYPES[key].operational:
+            raise LdapRefusal(LdapCode.OBJECT_CLASS_VIOLATION, f"attribute '{TYPES[key].name}' not allowed")
+    attributes[STRUCTURAL] = [spelt.encode()]
+
+
+def _check_name(name: DN, attributes: Attributes) -> None:
+    """Refuse an entry that lacks a value of its name."""
+    for kind, value in name.rdn:
+        known = TYPES[kind.lower()]
+        wanted = known.normalize(value.encode())
+        if wanted not in {known.normalize(one) for one in attributes.get(kind.lower(), ())}:
+            raise LdapRefusal(
+                LdapCode.NAMING_VIOLATION, f"value of naming attribute '{kind}' is not present in entry"
+            )

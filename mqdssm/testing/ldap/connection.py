@@ -1,0 +1,61 @@
+"""Connections of our own LDAP client to a simulated directory: octets, without a socket."""
+
+from typing import Final
+
+from mqdssm.directory.channel import Channel, Counter
+from mqdssm.directory.connect import Attempt
+from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.requests import UNBIND_REQUEST
+from mqdssm.directory.responses import MessageSplitter
+from mqdssm.directory.session import Session
+from mqdssm.testing.ldap.directory import SimulatedDirectory
+from mqdssm.testing.ldap.requests import decode_request
+
+URL: Final = "ldapi://%2Fsimulated"
+_FIRST_ID: Final = 1
+
+
+class SimulatedConnection:
+    """What a client has in place of a socket: each request is answered at once."""
+
+    def __init__(self, directory: SimulatedDirectory) -> None:
+        self._directory = directory
+        self._splitter = MessageSplitter()
+        self._answers = bytearray()
+
+    def sendall(self, data: bytes, /) -> None:
+        """Carry requests out, in their order."""
+        buffer, messages = self._splitter.feed(data)
+        for message in messages:
+            if message.tag != UNBIND_REQUEST:
+                self._answers += self._directory.answer(decode_request(buffer, message))
+
+    def recv(self, size: int, /) -> bytes:
+        """Return the octets of answers.
+
+        Raises:
+            BlockingIOError: there are none, and none will come before the next request.
+        """
+        if not self._answers:
+            raise BlockingIOError
+        data = bytes(self._answers[:size])
+        del self._answers[:size]
+        return data
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        """Take note of a limit: nothing waits here."""
+
+    def close(self) -> None:
+        """Forget what was not received."""
+        self._answers.clear()
+
+
+def open_session(directory: SimulatedDirectory) -> Session:
+    """Return a session with a simulated directory, by whoever replicates it."""
+
+    def opened(attempt: Attempt, counter: Counter) -> Channel:
+        return Channel(SimulatedConnection(directory), attempt.endpoint.url, _FIRST_ID, counter)
+
+    session = Session(ConnectionOptions.of(URL, allow_replicated=True), opener=opened)
+    session.connect()
+    return session

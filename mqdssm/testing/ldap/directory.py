@@ -1,0 +1,319 @@
+"""A directory that answers LDAP requests as slapd does, in memory (decision R146).
+
+`SimulatedDirectory` is the server and its disk: it outlives connections and crashes. What slapd is configured
+for by `mqdssm.testing.openldap` holds here: schema of MSMQ, unique objectGUIDs, a bound administrator.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final
+from uuid import UUID
+
+from mqdssm.directory.filters import Equal
+from mqdssm.directory.requests import (
+    ADD_REQUEST,
+    ALL_OPERATIONAL_ATTRIBUTES,
+    ASSERTION_OID,
+    DELETE_REQUEST,
+    MODIFY_DN_REQUEST,
+    MODIFY_REQUEST,
+    PAGED_RESULTS_OID,
+    SEARCH_REQUEST,
+    ChangeType,
+    Scope,
+)
+from mqdssm.model.dn import DN
+from mqdssm.store.disk import Moment, Room
+from mqdssm.tables.ldif import MSMQ, REPLICATION, attribute_definition, base_tree_entries, class_definition
+from mqdssm.testing.ldap.answers import entry_content, entry_message, result, search_done
+from mqdssm.testing.ldap.changes import (
+    LdapCode,
+    LdapRefusal,
+    check_values,
+    check_writable,
+    checked_name,
+    modified,
+    new_attributes,
+    renamed,
+)
+from mqdssm.testing.ldap.matching import test_of
+from mqdssm.testing.ldap.requests import (
+    ANSWERS,
+    LdapRequest,
+    SearchRequest,
+    decode_filter,
+    read_paging,
+)
+from mqdssm.testing.ldap.rules import SUBSCHEMA, spelt
+from mqdssm.testing.ldap.tree import EntryTree, TreeEntry
+
+_UNIQUE: Final = "objectguid"
+_CONTROLS: Final = frozenset({ASSERTION_OID, PAGED_RESULTS_OID})
+_COOKIE_BYTES: Final = 8
+_MILLION: Final = 1_000_000
+_GROWING: Final = frozenset({ADD_REQUEST, MODIFY_REQUEST})
+_FULL: Final = "txn_commit failed"
+"""What back-mdb says where its database has no room for a write."""
+
+
+class SimulatedDirectory:
+    """An LDAP server and its disk.
+
+    Args:
+        root: the naming context.
+        now: seconds since 1970; writes at the same time are told apart by a count.
+
+    Attributes:
+        on_write: called before and after each write; it may raise, as a machine that loses its power.
+        room: how much the disk takes.
+    """
+
+    def __init__(self, root: str, now: Callable[[], float]) -> None:
+        self.on_write: Callable[[Moment], None] | None = None
+        self.room = Room.PLENTY
+        self._root = checked_name(root)
+        self._now = now
+        self._tree = EntryTree()
+        self._count = 0
+        self._admin = f"cn=admin,{root}".encode()
+        for (_, dn), *pairs in base_tree_entries(root):
+            given: dict[str, list[bytes]] = {}
+            for attribute, value in pairs:
+                raw = value.encode() if isinstance(value, str) else value
+                given.setdefault(attribute, []).append(raw)
+            name = checked_name(str(dn))
+            self._tree.add(name, self._stamped(new_attributes(name, given)))
+
+    def answer(self, request: LdapRequest) -> bytes:
+        """Carry a request out, and return all messages of its answer."""
+        tag = ANSWERS.get(request.tag)
+        if tag is None:
+            return b""
+        try:
+            if request.tag == SEARCH_REQUEST:
+                checked_name(request.dn)  # of other requests the controls are looked at first
+            _check_controls(request)
+            if request.search is not None:
+                return self._search(request, request.search)
+            self._change(request)
+        except LdapRefusal as refusal:
+            return result(request.id, tag, refusal.code, matched=refusal.matched, text=refusal.text)
+        return result(request.id, tag)
+
+    # -- searching
+
+    def _search(self, request: LdapRequest, search: SearchRequest) -> bytes:
+        if search.scope is Scope.BASE and request.dn in {"", SUBSCHEMA}:
+            values = _schema() if request.dn else self._root_dse()
+            wanted = {one.lower() for one in search.attributes}
+            every = ALL_OPERATIONAL_ATTRIBUTES in wanted
+            shown = [one for one in values.items() if every or one[0].lower() in wanted]
+            return entry_message(request.id, entry_content(request.dn, shown)) + search_done(request.id)
+        base = self._existing(checked_name(request.dn))
+        _check_assertion(request, base)
+        control = request.control(PAGED_RESULTS_OID)
+        size, cookie = (0, b"") if control is None else read_paging(control)
+        if 0 < search.size_limit <= size:  # no page could be full
+            control, size = None, 0
+        parts: list[bytes] = []
+        last = 0
+        for found in self._matching(base, search, after=int.from_bytes(cookie, "big")):
+            if size and len(parts) == size:
+                parts.append(search_done(request.id, cookie=last.to_bytes(_COOKIE_BYTES, "big")))
+                return b"".join(parts)
+            if search.size_limit and len(parts) == search.size_limit:
+                parts.append(search_done(request.id, LdapCode.SIZE_LIMIT_EXCEEDED))
+                return b"".join(parts)
+            parts.append(entry_message(request.id, found.encoded(search.attributes)))
+            last = found.number
+        parts.append(search_done(request.id, cookie=None if control is None else b""))
+        return b"".join(parts)
+
+    def _matching(self, base: TreeEntry, search: SearchRequest, after: int) -> Iterator[TreeEntry]:
+        test = test_of(search.filter)
+        for entry in self._tree.within(base, search.scope, search.filter):
+            if entry.number > after and test(entry):
+                yield entry
+
+    def _root_dse(self) -> dict[str, list[bytes]]:
+        root = str(self._root)
+        configuration = f"CN=Configuration,{root}"
+        return {
+            "objectClass": [b"top", b"OpenLDAProotDSE"],
+            "namingContexts": [root.encode()],
+            "defaultNamingContext": [root.encode()],
+            "rootDomainNamingContext": [root.encode()],
+            "configurationNamingContext": [configuration.encode()],
+            "schemaNamingContext": [f"CN=Schema,{configuration}".encode()],
+            "supportedControl": [one.encode() for one in sorted(_CONTROLS)],
+            "supportedLDAPVersion": [b"3"],
+            "subschemaSubentry": [SUBSCHEMA.encode()],
+        }
+
+    # -- changing
+
+    def _change(self, request: LdapRequest) -> None:
+        """Make a change; all of it is prepared before anything is written.
+
+        Raises:
+            LdapRefusal: it cannot be made.
+        """
+        changes = {
+            ADD_REQUEST: self._add,
+            MODIFY_REQUEST: self._modify,
+            DELETE_REQUEST: self._delete,
+            MODIFY_DN_REQUEST: self._rename,
+        }
+        if request.tag not in changes:
+            raise LdapRefusal(LdapCode.PROTOCOL_ERROR, "unsupported operation")
+        changes[request.tag](request, checked_name(request.dn))
+
+    def _delete(self, request: LdapRequest, name: DN) -> None:
+        entry = self._target(request, name)
+        if self._tree.has_below(entry):
+            raise LdapRefusal(LdapCode.NOT_ALLOWED_ON_NON_LEAF, "subordinate objects must be deleted first")
+        self._commit(request, lambda: self._tree.remove(entry))
+
+    def _add(self, request: LdapRequest, name: DN) -> None:
+        for attribute, values in request.attributes.items():
+            check_values(attribute, values)
+        for attribute in request.attributes:
+            check_writable(attribute)
+        self._check_inside(name)
+        self._check_unique(request, request.attributes.get(_UNIQUE, ()), name)
+        attributes = self._stamped(new_attributes(name, request.attributes))
+        _check_assertion(request, TreeEntry(0, name, attributes))
+        if self._tree.get(name) is not None:
+            raise LdapRefusal(LdapCode.ENTRY_ALREADY_EXISTS)
+        made = DN((name.rdn, *self._existing(name.parent).name.rdns))
+        self._commit(request, lambda: self._tree.add(made, attributes))
+
+    def _modify(self, request: LdapRequest, name: DN) -> None:
+        for change in request.changes:
+            check_values(change.attribute, change.values, change.op)
+        for change in request.changes:
+            check_writable(change.attribute)
+        self._check_inside(name)
+        for change in request.changes:
+            if change.attribute.lower() == _UNIQUE and change.op is not ChangeType.DELETE:
+                self._check_unique(request, change.values, name)
+        entry = self._target(request, name)
+        attributes = modified(entry.name, entry.attributes, request.changes)
+        self._commit(request, lambda: self._tree.replace(entry, self._stamped(attributes)))
+
+    def _rename(self, request: LdapRequest, name: DN) -> None:
+        rdn = checked_name(request.new_rdn)
+        superior = None if request.new_superior is None else checked_name(request.new_superior)
+        self._check_inside(name)
+        above = name.parent if superior is None else superior
+        if above.is_at_or_below(name):
+            raise LdapRefusal(LdapCode.UNWILLING_TO_PERFORM, "cannot place an entry below itself")
+        if name.is_below(DN((rdn.rdn, *above.rdns))):
+            raise LdapRefusal(LdapCode.UNWILLING_TO_PERFORM, "cannot place an entry above itself")
+        if not above.is_at_or_below(self._root):
+            raise LdapRefusal(LdapCode.AFFECTS_MULTIPLE_DSAS, "cannot rename between DSAs")
+        if self._tree.get(name.parent) is None:
+            raise LdapRefusal(LdapCode.NO_SUCH_OBJECT)
+        entry = self._target(request, name)
+        parent = self._tree.get(above)
+        if parent is None:
+            raise LdapRefusal(LdapCode.NO_SUCH_OBJECT)
+        new = DN((rdn.rdn, *parent.name.rdns))
+        there = self._tree.get(new)
+        if there is not None and there is not entry:
+            raise LdapRefusal(LdapCode.ENTRY_ALREADY_EXISTS)
+        attributes = renamed(entry.name, new, entry.attributes, deletes_old=request.deletes_old_rdn)
+        self._commit(request, lambda: self._tree.move(entry, new, self._stamped(attributes)))
+
+    def _target(self, request: LdapRequest, name: DN) -> TreeEntry:
+        """The entry that a request is about, as the request wants it to be.
+
+        Raises:
+            LdapRefusal: it is not there, or not so.
+        """
+        self._check_inside(name)
+        entry = self._existing(name)
+        _check_assertion(request, entry)
+        return entry
+
+    def _check_inside(self, name: DN) -> None:
+        if not name.is_at_or_below(self._root):
+            raise LdapRefusal(LdapCode.UNWILLING_TO_PERFORM, "no global superior knowledge")
+
+    def _existing(self, name: DN) -> TreeEntry:
+        entry = self._tree.get(name)
+        if entry is None:
+            raise LdapRefusal(LdapCode.NO_SUCH_OBJECT, matched=spelt(self._tree.closest(name)))
+        return entry
+
+    def _check_unique(self, request: LdapRequest, values: Sequence[bytes], name: DN) -> None:
+        """Refuse an objectGUID that another entry has, as the overlay unique does.
+
+        It searches with the controls of the request: an assertion has to hold for the root, too.
+        """
+        if not values:
+            return
+        root = self._existing(self._root)
+        _check_assertion(request, root)
+        for value in values:
+            found = self._tree.within(root, Scope.SUBTREE, Equal(_UNIQUE, value))
+            if any(one.name != name for one in found):
+                raise LdapRefusal(
+                    LdapCode.CONSTRAINT_VIOLATION, "non-unique attributes found with (objectGUID)"
+                )
+
+    def _commit(self, request: LdapRequest, write: Callable[[], object]) -> None:
+        """Make a change durable.
+
+        Raises:
+            LdapRefusal: the disk is full.
+        """
+        if self.room is Room.NONE or (self.room is Room.LITTLE and request.tag in _GROWING):
+            raise LdapRefusal(LdapCode.OTHER, _FULL)
+        if self.on_write is not None:
+            self.on_write(Moment.BEFORE)
+        write()
+        if self.on_write is not None:
+            self.on_write(Moment.AFTER)
+
+    def _stamped(self, attributes: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
+        """Note when and by whom an entry was written ([RFC4512] 3.4, slapd's entryCSN)."""
+        self._count += 1
+        now = datetime.fromtimestamp(self._now(), UTC)
+        when = f"{now:%Y%m%d%H%M%S}"
+        if "entryuuid" not in attributes:
+            attributes["entryuuid"] = [str(UUID(int=self._count)).encode()]
+            attributes["creatorsname"] = [self._admin]
+            attributes["createtimestamp"] = [f"{when}Z".encode()]
+        attributes["entrycsn"] = [
+            f"{when}.{now.microsecond:06d}Z#{self._count % _MILLION:06x}#000#000000".encode()
+        ]
+        attributes["modifiersname"] = [self._admin]
+        attributes["modifytimestamp"] = [f"{when}Z".encode()]
+        return attributes
+
+
+@cache
+def _schema() -> dict[str, list[bytes]]:
+    """The subschema entry ([RFC4512] 4.2)."""
+    parts = (MSMQ, REPLICATION)
+    return {
+        "attributeTypes": [attribute_definition(one).encode() for part in parts for one in part.attributes],
+        "objectClasses": [class_definition(one).encode() for part in parts for one in part.classes],
+    }
+
+
+def _check_controls(request: LdapRequest) -> None:
+    """Refuse a critical control that is not known, or means nothing to the request ([RFC4511] 4.1.11)."""
+    for control in request.controls:
+        means_nothing = control.oid == PAGED_RESULTS_OID and request.tag != SEARCH_REQUEST
+        if control.critical and (control.oid not in _CONTROLS or means_nothing):
+            raise LdapRefusal(LdapCode.UNAVAILABLE_CRITICAL_EXTENSION, "critical extension is not recognized")
+
+
+def _check_assertion(request: LdapRequest, entry: TreeEntry) -> None:
+    """Refuse a request whose entry is not as the request asserts ([RFC4528])."""
+    control = request.control(ASSERTION_OID)
+    if control is not None and not test_of(decode_filter(control.value or b""))(entry):
+        raise LdapRefusal(LdapCode.ASSERTION_FAILED)

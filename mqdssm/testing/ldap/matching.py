@@ -1,0 +1,137 @@
+"""Search filters as slapd tests them: true, false, or undefined ([RFC4511] 4.5.1.7)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from operator import ge, le
+from typing import Final, Protocol, TypeAlias
+
+from mqdssm.directory.filters import (
+    And,
+    Approx,
+    Equal,
+    GreaterOrEqual,
+    LdapFilter,
+    LessOrEqual,
+    Not,
+    Or,
+    Present,
+    Substrings,
+)
+from mqdssm.testing.ldap.rules import TYPES, Normal
+
+
+class Normalized(Protocol):
+    """An entry whose values can be compared."""
+
+    def normal(self, name: str) -> AbstractSet[Normal]:
+        """Return the values of an attribute, by its lower-case name."""
+
+
+Test: TypeAlias = Callable[[Normalized], bool | None]
+_BOUNDS: Final[Mapping[type, Callable[[Normal, Normal], bool]]] = {GreaterOrEqual: ge, LessOrEqual: le}
+
+
+def test_of(node: LdapFilter) -> Test:
+    """Return what tests entries: True, False, or None where the filter is undefined for this server."""
+    match node:
+        case And(operands):
+            return _all_of([test_of(one) for one in operands])
+        case Or(operands):
+            return _any_of([test_of(one) for one in operands])
+        case Not(operand):
+            return _not(test_of(operand))
+        case Present(attribute):
+            return _present(attribute.lower())
+        case Equal(attribute, value) | Approx(attribute, value):
+            return _equal(attribute.lower(), value)
+        case GreaterOrEqual(attribute, value) | LessOrEqual(attribute, value):
+            return _bound(attribute.lower(), value, _BOUNDS[type(node)])
+        case Substrings():
+            return _substrings(node)
+    return _undefined
+
+
+def _undefined(_entry: Normalized) -> None:
+    return None
+
+
+def _all_of(tests: Sequence[Test]) -> Test:
+    def test(entry: Normalized) -> bool | None:
+        result: bool | None = True
+        for one in tests:
+            found = one(entry)
+            if found is False:
+                return False
+            if found is None:
+                result = None
+        return result
+
+    return test
+
+
+def _any_of(tests: Sequence[Test]) -> Test:
+    def test(entry: Normalized) -> bool | None:
+        result: bool | None = False
+        for one in tests:
+            found = one(entry)
+            if found:
+                return True
+            if found is None:
+                result = None
+        return result
+
+    return test
+
+
+def _not(operand: Test) -> Test:
+    def test(entry: Normalized) -> bool | None:
+        found = operand(entry)
+        return None if found is None else not found
+
+    return test
+
+
+def _present(name: str) -> Test:
+    if name not in TYPES:
+        return _undefined
+    return lambda entry: bool(entry.normal(name))
+
+
+def _equal(name: str, value: bytes) -> Test:
+    normal = TYPES[name].normalize(value) if name in TYPES else None
+    if normal is None:
+        return _undefined
+    return lambda entry: normal in entry.normal(name)
+
+
+def _bound(name: str, value: bytes, compare: Callable[[Normal, Normal], bool]) -> Test:
+    kind = TYPES.get(name)
+    normal = None if kind is None or not kind.ordered else kind.normalize(value)
+    if normal is None:
+        return _undefined
+    return lambda entry: any(compare(one, normal) for one in entry.normal(name))
+
+
+def _substrings(node: Substrings) -> Test:
+    name = node.attribute.lower()
+    kind = TYPES.get(name)
+    if kind is None or not kind.substrings:
+        return _undefined
+    parts = [kind.normalize(part) if part else b"" for part in (node.initial, *node.any, node.final)]
+    normal = [part for part in parts if isinstance(part, bytes)]
+    if len(normal) < len(parts):
+        return _undefined
+    initial, *middle, final = normal
+
+    def holds(value: Normal) -> bool:
+        if not isinstance(value, bytes) or not value.startswith(initial):
+            return False
+        at = len(initial)
+        for part in middle:
+            at = value.find(part, at)
+            if at < 0:
+                return False
+            at += len(part)
+        return len(value) - at >= len(final) and value.endswith(final)
+
+    return lambda entry: any(holds(one) for one in entry.normal(name))

@@ -1,0 +1,232 @@
+"""Attribute types and object classes as slapd knows them: what values are, and when two are the same.
+
+Our own tables say what the schema files say; here is what slapd itself and core.schema add, and what the
+matching rules of [RFC4517] do. `MatchingType.normalize` gives the form in which values are compared.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from mqdssm.model.dn import DN, folded, normalize
+from mqdssm.tables import adsyntax as ad
+from mqdssm.tables import schema_attributes, schema_classes, schema_mqis
+from mqdssm.tables.schema_attributes import AttributeType
+from mqdssm.tables.schema_classes import ObjectClass
+
+Normal: TypeAlias = bytes | int
+"""A value as it is compared: text folded, numbers as such, names and octets as octets."""
+Normalizer: TypeAlias = Callable[[bytes], Normal | None]
+"""Makes that of a value; None: the value is none of its syntax."""
+
+OBJECT_CLASS: Final = "objectclass"
+ENTRY_DN: Final = "entrydn"
+SUBSCHEMA_ENTRY: Final = "subschemasubentry"
+SUBSCHEMA: Final = "cn=Subschema"
+TOP: Final = "top"
+_KEPT: Final = 8192
+_INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]*")
+_PRINTABLE: Final = re.compile(rb"[A-Za-z0-9'()+,./:? =-]+")
+_TIME: Final = re.compile(rb"([0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])"
+                          rb"[0-5][0-9](?:[0-5][0-9]|60))(?:[.,]([0-9]+))?Z")  # fmt: skip
+_ESCAPED: Final = re.compile(r"\\([^0-9A-Fa-f])")
+_MULTIVALUED: Final = frozenset({"cn", "sn", "givenname", "mail", "telephonenumber", "distinguishedname"})
+"""Attributes of core.schema that Microsoft's schema has with one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingType:
+    """An attribute type.
+
+    Attributes:
+        name: as the server spells it.
+        normalize: how values are compared.
+        ordered: values have an order.
+        substrings: parts of values can be looked for.
+        single: at most one value.
+        operational: the server writes it, and nobody else may.
+        names: values are names of entries.
+    """
+
+    name: str
+    normalize: Normalizer
+    ordered: bool = False
+    substrings: bool = False
+    single: bool = False
+    operational: bool = False
+    names: bool = False
+
+
+def _octets(raw: bytes) -> bytes:
+    return raw
+
+
+@lru_cache(maxsize=_KEPT)
+def _text(raw: bytes) -> bytes | None:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    return folded(text).encode() if text else None
+
+
+def _ascii(raw: bytes) -> bytes | None:
+    return _text(raw) if raw.isascii() else None
+
+
+def _printable(raw: bytes) -> bytes | None:
+    return _text(raw) if _PRINTABLE.fullmatch(raw) else None
+
+
+def _boolean(raw: bytes) -> bytes | None:
+    return raw if raw in {b"TRUE", b"FALSE"} else None
+
+
+def _integer(raw: bytes) -> int | None:
+    return int(raw) if _INTEGER.fullmatch(raw) else None
+
+
+def _time(raw: bytes) -> bytes | None:
+    found = _TIME.fullmatch(raw)
+    return None if found is None else found[1] + b"." + (found[2] or b"").rstrip(b"0")
+
+
+@lru_cache(maxsize=_KEPT)
+def _name(raw: bytes) -> bytes | None:
+    try:
+        return normalize(raw.decode()).encode()
+    except ValueError:
+        return None
+
+
+def pretty(name: DN) -> DN:
+    """Return a name as the server spells it: attribute types as in the schema."""
+    return DN.of(*((TYPES[kind.lower()].name, value) for ((kind, value), *_) in name.rdns))
+
+
+def spelt(name: DN) -> str:
+    """Return the text of a name as the server writes it: special characters by their hexadecimal digits."""
+    text = str(name)
+    return _ESCAPED.sub(lambda found: f"\\{ord(found[1]):02X}", text) if "\\" in text else text
+
+
+def _uuid(raw: bytes) -> bytes | None:
+    try:
+        return UUID(raw.decode("ascii")).bytes
+    except ValueError:
+        return None
+
+
+_SYNTAXES: Final[Mapping[int, Normalizer]] = {
+    ad.DN.ldap_syntax: _name,
+    ad.UNICODE.ldap_syntax: _text,
+    ad.PRINTABLE.ldap_syntax: _printable,
+    ad.BOOLEAN.ldap_syntax: _boolean,
+    ad.INTEGER.ldap_syntax: _integer,
+    ad.OCTET_STRING.ldap_syntax: _octets,
+    ad.GENERALIZED_TIME.ldap_syntax: _time,
+}
+
+
+def _type_of(attribute: AttributeType) -> MatchingType:
+    syntax = attribute.syntax
+    return MatchingType(
+        attribute.name,
+        _SYNTAXES[syntax.ldap_syntax],
+        ordered=syntax.ordering is not None and not attribute.builtin,  # core.schema has no ordering
+        substrings=syntax.substrings is not None,
+        single=attribute.single and attribute.name.lower() not in _MULTIVALUED,
+        names=syntax is ad.DN,
+    )
+
+
+def _own(name: str, normalizer: Normalizer, *, ordered: bool = False) -> MatchingType:
+    return MatchingType(name, normalizer, ordered=ordered, single=True, operational=True)
+
+
+@cache
+def _class_name(raw: bytes) -> bytes | None:
+    name = raw.decode("ascii", "replace").lower()
+    return name.encode() if name in CLASSES else None
+
+
+CLASSES: Final[Mapping[str, ObjectClass]] = {
+    TOP: ObjectClass(name=TOP, oid="2.5.6.0", superior="", kind="ABSTRACT", must=("objectClass",)),
+    **{one.name.lower(): one for one in (*schema_classes.ALL, *schema_mqis.CLASSES)},
+}
+"""Object classes by lower-case name."""
+TYPES: Final[Mapping[str, MatchingType]] = {
+    OBJECT_CLASS: MatchingType("objectClass", _class_name),
+    **{one.name.lower(): _type_of(one) for one in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES)},
+    "dc": MatchingType("dc", _ascii, substrings=True, single=True),
+    "structuralobjectclass": _own("structuralObjectClass", _class_name),
+    "entryuuid": _own("entryUUID", _uuid, ordered=True),
+    "entrycsn": _own("entryCSN", _octets, ordered=True),
+    "creatorsname": _own("creatorsName", _name),
+    "modifiersname": _own("modifiersName", _name),
+    "createtimestamp": _own("createTimestamp", _time, ordered=True),
+    "modifytimestamp": _own("modifyTimestamp", _time, ordered=True),
+    ENTRY_DN: _own("entryDN", _name),
+    SUBSCHEMA_ENTRY: _own("subschemaSubentry", _name),
+}
+"""Attribute types by lower-case name."""
+INDEXED: Final = frozenset(
+    {
+        OBJECT_CLASS,
+        "cn",
+        "entryuuid",
+        ENTRY_DN,
+        *(one.name.lower() for one in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES) if one.indexed),
+    }
+)
+"""Attributes that the server finds entries by."""
+
+
+@cache
+def superclasses(name: str) -> tuple[str, ...]:
+    """Lower-case names of a class and of all above it, the class itself first."""
+    chain = [name]
+    while CLASSES[chain[-1]].superior:
+        chain.append(CLASSES[chain[-1]].superior.lower())
+    return tuple(chain)
+
+
+@cache
+def allowed_in(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
+    """What entries of some classes need and may have.
+
+    Returns:
+        Class and attribute of each that is needed, and all lower-case names that are allowed.
+    """
+    every = dict.fromkeys(above for one in sorted(classes) for above in superclasses(one))
+    needed = tuple((CLASSES[one].name, name) for one in every for name in CLASSES[one].must)
+    allowed = {
+        name.lower()
+        for one in every
+        for name in (*CLASSES[one].must, *CLASSES[one].filled_in, *CLASSES[one].may)
+    }
+    return needed, frozenset(allowed)
+
+
+@cache
+def structural_class(classes: frozenset[str]) -> str | None:
+    """The structural class of an entry; None: there is none, or there are several that are no chain."""
+    structural = [one for one in classes if CLASSES[one].kind == "STRUCTURAL"]
+    lowest = max(structural, key=lambda one: len(superclasses(one)), default=None)
+    if lowest is None or not set(structural) <= set(superclasses(lowest)):
+        return None
+    return lowest
+
+
+def normal_values(name: str, values: Iterable[bytes]) -> frozenset[Normal]:
+    """The values of an attribute as they are compared; of classes, those above count, too."""
+    kind = TYPES[name]
+    found = {normal for one in values if (normal := kind.normalize(one)) is not None}
+    if name == OBJECT_CLASS:
+        found = {
+            above.encode() for one in found if isinstance(one, bytes) for above in superclasses(one.decode())
+        }
+    return frozenset(found)

@@ -1,0 +1,201 @@
+"""Entries in memory, found by name, by scope, and by what they hold."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from mqdssm.directory.filters import And, Equal, LdapFilter, Or
+from mqdssm.directory.requests import (
+    ALL_OPERATIONAL_ATTRIBUTES,
+    ALL_USER_ATTRIBUTES,
+    Scope,
+)
+from mqdssm.model.dn import DN
+from mqdssm.testing.ldap.answers import entry_content
+from mqdssm.testing.ldap.rules import (
+    ENTRY_DN,
+    INDEXED,
+    SUBSCHEMA,
+    SUBSCHEMA_ENTRY,
+    TYPES,
+    Normal,
+    normal_values,
+    spelt,
+)
+
+Attributes = Mapping[str, Sequence[bytes]]
+"""Values by lower-case name."""
+_NONE: Final[frozenset[Normal]] = frozenset()
+
+
+class TreeEntry:
+    """An entry; a change makes another one, with the same number.
+
+    Attributes:
+        number: entries that came earlier have lower ones; a search returns them in this order.
+        name: where it is.
+        key: its name for comparison.
+        attributes: user attributes and operational ones.
+    """
+
+    __slots__ = ("_encoded", "_normal", "attributes", "key", "name", "number")
+
+    def __init__(self, number: int, name: DN, attributes: Attributes) -> None:
+        self.number = number
+        self.name = name
+        self.key = name.normalized
+        self.attributes = attributes
+        self._normal: dict[str, frozenset[Normal]] = {}
+        self._encoded: dict[tuple[str, ...], bytes] = {}
+
+    def normal(self, name: str) -> AbstractSet[Normal]:
+        """Return the values of an attribute as they are compared, by its lower-case name."""
+        found = self._normal.get(name)
+        if found is None:
+            if name == ENTRY_DN:
+                found = frozenset({self.key.encode()})
+            else:
+                values = self.attributes.get(name)
+                found = normal_values(name, values) if values else _NONE
+            self._normal[name] = found
+        return found
+
+    def encoded(self, selection: tuple[str, ...]) -> bytes:
+        """Return name and attributes as a SearchResultEntry holds them ([RFC4511] 4.5.2)."""
+        octets = self._encoded.get(selection)
+        if octets is None:
+            octets = entry_content(spelt(self.name), self._selected(selection))
+            self._encoded[selection] = octets
+        return octets
+
+    def _selected(self, selection: tuple[str, ...]) -> Iterator[tuple[str, Sequence[bytes]]]:
+        wanted = {one.lower() for one in selection} or {ALL_USER_ATTRIBUTES}
+        users, operational = ALL_USER_ATTRIBUTES in wanted, ALL_OPERATIONAL_ATTRIBUTES in wanted
+        for name, values in self.attributes.items():
+            kind = TYPES[name]
+            if name in wanted or (operational if kind.operational else users):
+                yield kind.name, values
+        if ENTRY_DN in wanted or operational:
+            yield TYPES[ENTRY_DN].name, [spelt(self.name).encode()]
+        if SUBSCHEMA_ENTRY in wanted or operational:
+            yield TYPES[SUBSCHEMA_ENTRY].name, [SUBSCHEMA.encode()]
+
+
+class EntryTree:
+    """All entries of a naming context."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, TreeEntry] = {}
+        self._below: dict[str, dict[str, None]] = {}
+        self._index: dict[tuple[str, Normal], dict[int, TreeEntry]] = {}
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, name: DN) -> TreeEntry | None:
+        """Return the entry of a name."""
+        return self._entries.get(name.normalized)
+
+    def closest(self, name: DN) -> DN:
+        """Return the name of the lowest entry at or above a name; the root where there is none."""
+        while name:
+            found = self._entries.get(name.normalized)
+            if found is not None:
+                return found.name
+            name = name.parent
+        return name
+
+    def has_below(self, entry: TreeEntry) -> bool:
+        """Return True if there are entries below one."""
+        return bool(self._below.get(entry.key))
+
+    def add(self, name: DN, attributes: Attributes) -> TreeEntry:
+        """Add an entry."""
+        self._last += 1
+        entry = TreeEntry(self._last, name, attributes)
+        self._put(entry)
+        return entry
+
+    def replace(self, entry: TreeEntry, attributes: Attributes) -> None:
+        """Give an entry other attributes."""
+        self._take(entry)
+        self._put(TreeEntry(entry.number, entry.name, attributes))
+
+    def remove(self, entry: TreeEntry) -> None:
+        """Remove an entry that has none below it."""
+        self._take(entry)
+
+    def move(self, entry: TreeEntry, name: DN, attributes: Attributes) -> None:
+        """Give an entry another name; all below it go with it."""
+        below = list(self._below.get(entry.key, ()))
+        self._take(entry)
+        self._put(TreeEntry(entry.number, name, attributes))
+        for key in below:
+            child = self._entries[key]
+            (kind, value), *_ = child.name.rdn
+            self.move(child, name.child(kind, value), child.attributes)
+
+    def _put(self, entry: TreeEntry) -> None:
+        self._entries[entry.key] = entry
+        self._below.setdefault(_above(entry.key), {})[entry.key] = None
+        for slot in _slots(entry):
+            self._index.setdefault(slot, {})[entry.number] = entry
+
+    def _take(self, entry: TreeEntry) -> None:
+        del self._entries[entry.key]
+        del self._below[_above(entry.key)][entry.key]
+        for slot in _slots(entry):
+            del self._index[slot][entry.number]
+
+    def within(self, base: TreeEntry, scope: Scope, wanted: LdapFilter) -> list[TreeEntry]:
+        """Return the entries of a scope that may match a filter, in the order of their numbers."""
+        if scope is Scope.BASE:
+            return [base]
+        found = self._candidates(wanted)
+        if found is None and scope is Scope.ONE_LEVEL:
+            listed: Iterable[TreeEntry] = [self._entries[key] for key in self._below.get(base.key, ())]
+        elif found is None:
+            listed = self._entries.values()
+        else:
+            listed = found.values()
+        suffix = "," + base.key
+        if scope is Scope.ONE_LEVEL:
+            listed = [one for one in listed if _above(one.key) == base.key]
+        else:
+            listed = [one for one in listed if one.key.endswith(suffix) or one is base]
+        return sorted(listed, key=_number)
+
+    def _candidates(self, wanted: LdapFilter) -> dict[int, TreeEntry] | None:
+        """The entries that may match by an index; None: all."""
+        match wanted:
+            case Equal(attribute, value) if attribute.lower() in INDEXED:
+                name = attribute.lower()
+                normal = TYPES[name].normalize(value)
+                return {} if normal is None else self._index.get((name, normal), {})
+            case And(operands):
+                found = [one for operand in operands if (one := self._candidates(operand)) is not None]
+                return min(found, key=len) if found else None
+            case Or(operands):
+                every: dict[int, TreeEntry] = {}
+                for operand in operands:
+                    some = self._candidates(operand)
+                    if some is None:
+                        return None
+                    every |= some
+                return every
+        return None
+
+
+def _above(key: str) -> str:
+    return key.partition(",")[2]
+
+
+def _number(entry: TreeEntry) -> int:
+    return entry.number
+
+
+def _slots(entry: TreeEntry) -> Iterator[tuple[str, Normal]]:
+    for name in INDEXED:
+        for normal in entry.normal(name):
+            yield name, normal
