@@ -19,7 +19,8 @@ SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
 SHORT_HARDSHIPS = range(HARDSHIPS_MIN, HARDSHIPS_MIN + 8)
 SHORT_HOSTILE = range(HOSTILE_MIN, HOSTILE_MIN + 6)
 SHORT_FAILING = range(FAILING_MIN + 6, FAILING_MIN + 11)
-DIRECTORIES = (DIRECTORIES_MIN, DIRECTORIES_MIN + DIRECTORIES_EVERY)
+DIRECTORIES = (330_180, 330_330)
+"""Seeds of small enterprises that have their stores on directories."""
 REINSTALLED = (12025, 12042, 12043)
 """Seeds in which a primary controller loses its directory."""
 UNHEARD_OF = (2037, 2431)
@@ -132,6 +133,7 @@ def test_a_hostile_server_harms_what_it_owns_and_nothing_else(seed: int) -> None
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", DIRECTORIES)
 def test_stores_on_directories(seed: int) -> None:
     """Decision R146: the LDAP store and our LDAP client, with crashes around LDAP writes."""
