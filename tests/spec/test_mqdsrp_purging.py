@@ -87,6 +87,16 @@ def test_nobody_acknowledges_what_was_not_given() -> None:
     assert neighbor(server, "Other").acked == 3
 
 
+@pytest.mark.spec("MC-MQDSRP 3.2.7.4")
+def test_an_older_acknowledgement_that_comes_later_changes_nothing() -> None:
+    """Decision R158: deleted objects would be kept until the PSC acknowledges the next interval."""
+    server = authority()
+    for number in (3, 2):
+        server.got(acked("Other", number), "Other")
+        server.got(acked("Other", number, PEC_PARTITION_ID), "Other")
+    assert (neighbor(server, "Other").acked, neighbor(server, "Other").acked_pec) == (3, 3)
+
+
 @pytest.mark.spec("MC-MQDSRP 3.2.7.5")
 def test_a_bsc_is_alive() -> None:
     server = authority()

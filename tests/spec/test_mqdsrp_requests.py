@@ -14,7 +14,7 @@ from lone_authority import (
 from lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, replies, sends, site, timers
 from replication_net import guid_of
 
-from mqdssm.engines.replication import requests
+from mqdssm.engines.replication import outcomes, requests
 from mqdssm.engines.replication.actions import Reply, Send, Started
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.settings import Role
@@ -338,12 +338,27 @@ def test_what_became_of_a_request_is_known_for_a_minute_and_of_so_many(monkeypat
     assert timers(server.fired("forget", after_s=60)) == {}
     made = server.got(queue_request("q"), "Other")
     assert results(made) == [("Other", Hresult.MQ_ERROR_QUEUE_EXISTS)]
-    monkeypatch.setattr(requests, "REMEMBERED_MAX", 2)
+    monkeypatch.setattr(outcomes, "REMEMBERED_MAX", 2)
     for n in range(3):
         server.got(queue_request(f"q{n}", identifier=20 + n), "Other")
     assert len(server.engine._server.executed) == 2
     made = server.got(queue_request("q1", identifier=21), "Other")
     assert results(made) == [("Other", OK)]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+def test_one_sender_with_many_requests_has_its_own_forgotten(monkeypatch) -> None:
+    """Decision R157: the request of another one is not carried out again."""
+    monkeypatch.setattr(outcomes, "REMEMBERED_MAX", 5)
+    server = authority()
+    server.got(queue_request("q", requester="Back", psc="Me"), "Back")
+    for n in range(20):
+        server.got(queue_request(f"q{n}", identifier=20 + n), "Other")
+    assert len(server.engine._server.executed) == 5
+    before = last(server)
+    assert results(server.got(queue_request("q19", identifier=39), "Other")) == [("Other", OK)]
+    assert results(server.got(queue_request("q", requester="Back", psc="Me"), "Back")) == [("Back", OK)]
+    assert last(server) == before
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.2")

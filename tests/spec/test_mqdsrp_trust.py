@@ -97,6 +97,20 @@ def test_what_was_refused_does_not_count_as_executed() -> None:
     assert results(says(net, "PSC1", "PSC2", relabel("PSC1", 77))) == [OK]
 
 
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+@pytest.mark.spec("MC-MQDSRP 3.2.7.6")
+def test_a_late_copy_of_what_was_refused_is_not_carried_out() -> None:
+    """Decision R119: its sender was told that it may not, and may by now."""
+    net = world()
+    assert results(says(net, "PSC1", "PSC2", relabel("BSC2", 77))) == [DENIED]
+    assert (
+        net.change("PSC2", Command.DELETE, ObjectType.MACHINE, path_name="BSC2", partition_id=SITE2).status
+        == OK
+    )
+    assert results(says(net, "PSC1", "PSC2", relabel("BSC2", 78))) == [OK], "nobody has that name now"
+    assert results(says(net, "PSC1", "PSC2", relabel("BSC2", 77))) == [DENIED]
+
+
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
 @pytest.mark.parametrize("partition_id", [PEC_PARTITION_ID, SITE0, SITE1, SITE2])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from lone_authority import OK
-from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
+from replication_net import Net, all_equal, enterprise, guid_of, objects, with_bsc, with_site
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import PropagateChange, Received
@@ -336,3 +336,30 @@ def test_a_service_says_that_its_write_failed(moments) -> None:
     assert queue(net, "next") == OK
     net.run(LONG_S)
     assert is_sane(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+def test_who_takes_over_finishes_a_deletion_first() -> None:
+    """Decision R121: the tombstone was written, and the directory had no room for the rest."""
+    net = world()
+    host = net.hosts["BSC1"]
+    store = FailingStore(host.store)
+    store.failures = [(of_type(ops.ApplyChanges), 2, ops.Applied(count=0, status=FULL.status))]
+    host.store = store  # type: ignore[assignment]
+    net.drop = lambda source, send: source == "PSC1" and send.destination == "PEC"
+    assert change(net, Command.DELETE) == OK
+    net.run(5)
+    assert not store.failures
+    net.stop("PSC1")
+    net.drop = lambda _source, _send: False
+    identifier = guid_of(r"queue C14\q")
+    read = ops.ReadObject(object_type=ObjectType.QUEUE, identifier=identifier)
+    assert store.perform(read).status == OK
+    assert net.take_over("BSC1", SITE1).status == OK
+    assert store.perform(read).status != OK
+    assert net.name_psc("Site1", "BSC1").status == OK
+    net.run(LONG_S)
+    net.restart("BSC1")  # that finishes all that is left
+    net.run(LONG_S)
+    assert identifier not in objects(net, "PEC", SITE1)
+    assert all_equal(net)

@@ -45,7 +45,7 @@ def give_up(server: Server, event: Event, reason: str) -> None:
     if isinstance(message, SyncRequestMessage):
         return  # that only reads
     if isinstance(event, Received) and isinstance(message, ChangeRequestMessage):
-        requests.give_up(server, message, event.sender)
+        requests.conclude(server, message, Hresult.MQDS_NO_RSP_FROM_OWNER, event.sender)
     lost = isinstance(message, ChangePropagationMessage | SyncReplyMessage)
     for partition in server.partitions.values():
         _go_back(server, partition, lost=lost)

@@ -7,9 +7,7 @@ from mqdssm.engines.replication.operations import ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import CONTROLLER, get, is_of, service, text, type_of
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
-    ChangeReplyMessage,
     ChangeRequestMessage,
     Command,
     DirectoryChange,
@@ -38,7 +36,7 @@ def is_named(partition: Partition, sender: str) -> Job[bool]:
 
 
 def admits(server: Server, message: ChangeRequestMessage, event: Received) -> Job[bool]:
-    """Return True if a request may be handled; one that may not be is refused."""
+    """Return True if a request may be handled."""
     sender = event.sender
     if not (yield from _may_ask(server, message, sender)):
         server.note("refused: a request in another's name", f"{message.requester_name}, from {sender}")
@@ -46,13 +44,6 @@ def admits(server: Server, message: ChangeRequestMessage, event: Received) -> Jo
         server.note("refused: a change of roles, names or keys", f"from {sender}")
     else:
         return True
-    reply = ChangeReplyMessage(
-        site_id=server.settings.site_id,
-        request_identifier=message.request_identifier,
-        result=Hresult.MQ_ERROR_ACCESS_DENIED,
-        requester_name=message.requester_name,
-    )
-    server.send_soon(sender, reply)
     return False
 
 

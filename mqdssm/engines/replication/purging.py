@@ -85,7 +85,8 @@ def receive_psc_ack(server: Server, message: PSCAckMessage, sender: str) -> Job[
     if not told or neighbor is None or partition is None or not partition.record.owned:
         server.note("dropped: an acknowledgement of nothing of ours", f"from {sender}")
         return
-    acked = min(message.acked_seq_number, partition.last)
+    # an older acknowledgement may come later (decision R158)
+    acked = max(min(message.acked_seq_number, partition.last), neighbor.record.acked_of(partition.id))
     if partition.id == PEC_PARTITION_ID:
         yield from server.save_neighbor(neighbor, acked_pec=acked)
     else:

@@ -8,13 +8,13 @@ from typing import Final
 from mqdssm.engines.replication import authority, purging
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
 from mqdssm.engines.replication.operations import Outcome
+from mqdssm.engines.replication.outcomes import RequestKey
 from mqdssm.engines.replication.properties import IDENTIFIERS, guid, type_of, with_identifier
 from mqdssm.engines.replication.state import (
     REQUEST_TIMEOUT_S,
     Job,
     Partition,
     Request,
-    RequestKey,
     Server,
     key_of,
 )
@@ -38,7 +38,6 @@ FORGET_TIMER: Final = "forget"
 """Name of the timer that has old requests forgotten: the clock may be set meanwhile, timers go on."""
 QUIET_TIMER: Final = "quiet"
 """Name of the timer that ends the time after our start in which requests of others are dropped."""
-REMEMBERED_MAX: Final = 10_000
 WAITING_MAX: Final = 10_000
 """Requests of others and of our clients that wait for their replies."""
 RESENDS_MAX: Final = 3
@@ -130,15 +129,15 @@ def _forward(server: Server, message: ChangeRequestMessage, request: Request) ->
     if server.is_bsc:
         next_hop = server.psc_name
     elif partition is None:
-        _finish(server, key, request, Hresult.MQDS_UNKNOWN_SOURCE)
+        _finish(server, request, Hresult.MQDS_UNKNOWN_SOURCE)
         return
     else:
         next_hop = partition.record.authority_name
     if not next_hop or server.is_me(next_hop):
-        _finish(server, key, request, Hresult.MQDS_UNKNOWN_SOURCE)
+        _finish(server, request, Hresult.MQDS_UNKNOWN_SOURCE)
         return
     if len(server.requests) >= WAITING_MAX:
-        _finish(server, key, request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        _finish(server, request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         return
     request.hop = next_hop
     server.requests[key] = request
@@ -170,9 +169,9 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
     if key in server.requests:
         server.note("dropped: a change request that we forwarded already", f"from {sender}")
         return
-    known = server.executed.get((key_of(sender), *key))
+    known = server.executed.find((key_of(sender), *key))
     if known is not None:
-        _send_reply(server, message, known[0], sender)
+        _send_reply(server, message, known, sender)
         return
     partition = server.partitions.get(message.partition_id)
     if partition is None or not partition.record.owned:
@@ -185,15 +184,22 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
         outcome = Outcome(status=Hresult.MQ_ERROR)
     else:
         outcome = yield from authority.execute(server, partition, wanted)
-    _remember(server, key, outcome.status, sender)
-    _send_reply(server, message, outcome.status, sender)
+    conclude(server, message, outcome.status, sender)
 
 
-def give_up(server: Server, message: ChangeRequestMessage, sender: str) -> None:
-    """A request failed in the middle: it was carried out or not, and a copy of it is not (R33, R61)."""
+def is_settled(server: Server, message: ChangeRequestMessage, sender: str) -> bool:
+    """Return True if a request is dropped, under way or answered already, whatever its sender may ask for."""
     key = _key(message.requester_name, message.request_identifier)
-    _remember(server, key, Hresult.MQDS_NO_RSP_FROM_OWNER, sender)
-    _send_reply(server, message, Hresult.MQDS_NO_RSP_FROM_OWNER, sender)
+    waiting = server.requests.get(key)
+    is_copy = waiting is not None and key_of(waiting.sender) == key_of(sender)
+    return server.is_quiet or is_copy or server.executed.find((key_of(sender), *key)) is not None
+
+
+def conclude(server: Server, message: ChangeRequestMessage, status: int, sender: str) -> None:
+    """Answer a request, and each copy of it that comes later (decisions R33, R61, R119)."""
+    key = _key(message.requester_name, message.request_identifier)
+    _remember(server, key, status, sender)
+    _send_reply(server, message, status, sender)
 
 
 def _wanted(change: DirectoryChange) -> Wanted | None:
@@ -221,23 +227,15 @@ def _wanted(change: DirectoryChange) -> Wanted | None:
 
 
 def _remember(server: Server, key: RequestKey, status: int, sender: str) -> None:
-    executed = server.executed
-    if not executed:
+    if not server.executed:
         server.start_timer(FORGET_TIMER, REMEMBERED_S)
-    sent = (key_of(sender), *key)
-    executed[sent] = (status, server.round)
-    executed.move_to_end(sent)
-    while len(executed) > REMEMBERED_MAX:
-        executed.popitem(last=False)
+    server.executed.put((key_of(sender), *key), status)
 
 
 def forget(server: Server, _rest: str) -> None:
     """Forget the requests of the round before this one, and begin the next round."""
-    executed = server.executed
-    while executed and next(iter(executed.values()))[1] < server.round:
-        executed.popitem(last=False)
-    server.round += 1
-    if executed:
+    server.executed.forget()
+    if server.executed:
         server.start_timer(FORGET_TIMER, REMEMBERED_S)
 
 
@@ -299,13 +297,12 @@ def _end(server: Server, key: RequestKey, status: int) -> None:
     request = server.requests.pop(key, None)
     if request is not None:
         server.stop_timer(_timer_of(key))
-        _finish(server, key, request, status)
+        _finish(server, request, status)
 
 
-def _finish(server: Server, key: RequestKey, request: Request, status: int) -> None:
+def _finish(server: Server, request: Request, status: int) -> None:
     if request.message is not None:
-        _remember(server, key, status, request.sender)
-        _send_reply(server, request.message, status, request.sender)
+        conclude(server, request.message, status, request.sender)
     elif request.client is not None:
         made = request.identifier if status == Hresult.MQ_OK else None
         server.reply(request.client, status, made)

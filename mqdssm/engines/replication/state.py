@@ -20,6 +20,7 @@ from mqdssm.engines.replication.operations import (
     SaveNeighbor,
     SavePartition,
 )
+from mqdssm.engines.replication.outcomes import RequestKey, RequestOutcomes
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, DirectoryChange, ReplicationMessage
@@ -207,12 +208,6 @@ class ForeignLook:
     told: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
 
-RequestKey: TypeAlias = tuple[str, int]
-"""(RequesterName, RequestIdentifier): decision R10."""
-SentKey: TypeAlias = tuple[str, str, int]
-"""(sender, RequesterName, RequestIdentifier): copies of a message have one sender (decisions R33, R105)."""
-
-
 @dataclass(slots=True)
 class Server:
     """A directory server's state, and the actions that the current step has put down.
@@ -226,8 +221,7 @@ class Server:
         bscs: BSCNeighborCollection by key of name.
         psc_name: MyPSCName; empty where this server is no BSC.
         requests: change requests that wait.
-        executed: what became of the requests that were executed or answered lately, and in which round.
-        round: how often old requests were forgotten.
+        executed: what became of the requests that were executed or answered lately.
         is_quiet: change requests of others are dropped: we have just started (decision R33).
         aliases: by key of a machine's name, the names under which our directory has it (decision R107).
         resent: how many messages with a bad signature were sent again to a machine.
@@ -246,8 +240,7 @@ class Server:
     bscs: dict[str, Neighbor] = field(default_factory=dict)
     psc_name: str = ""
     requests: dict[RequestKey, Request] = field(default_factory=dict)
-    executed: OrderedDict[SentKey, tuple[int, int]] = field(default_factory=OrderedDict)
-    round: int = 0
+    executed: RequestOutcomes = field(default_factory=RequestOutcomes)
     is_quiet: bool = False
     aliases: dict[str, frozenset[str]] = field(default_factory=dict)
     resent: dict[str, int] = field(default_factory=dict)

@@ -6,12 +6,13 @@ A signature says who sent a message, and no more: what it tells counts only wher
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mqdssm.engines.replication import permissions
+from mqdssm.engines.replication import permissions, requests
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.operations import ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import CONTROLLER, SITE_TYPES, is_of, type_of
 from mqdssm.engines.replication.state import Job, Partition, Server, authorities, key_of, perform
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     ChangePropagationMessage,
@@ -196,7 +197,10 @@ def admit(server: Server, event: Received) -> Job[ReplicationMessage | None]:
                 )
                 return None
         case ChangeRequestMessage():
+            if requests.is_settled(server, message, sender):
+                return message  # a copy gets the answer of the first one, refused or not (decision R119)
             if not (yield from permissions.admits(server, message, event)):
+                requests.conclude(server, message, Hresult.MQ_ERROR_ACCESS_DENIED, sender)
                 return None
     return message
 

@@ -1,0 +1,61 @@
+"""Outcomes of change requests, remembered for the copies that come later (decisions R33, R157)."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+REMEMBERED_MAX: Final = 10_000
+"""Outcomes that are remembered, of all senders."""
+
+RequestKey: TypeAlias = tuple[str, int]
+"""(RequesterName, RequestIdentifier): decision R10."""
+SentKey: TypeAlias = tuple[str, str, int]
+"""(sender, RequesterName, RequestIdentifier): copies of a message have one sender (decisions R33, R105)."""
+
+
+@dataclass(slots=True)
+class RequestOutcomes:
+    """Statuses by sender and request, oldest first; of the sender with the most, the oldest goes first.
+
+    Else one sender with many requests would have the outcomes of all others forgotten.
+
+    Attributes:
+        round: how often old outcomes were forgotten.
+    """
+
+    round: int = 0
+    _senders: dict[str, OrderedDict[RequestKey, tuple[int, int]]] = field(default_factory=dict)
+    _total: int = 0
+
+    def __len__(self) -> int:
+        return self._total
+
+    def find(self, sent: SentKey) -> int | None:
+        """Return the status of a request; None: nothing is known of it."""
+        sender, *key = sent
+        known = self._senders.get(sender, {}).get((key[0], key[1]))
+        return None if known is None else known[0]
+
+    def put(self, sent: SentKey, status: int) -> None:
+        """Remember a status as the newest one of its sender."""
+        sender, name, identifier = sent
+        mine = self._senders.setdefault(sender, OrderedDict())
+        self._total += (name, identifier) not in mine
+        mine[name, identifier] = status, self.round
+        mine.move_to_end((name, identifier))
+        if self._total > REMEMBERED_MAX:
+            self._drop_oldest(max(self._senders, key=lambda one: len(self._senders[one])))
+
+    def forget(self) -> None:
+        """Forget the outcomes of the round before this one, and begin the next round."""
+        for sender in list(self._senders):
+            while sender in self._senders and next(iter(self._senders[sender].values()))[1] < self.round:
+                self._drop_oldest(sender)
+        self.round += 1
+
+    def _drop_oldest(self, sender: str) -> None:
+        mine = self._senders[sender]
+        mine.popitem(last=False)
+        self._total -= 1
+        if not mine:
+            del self._senders[sender]
