@@ -32,8 +32,9 @@ class RequestOutcomes:
 
     def find(self, sent: SentKey) -> int | None:
         """Return the status of a request; None: nothing is known of it."""
-        sender, *key = sent
-        known = self._senders.get(sender, {}).get((key[0], key[1]))
+        sender, name, identifier = sent
+        mine = self._senders.get(sender)
+        known = None if mine is None else mine.get((name, identifier))
         return None if known is None else known[0]
 
     def put(self, sent: SentKey, status: int) -> None:
