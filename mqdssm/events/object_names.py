@@ -48,7 +48,7 @@ def check_computer(name: str) -> None:
 
 
 def check_new_name(obj: DirectoryObject) -> None:
-    """Refuse a new object with a name that `create` refuses.
+    """Refuse a new object with a name that `create` refuses ([MS-MQMQ] 2.1.1).
 
     Raises:
         ValueError: a name that no such object may have.

@@ -16,7 +16,7 @@ from mqdssm.tables import compute, places
 from mqdssm.wire.acl import Ace
 from mqdssm.wire.certificates import UserSignCerts, digest_of
 from mqdssm.wire.control import Control
-from mqdssm.wire.dtyp import SecurityDescriptor, allow
+from mqdssm.wire.dtyp import EVERYONE, SecurityDescriptor, allow
 from mqdssm.wire.masks import QueueAccess
 
 Entries = dict[str, MadeEntry]
@@ -51,6 +51,12 @@ def without_owner(stage: Stage) -> bytes:
     """A descriptor without an owner."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
     return security.descriptor(None, [allow(admins, QueueAccess.GENERIC_ALL)])
+
+
+def owned_by_everyone(stage: Stage) -> bytes:
+    """A descriptor whose owner is everybody."""
+    admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
+    return security.descriptor(EVERYONE, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
 def without_dacl(stage: Stage) -> bytes:
@@ -257,11 +263,15 @@ def settings_of_nobody(stage: Stage, entries: Entries) -> None:
     entries["settings"].values["mSMQQMID"] = (stage.ghost("nobody").bytes_le,)
 
 
-def no_routing_bit(stage: Stage, entries: Entries) -> None:
-    """MSMQServiceType of a routing server says that it is none."""
-    del stage
-    entries["queue-manager"].values["mSMQServiceType"] = (b"0",)
-    entries["settings"].values["mSMQServices"] = (b"0",)
+def same_sid(stage: Stage, entries: Entries) -> None:
+    """Give all computers of a stage one SID, which no other has."""
+    sid = stage.plan.computer_sid(_of(stage, "queue-manager")[0].number)
+    entries["computer"].values["objectSid"] = (bytes(sid),)
+
+
+def same_host(stage: Stage, entries: Entries) -> None:
+    """Give all computers of a stage one DNS name."""
+    entries["computer"].values["dNSHostName"] = (f"planted-{stage.serial}.{stage.plan.domain}".encode(),)
 
 
 def without(kind: str, attribute: str) -> Callable[[Stage, Entries], None]:
@@ -277,7 +287,7 @@ def without(kind: str, attribute: str) -> Callable[[Stage, Entries], None]:
 def long_host(stage: Stage, entries: Entries) -> None:
     """The name of the computer's host is too long."""
     labels = f"{'x' * 60}." * 40
-    entries["computer"].values["dNSHostName"] = (f"{labels}{stage.plan.domain}".encode(),)
+    entries["computer"].values["dNSHostName"] = (f"{labels}{stage.serial}.{stage.plan.domain}".encode(),)
 
 
 def second_enterprise(stage: Stage, entries: Entries) -> None:

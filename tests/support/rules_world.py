@@ -216,7 +216,7 @@ def sound() -> World:
             for number, name in enumerate(["paris01", "oslo01", "web01", ODD, "ibm01"])
         ],
         "queue": [
-            queue(60, "web01", "orders", MulticastAddress="234.1.1.1:8001"),
+            queue(60, "web01", "orders", MulticastAddress="234.1.1.1:8001", Transactional=False),
             queue(61, "web01", LONG),
             queue(
                 62, "odd, name", "orders", FullPath=rf"cn=q\,\2C,{machine_dn(ODD).replace('msmq', 'MSMQ')}"

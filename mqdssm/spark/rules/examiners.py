@@ -19,8 +19,15 @@ from mqdssm.wire.acl import Ace, AceFlags, AceType
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts, digest_of
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
 from mqdssm.wire.keys import PublicKeys
-from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess, map_generic
-from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
+from mqdssm.wire.masks import DELETE, WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess, map_generic
+from mqdssm.wire.sid import (
+    ANONYMOUS,
+    AUTHENTICATED_USERS,
+    BUILTIN_GUESTS,
+    BUILTIN_USERS,
+    EVERYONE,
+    Sid,
+)
 
 Verdict = tuple[str, str]
 """Id of a rule that is broken, and how."""
@@ -28,6 +35,12 @@ Verdict = tuple[str, str]
 UNKNOWN_PEOPLE: Final[Mapping[Sid, str]] = MappingProxyType(
     {EVERYONE: "Everyone", ANONYMOUS: "Anonymous", AUTHENTICATED_USERS: "Authenticated Users"}
 )
+WIDE_GROUPS: Final[Mapping[Sid, str]] = MappingProxyType({BUILTIN_USERS: "Users", BUILTIN_GUESTS: "Guests"})
+_DOMAIN_GROUPS: Final[Mapping[str, str]] = MappingProxyType({"513": "Domain Users", "514": "Domain Guests"})
+"""By the last part of the SID ([MS-DTYP] 2.4.2.4)."""
+_DOMAIN: Final = "S-1-5-21-"
+SET_PROPERTIES: Final = int(QueueAccess.SET_QUEUE_PROPERTIES)  # the same bit for every kind of object
+_CHANGES: Final = ((DELETE, "delete it"), (SET_PROPERTIES, "set its properties"))
 _RECEIVES: Final[Mapping[str, int]] = MappingProxyType(
     {
         "queue": int(QueueAccess.RECEIVE_MESSAGE | QueueAccess.RECEIVE_JOURNAL_MESSAGE),
@@ -78,6 +91,8 @@ def descriptor(case: Case) -> Iterator[Verdict]:
         return
     if found.owner is None:
         yield "security-owner", "Security has no owner"
+    elif (who := UNKNOWN_PEOPLE.get(found.owner) or wide_group(found.owner)) is not None:
+        yield "everyone-owns", f"{who} ({found.owner}) owns it"
     if found.dacl is None:
         form = "a NULL DACL" if found.dacl_form is AclForm.NULL else "no DACL"
         yield "security-dacl", f"Security has {form}: everybody may do everything"
@@ -111,8 +126,24 @@ def _too_free(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
                 if mask & bit
             ]
             yield "everyone-takes-ownership", f"{who} ({sid}) may {' and '.join(rights)}"
+        if mask & (DELETE | SET_PROPERTIES):
+            changes = " and ".join(word for bit, word in _CHANGES if mask & bit)
+            yield "everyone-changes", f"{who} ({sid}) may {changes}"
         if mask & receives:
             yield "everyone-receives", f"{who} ({sid}) may receive or peek messages: {mask & receives:#x}"
+
+    for named in dict.fromkeys(ace.sid for ace in aces if ace.sid is not None):
+        group = wide_group(named)
+        if group is not None and granted(named, aces, kind) & kind.all == kind.all:
+            yield "everyone-full-control", f"{group} ({named}) may do everything"
+
+
+def wide_group(sid: Sid) -> str | None:
+    """Return the name of a group that nearly every user is a member of; None for others."""
+    domain, _, last = sid.text.rpartition("-")
+    if domain.startswith(_DOMAIN):
+        return _DOMAIN_GROUPS.get(last)
+    return WIDE_GROUPS.get(sid)
 
 
 def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:

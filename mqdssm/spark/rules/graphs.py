@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqdssm.model.dn import DN
+from mqdssm.model.enums import DirectoryServerType
+from mqdssm.model.fieldtypes import spec_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     Tables = Mapping[str, "pa.Table"]
 
 Row = Mapping[str, Any]
+ROUTING_LISTS: Final = ("OutRoutingServerIdentifierList", "InRoutingServerIdentifierList")
+ROUTING_BIT: Final = 0x1
+DIRECTORY_BITS: Final = 0x2 | 0x4 | 0x8
+"""Of MSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5)."""
+_PRIMARY: Final = spec_name(DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER)
 
 
 class Drawn(NamedTuple):
@@ -234,8 +241,18 @@ def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> It
         wrong = [
             f"{name} is {row[name]}, not {theirs[name]}" for name in names if _differs(row, theirs, name)
         ]
+        wrong += _services(row["Services"], server)
         if wrong:
             yield Drawn("settings-equal", "settings", row, "; ".join(wrong))
+
+
+def _services(services: int | None, server: Row) -> Iterator[str]:
+    """What mSMQServices says of the roles, if the queue manager says something else."""
+    if services is None:
+        return
+    for bits, name in ((ROUTING_BIT, "RoutingServer"), (DIRECTORY_BITS, "DirectoryServer")):
+        if bool(services & bits) != (server[name] or False):
+            yield f"Services is {services}, yet {name} of the queue manager is {server[name] or False}"
 
 
 def _differs(row: Row, server: Row, name: str) -> bool:
@@ -280,7 +297,74 @@ def _name(dn: str | None, above: int) -> str:
         return ""
 
 
+# -- queue managers and computers
+
+
+def controllers(tables: "Tables") -> Iterator[Drawn]:
+    """Primary enterprise controllers, if there are several."""
+    import pyarrow.compute as pc
+
+    managers = tables["queue-manager"]
+    is_primary = pc.equal(managers["DirectoryServerType"].cast("string"), _PRIMARY)
+    rows = managers.filter(pc.fill_null(is_primary, False)).to_pylist()
+    if len(rows) > 1:
+        words = f"the enterprise has {len(rows)} primary enterprise controllers"
+        yield from (
+            Drawn("primary-enterprise-controller-single", "queue-manager", row, words) for row in rows
+        )
+
+
+def routing_servers(tables: "Tables") -> Iterator[Drawn]:
+    """Queue managers with a routing server that is in none of their sites."""
+    import pyarrow.compute as pc
+
+    managers = tables["queue-manager"]
+    sizes = [pc.fill_null(pc.list_value_length(managers[name]), 0) for name in ROUTING_LISTS]
+    rows = managers.filter(pc.greater(pc.add(*sizes), 0)).to_pylist()
+    named = {guid for row in rows for name in ROUTING_LISTS for guid in row[name] or ()}
+    sites_of = _sites_of(named, tables)
+    for row in rows:
+        own = frozenset(row["SiteIdentifierList"] or ())
+        if not own:
+            continue  # queue-manager-has-site
+        servers = dict.fromkeys(guid for name in ROUTING_LISTS for guid in row[name] or ())
+        for guid in servers:
+            if sites_of.get(guid) and not sites_of[guid] & own:
+                words = f"routing server {guid} is in none of its sites"
+                yield Drawn("queue-manager-routing-server-site", "queue-manager", row, words)
+
+
+def computers(tables: "Tables") -> Iterator[Drawn]:
+    """Computers with a queue manager whose name or service is not known; others are not MSMQ's."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = tables["computer"]
+    lacks_dns = pc.equal(pc.fill_null(found["DnsHostName"], ""), "")
+    lacks_spn = pc.equal(pc.fill_null(pc.list_value_length(found["ServicePrincipalNames"]), 0), 0)
+    rows = found.filter(pc.or_(lacks_dns, lacks_spn)).to_pylist()
+    managers = {f"cn=msmq,{(row['FullPath'] or '').lower()}": row for row in rows}
+    paths = pc.utf8_lower(tables["queue-manager"]["FullPath"].cast("string"))
+    there = paths.filter(pc.is_in(paths, value_set=pa.array(sorted(managers), pa.string())))
+    for path in sorted(set(there.to_pylist())):
+        row = managers[path]
+        if not row["DnsHostName"]:
+            words = "dNSHostName is missing: the whole name of its queue manager and queues is not known"
+            yield Drawn("computer-dns-name", "computer", row, words)
+        if not row["ServicePrincipalNames"]:
+            words = "servicePrincipalName is missing: whether it is a cluster is not known, Kerberos fails"
+            yield Drawn("computer-service-principal-names", "computer", row, words)
+
+
 DRAWINGS: Final[Mapping[str, Drawing]] = MappingProxyType(
-    {"enterprise": enterprise, "sites": sites, "links": links, "settings": settings}
+    {
+        "enterprise": enterprise,
+        "sites": sites,
+        "links": links,
+        "settings": settings,
+        "controllers": controllers,
+        "routing-servers": routing_servers,
+        "computers": computers,
+    }
 )
 """Drawings by the name that rules call them."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqdssm.spark.rules.rule import Drawn, MissingReference, Repeated, Rule, Severity, Wrong
+from mqdssm.spark.rules.rule import Drawn, MissingReference, Repeated, Rule, Severity, Unequal, Wrong
 
 _LINK: Final = ("routing-link",)
 _ADM: Final = "[MS-MQDMPR] 3.1.1.8"
@@ -25,7 +25,7 @@ _SETTINGS: Final = {
         *("RoutingServer", "DirectoryServer", "SupportingServer"),
     ),
     "settings": (
-        *("Identifier", "FullPath", "QueueManagerIdentifier"),
+        *("Identifier", "FullPath", "QueueManagerIdentifier", "Services"),
         *("RoutingServer", "DirectoryServer", "SupportingServer"),
     ),
 }
@@ -162,6 +162,19 @@ RULES: Final[tuple[Rule, ...]] = (
         target="queue-manager",
         key="Identifier",
         decodes=True,
+    ),
+    Unequal(
+        id="link-gate-role",
+        severity="error",
+        types=_LINK,
+        attribute="SiteGateIdentifierList",
+        section=_ADM,
+        what="every gate of a link is a routing server",
+        message="gate {value} is no routing server",
+        value="SiteGateIdentifierList",
+        target="queue-manager",
+        key="Identifier",
+        bad="not other.RoutingServer",
     ),
     _link("link-duplicate", "warning", "Site1Identifier", "two sites are joined by one link"),
     _link("link-gate-site", "error", "SiteGateIdentifierList", "a gate is in one of the sites that it joins"),

@@ -57,6 +57,16 @@ RULES: Final[tuple[Rule, ...]] = (
         instead_of="FullPath",
     ),
     Wrong(
+        id="queue-multicast-transactional",
+        severity="error",
+        types=("queue",),
+        attribute="MulticastAddress",
+        section="[MS-MQDMPR] 3.1.1.2",
+        what="a transactional queue has no multicast address: nothing is sent in a transaction to many",
+        message="MulticastAddress is {MulticastAddress}, yet the queue is transactional",
+        bad="Transactional and MulticastAddress <> ''",
+    ),
+    Wrong(
         id="queue-public-only",
         severity="error",
         types=("queue",),

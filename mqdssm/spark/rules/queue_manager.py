@@ -2,12 +2,18 @@
 
 from typing import Final
 
+from mqdssm.spark.rules.graphs import ROUTING_LISTS
 from mqdssm.spark.rules.queue import PARENT
-from mqdssm.spark.rules.rule import Judged, MissingReference, Repeated, Rule, Unequal, Wrong
+from mqdssm.spark.rules.rule import Drawn, Judged, MissingReference, Repeated, Rule, Unequal, Wrong
 from mqdssm.spark.rules.vocabulary import ORIGINAL
 
 _QUEUE_MANAGER: Final = ("queue-manager",)
+_COMPUTER: Final = ("computer",)
 _ADM: Final = "[MS-MQDMPR] 3.1.1.1"
+_COMPUTERS: Final = {
+    "computer": ("Identifier", "FullPath", "DnsHostName", "ServicePrincipalNames"),
+    "queue-manager": ("FullPath",),
+}
 
 
 def _server(direction: str) -> tuple[Rule, Rule]:
@@ -83,6 +89,32 @@ def _cloned(key: str) -> Repeated:
     )
 
 
+def _computer(name: str, attribute: str, section: str, ldap: str) -> Drawn:
+    return Drawn(
+        id=name,
+        severity="warning",
+        types=_COMPUTER,
+        attribute=attribute,
+        section=f"[MS-MQDSSM] {section}",
+        what=f"a computer with a queue manager has a {ldap}",
+        drawing="computers",
+        reads=_COMPUTERS,
+    )
+
+
+def _shared(name: str, attribute: str, key: str, what: str) -> Repeated:
+    return Repeated(
+        id=name,
+        severity="error",
+        types=_COMPUTER,
+        attribute=attribute,
+        section="[MS-MQDSSM] 2.2.1, 3.1.6.11.1",
+        what=what,
+        message=f"{attribute} {{value}} belongs to {{count}} computers",
+        key=key,
+    )
+
+
 RULES: Final[tuple[Rule, ...]] = (
     MissingReference(
         id="queue-manager-sites-exist",
@@ -135,39 +167,34 @@ RULES: Final[tuple[Rule, ...]] = (
         message="DirectoryServerType is {DirectoryServerType}, yet DirectoryServer is {DirectoryServer}",
         bad="not DirectoryServer and DirectoryServerType is not null",
     ),
-    Unequal(
-        id="queue-manager-roles",
+    Drawn(
+        id="primary-enterprise-controller-single",
         severity="error",
         types=_QUEUE_MANAGER,
-        attribute="RoutingServer",
-        section=f"{_ADM}, [MS-MQDSSM] 3.1.6.1.1.5",
-        what="DirectoryServerType and mSMQServiceType agree with the roles",
-        message="mSMQServiceType is {other.Services}, yet RoutingServer is {RoutingServer}",
-        value="Identifier",
-        target="settings",
-        key="QueueManagerIdentifier",
-        bad="((other.Services & 1) = 1) <> RoutingServer and other.RoutingServer = RoutingServer",
+        attribute="DirectoryServerType",
+        section="[MC-MQDSRP] 3.1.1, [MS-MQDMPR] 3.1.1.1",
+        what="an enterprise has one primary enterprise controller",
+        drawing="controllers",
+        reads={"queue-manager": ("Identifier", "DirectoryServerType")},
+    ),
+    Drawn(
+        id="queue-manager-routing-server-site",
+        severity="warning",
+        types=_QUEUE_MANAGER,
+        attribute="OutRoutingServerIdentifierList",
+        section=_ADM,
+        what="the routing servers of a queue manager are in one of its sites",
+        drawing="routing-servers",
+        reads={"queue-manager": ("Identifier", "SiteIdentifierList", *ROUTING_LISTS)},
     ),
     _key_list("PublicEncryptionKeyList", "[MS-MQMQ] 2.2.2"),
     _key_list("PublicSigningKeyList", "[MS-MQMQ] 2.2.21"),
-    Wrong(
-        id="computer-dns-name",
-        severity="warning",
-        types=("computer",),
-        attribute="DnsHostName",
-        section="[MS-MQDSSM] 3.1.6.11.1",
-        what="a computer has a dNSHostName",
-        message="dNSHostName is missing: the whole name of its queue manager and queues is not known",
-        bad="DnsHostName is null or DnsHostName = ''",
+    _computer("computer-dns-name", "DnsHostName", "3.1.6.11.1", "dNSHostName"),
+    _computer(
+        "computer-service-principal-names", "ServicePrincipalNames", "3.1.6.11.1.6", "servicePrincipalName"
     ),
-    Wrong(
-        id="computer-service-principal-names",
-        severity="warning",
-        types=("computer",),
-        attribute="ServicePrincipalNames",
-        section="[MS-MQDSSM] 3.1.6.11.1.6",
-        what="a computer has a servicePrincipalName",
-        message="servicePrincipalName is missing: whether it is a cluster is not known, Kerberos fails",
-        bad="ServicePrincipalNames is null or size(ServicePrincipalNames) = 0",
+    _shared("computer-sid-unique", "Sid", "Sid", "a security identifier belongs to one computer"),
+    _shared(
+        "computer-dns-name-unique", "DnsHostName", "lower(DnsHostName)", "a DNS name belongs to one computer"
     ),
 )

@@ -58,6 +58,18 @@ RULES: Final[tuple[Rule, ...]] = (
         "nobody unknown may take an object over: become its owner or change its rights",
     ),
     _descriptor(
+        "everyone-changes",
+        "error",
+        _MASKS,
+        "nobody unknown may delete an object or set its properties",
+    ),
+    _descriptor(
+        "everyone-owns",
+        "error",
+        "[MS-DTYP] 2.4.6, 2.5.3",
+        "no owner is a group that everybody is in: an owner may change who may do what",
+    ),
+    _descriptor(
         "everyone-receives",
         "warning",
         "[MS-MQMQ] 2.2.23, 2.2.24",

@@ -16,6 +16,7 @@ from rules_world import (
     SOUND,
     World,
     certificates,
+    computer,
     computer_dn,
     descriptor,
     found,
@@ -41,7 +42,7 @@ from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, deny
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts
 from mqdssm.wire.dtyp import Control, SecurityDescriptor
 from mqdssm.wire.masks import GENERIC_ALL, WRITE_DAC, MachineAccess, QueueAccess, SiteAccess
-from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS
+from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, BUILTIN_GUESTS, BUILTIN_USERS, Sid
 
 Change = Callable[[World], object]
 Found = tuple[str, str, str | None]
@@ -187,9 +188,22 @@ CASES: list[tuple[str, Change, set[Found]]] = [
     ("queue-manager-out-servers-exist", put("queue-manager", 32, OutRoutingServerIdentifierList=[guid(99)]), at("queue-manager-out-servers-exist", "queue-manager", 32)),
     ("queue-manager-out-servers-exist", lost("queue-manager", 32, "OutRoutingServerIdentifierList", "no object CN=gone"), at("queue-manager-out-servers-exist", "queue-manager", 32)),
     ("queue-manager-in-servers-exist", put("queue-manager", 32, InRoutingServerIdentifierList=[guid(99)]), at("queue-manager-in-servers-exist", "queue-manager", 32)),
-    ("queue-manager-routing-server-role", put("queue-manager", 32, InRoutingServerIdentifierList=[guid(33), guid(30)]), at("queue-manager-routing-server-role", "queue-manager", 32)),
+    ("queue-manager-routing-server-role", put("queue-manager", 32, InRoutingServerIdentifierList=[guid(32), guid(30)]), at("queue-manager-routing-server-role", "queue-manager", 32)),
     ("queue-manager-roles", put("queue-manager", 32, DirectoryServerType="PrimarySiteController"), at("queue-manager-roles", "queue-manager", 32)),
-    ("queue-manager-roles", put("settings", 40, Services=0), at("queue-manager-roles", "queue-manager", 30)),
+    ("settings-equal", put("settings", 40, Services=0), at("settings-equal", "settings", 40)),  # not its queue manager
+    ("settings-equal", put("settings", 40, Services=9), at("settings-equal", "settings", 40)),
+    ("primary-enterprise-controller-single", both(*(put("queue-manager", number, DirectoryServerType="PrimaryEnterpriseController", DirectoryServer=True) for number in (30, 31)), *(put("settings", number, Services=9, DirectoryServer=True) for number in (40, 41, 42))), at("primary-enterprise-controller-single", "queue-manager", 30, 31)),
+    ("queue-manager-routing-server-site", put("queue-manager", 32, OutRoutingServerIdentifierList=[guid(30), guid(31)]), at("queue-manager-routing-server-site", "queue-manager", 32)),
+    ("queue-manager-routing-server-site", put("queue-manager", 32, InRoutingServerIdentifierList=[guid(31)]), at("queue-manager-routing-server-site", "queue-manager", 32)),
+    ("computer-sid-unique", put("computer", 52, Sid="S-1-5-21-1-2-3-51"), at("computer-sid-unique", "computer", 51, 52)),
+    ("computer-dns-name-unique", put("computer", 52, DnsHostName="OSLO01.example.com"), at("computer-dns-name-unique", "computer", 51, 52)),
+    ("queue-multicast-transactional", put("queue", 60, Transactional=True), at("queue-multicast-transactional", "queue", 60)),
+    ("link-gate-role", put("routing-link", 20, SiteGateIdentifierList=[guid(30), guid(31), guid(32)]), at("link-gate-role", "routing-link", 20)),
+    ("everyone-changes", security(allow(EVERYONE, QueueAccess.DELETE_QUEUE)), at("everyone-changes", "queue", 60)),
+    ("everyone-changes", security(allow(EVERYONE, QueueAccess.SET_QUEUE_PROPERTIES)), at("everyone-changes", "queue", 60)),
+    ("everyone-owns", security(allow(OWNER, 0x20), owner=EVERYONE), at("everyone-owns", "queue", 60)),
+    ("everyone-owns", security(allow(OWNER, 0x20), owner=BUILTIN_USERS), at("everyone-owns", "queue", 60)),
+    *(("everyone-full-control", security(allow(sid, GENERIC_ALL)), at("everyone-full-control", "queue", 60)) for sid in (BUILTIN_USERS, BUILTIN_GUESTS, Sid("S-1-5-21-1-2-3-513"), AUTHENTICATED_USERS)),
     ("queue-manager-public-key-form", put("queue-manager", 32, PublicEncryptionKeyList=b"\1\2"), at("queue-manager-public-key-form", "queue-manager", 32)),
     ("computer-dns-name", put("computer", 52, DnsHostName=None), at("computer-dns-name", "computer", 52)),
     ("computer-service-principal-names", put("computer", 52, ServicePrincipalNames=[]), at("computer-service-principal-names", "computer", 52)),
@@ -197,7 +211,7 @@ CASES: list[tuple[str, Change, set[Found]]] = [
     ("enterprise-single", drop("enterprise", 1), {("enterprise-single", "enterprise", None)}),
     ("enterprise-single", lambda world: world["enterprise"].append(world["enterprise"][0] | {"Identifier": guid(2)}), at("enterprise-single", "enterprise", 1, 2)),
     ("site-name-unique", put("site", 10, Name="OSLO"), at("site-name-unique", "site", 10, 11)),
-    ("site-unreachable", both(add("site", site(13, "Alone")), add("queue-manager", machine(80, "lone01", [13])), add("computer", {**sound()["computer"][0], "Identifier": guid(81), "FullPath": computer_dn("lone01")})), at("site-unreachable", "site", 13)),
+    ("site-unreachable", both(add("site", site(13, "Alone")), add("queue-manager", machine(80, "lone01", [13])), add("computer", computer(81, "lone01"))), at("site-unreachable", "site", 13)),
     ("site-foreign-consistent", put("site", 10, ForeignSite=True), at("site-foreign-consistent", "site", 10)),
     ("site-foreign-consistent", put("queue-manager", 32, ForeignSystem=True), at("site-foreign-consistent", "site", 10)),
     ("site-foreign-consistent", lost("site", 10, "ForeignSite"), at("site-foreign-consistent", "site", 10)),
@@ -207,7 +221,7 @@ CASES: list[tuple[str, Change, set[Found]]] = [
     ("link-ends-differ", add("routing-link", link(80, 10, 10)), at("link-ends-differ", "routing-link", 80)),
     ("link-duplicate", add("routing-link", link(80, 12, 11)), at("link-duplicate", "routing-link", 21, 80)),
     ("link-gates-exist", put("routing-link", 20, SiteGateIdentifierList=[guid(30), guid(31), guid(99)]), at("link-gates-exist", "routing-link", 20)),
-    ("link-gate-site", put("routing-link", 20, SiteGateIdentifierList=[guid(30), guid(31), guid(34)]), at("link-gate-site", "routing-link", 20)),
+    ("link-gate-site", both(put("routing-link", 20, SiteGateIdentifierList=[guid(30), guid(31), guid(34)]), put("queue-manager", 34, RoutingServer=True), add("settings", settings(43, "ibm01", "Mainframe", 34))), at("link-gate-site", "routing-link", 20)),
     ("link-one-way", put("routing-link", 20, SiteGateIdentifierList=[guid(30)]), at("link-one-way", "routing-link", 20)),
     ("settings-exist", drop("settings", 42), at("settings-exist", "queue-manager", 31)),
     ("settings-superfluous", add("settings", settings(80, "web01", "Paris", 32)), at("settings-superfluous", "settings", 80)),
@@ -284,6 +298,7 @@ def test_a_sound_enterprise_has_no_finding(tmp_path) -> None:
         put("queue", 60, Quota=0, BasePriority=32767, MulticastAddress=None, Type=None),
         put("queue", 60, Pathname="WEB01\\orders", FullPath=f"cn=orders,{machine_dn('WEB01').lower()}"),
         add("site", site(13, "NobodyIsHere")),
+        add("computer", computer(90, "plain", DnsHostName=None, ServicePrincipalNames=None)),  # without MSMQ
         both(put("user", 70, Certificates=None, CertificateDigestList=None)),
         put("user", 71, CertificateDigestList=2 * list(UserSignCerts.from_bytes(certificates()).digests())),
         put("settings", 40, FullPath=settings_dn("PARIS01", "paris").lower()),
