@@ -10,8 +10,10 @@ from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.failing import AGAIN_S
+from mqdssm.engines.replication.state import FINISH_S
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import AlreadyPurgedMessage
+from mqdssm.model.messages import AlreadyPurgedMessage, Command
+from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.dice import Dice
@@ -250,5 +252,36 @@ def test_a_number_that_others_were_told_of_stays_when_the_entry_is_mended() -> N
     net.run(60)
     assert queue(net, "q2") == OK
     assert net.hosts["PSC1"].engine._server.partitions[SITE1].last == 256
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+def test_a_change_whose_entry_cannot_be_read_may_have_its_number() -> None:
+    """Decision R159: it was written, its answer was lost, and somebody damaged the entry meanwhile."""
+    net = world()
+    assert queue(net, "q1") == OK
+    server = net.hosts["PSC1"].engine._server
+    number = server.partitions[SITE1].last.next()
+    store = store_of(net, "PSC1")
+    write = store.perform
+
+    def perform(operation: Any) -> Any:
+        if isinstance(operation, ops.UpdateObject):
+            return ops.Outcome(status=Hresult.MQ_ERROR_DS_ERROR) if write(operation) else None
+        result = write(operation)
+        if isinstance(operation, ops.Recover) and operation.partition_id == SITE1:
+            return ops.Recovered(highest=SequenceNumber(number - 1), doubtful=SequenceNumber(255))
+        return result
+
+    store.perform = perform
+    given = {"identifier": guid_of(r"queue C14\q1"), "partition_id": SITE1}
+    label = ((Propid.Q_LABEL, "changed"),)
+    reply = net.change("PSC1", Command.UPDATE, ObjectType.QUEUE, properties=label, **given)
+    assert reply.status == Hresult.MQDS_NO_RSP_FROM_OWNER
+    assert queue(net, "q2") == Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+    net.run(FINISH_S)
+    assert queue(net, "q2") == OK
+    assert server.partitions[SITE1].last == 256
     net.run(LONG_S)
     assert all_equal(net)

@@ -169,7 +169,10 @@ def settle_failed(
         server.warn("a change is not finished", f"{number} of {partition.id}")
         server.finish_later(partition)
     if recovered.highest < number:
-        return Outcome(status=status)
+        if recovered.doubtful < number:
+            return Outcome(status=status)
+        server.finish_later(partition)  # an entry that cannot be read may have the number (decision R159)
+        return Outcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
     finished = recovered.status == Hresult.MQ_OK
     return Outcome(
         status=Hresult.MQ_OK if finished else Hresult.MQDS_NO_RSP_FROM_OWNER,

@@ -418,6 +418,7 @@ class Server:
     def _fail(self, operation: Operation) -> Result:
         """Let an operation fail after it has done all, a part or nothing (decisions R66, R83)."""
         result = fail(self.store, operation, self._dice, lambda: self._world.torn(self, operation))
+        result = self.damage.doubt(operation, result)
         if self._world.trace is not None:
             self.say(f"! {describe(operation)} fails: {describe(result)}")
         if isinstance(result, ops.Applied | ops.Recovered):
