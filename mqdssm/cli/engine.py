@@ -56,15 +56,16 @@ def engine_of(run: Run, name: EngineName, workers: int | None, source: str = "")
     """
     from mqdssm.spark.cluster import HERE
     from mqdssm.spark.engines import Engine
-    from mqdssm.spark.sources.jdbc import is_jdbc
 
     given = run.given
     if name is EngineName.LOCAL and (given.spark_master or given.spark_conf or given.spark_shared):
         raise UsageProblem(
             "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out"
         )
-    if name is EngineName.AUTO and is_jdbc(source):
-        name = EngineName.SPARK
+    if source and name is EngineName.AUTO:
+        from mqdssm.spark.sources.jdbc import is_jdbc
+
+        name = EngineName.SPARK if is_jdbc(source) else name
     on = HERE if name is EngineName.LOCAL else run.spark()
     with usage_problems():
         engine = Engine.of(name.value, on, workers)

@@ -16,6 +16,7 @@ from mqdssm.cli import exits
 from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Given
 from mqdssm.cli.run import report, silence
 from mqdssm.model.escapes import visible
+from mqdssm.pipeline.without_pandas import hide_pandas
 
 NAME: Final = "mqdssm"
 MODULES: Final = {
@@ -192,6 +193,7 @@ def _fill_streams() -> None:
 def run() -> None:
     """Run the command line: the entry point of the program."""
     _fill_streams()
+    hide_pandas()
     try:
         app()
     except KeyboardInterrupt as error:

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.access import login_of
+from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
@@ -22,6 +22,7 @@ from mqdssm.model.escapes import printable_json
 if TYPE_CHECKING:
     from mqdssm.spark.findings import Summary
     from mqdssm.spark.rules import Finding, Rule
+    from mqdssm.spark.rules.rule import RuleFile
     from mqdssm.spark.validate import Validation
 
 app = typer.Typer(add_completion=False)
@@ -73,45 +74,55 @@ def validate(
         ),
     ] = None,
     list_rules: Annotated[bool, typer.Option("--list-rules", help="Print the rules, and stop.")] = False,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
 ) -> int:
     r"""Check an export, a directory (--url) or MQIS tables by rules; exit code 1 for errors.
 
-    Needs Spark: pip install 'mqdssm\[spark]' and Java 17.
+    Needs pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.spark.report import check_page, write_report
-    from mqdssm.spark.rules import RULES
-    from mqdssm.spark.rules.own import RuleFile, load
-
-    with usage_problems():
-        if report is not None:
-            check_page(report)  # before hours of work
-        chosen = RuleFile(RULES, ()) if rules is None else load(rules, RULES)
+    chosen = _checked_options(rules, report)
     if list_rules:
         idle = {"DIR": folder, "--mqis": mqis, "--report": report, "--fail-on": fail_on}
         _refuse_idle(run, "--list-rules", idle)
         return _list(run, [*chosen.rules, *chosen.own])
-    with run.output.progress("validating", counted=False), _validation(run, folder, mqis, chosen) as found:
+    source = source_of(run, folder, mqis, doing="validate")
+    chosen_engine = engine_of(run, engine, workers)
+    from mqdssm.spark.validate import validation
+
+    with (
+        run.output.progress("validating", counted=False),
+        validation(
+            rules=chosen.rules, own=chosen.own, off=chosen.off, **chosen_engine.arguments(), **source
+        ) as found,
+    ):
         if report is not None:
+            from mqdssm.spark.report import write_report
+
             write_report(report, found.summary, found.findings, found.sets)
         _print(run, found)
         bad = found.summary.reaches((fail_on or Severity.ERROR).value)
     return ExitCode.FINDINGS if bad else ExitCode.FINE
 
 
-def _validation(
-    run: Run, folder: Path | None, mqis: Path | None, rules: Any
-) -> "AbstractContextManager[Validation]":
-    """Validate the one source that was named.
+def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
+    """Check what is refused before hours of work, and return our rules as the file of rules changes them.
 
-    Raises:
-        UsageProblem: none or several were.
+    Without a file nothing is imported that only rules of users need.
     """
-    from mqdssm.spark.session import check_spark
-    from mqdssm.spark.validate import validation
+    from mqdssm.spark.rules import RULES
+    from mqdssm.spark.rules.rule import RuleFile
 
-    source, on = source_of(run, folder, mqis, doing="validate"), run.spark()
-    check_spark()
-    return validation(rules=rules.rules, own=rules.own, off=rules.off, on=on, **source)
+    with usage_problems():
+        if report is not None:
+            from mqdssm.spark.report.page import check_page
+
+            check_page(report)
+        if rules is None:
+            return RuleFile(RULES, ())
+        from mqdssm.spark.rules.own import load
+
+        return load(rules, RULES)
 
 
 def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -> dict[str, Any]:
@@ -192,7 +203,10 @@ def _tables(run: Run, summary: "Summary") -> None:
     for one in summary.not_judged:
         run.output.note(str(one))
     objects = sum(summary.objects.values())
-    run.output.note(f"{summary.count} findings of {len(summary.rules)} rules about {objects} objects")
+    run.output.note(
+        f"{summary.count} findings of {len(summary.rules)} rules about {objects} objects, "
+        f"engine: {summary.engine}"
+    )
 
 
 def samples(summary: "Summary") -> "Iterator[Finding]":

@@ -92,15 +92,23 @@ _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 def lower(found: Any) -> Any:
     """SQL's ``lower``: with the full mappings of Unicode, as Python has them and Arrow has not."""
+    return _changed_case(found, pc.ascii_lower, str.lower)
+
+
+def upper(found: Any) -> Any:
+    """SQL's ``upper``, as `lower`."""
+    return _changed_case(found, pc.ascii_upper, str.upper)
+
+
+def _changed_case(found: Any, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> Any:
     if isinstance(found, pa.Scalar):
-        return pa.scalar(None if found.as_py() is None else found.as_py().lower(), pa.string())
-    plain = pc.string_is_ascii(found)
-    lowered = pc.ascii_lower(found)
-    others = pc.fill_null(pc.invert(plain), False)
+        return pa.scalar(None if found.as_py() is None else of_text(found.as_py()), pa.string())
+    changed = of_ascii(found)
+    others = pc.fill_null(pc.invert(pc.string_is_ascii(found)), False)
     if others.true_count == 0:
-        return lowered
-    made = pa.array([text.lower() for text in found.filter(others).to_pylist()], pa.string())
-    return pc.replace_with_mask(lowered, others, made)
+        return changed
+    made = pa.array([of_text(text) for text in found.filter(others).to_pylist()], pa.string())
+    return pc.replace_with_mask(changed, others, made)
 
 
 def utf16_octets(found: Any) -> Any:
@@ -197,3 +205,33 @@ def _time(found: Any) -> Any:
     """A moment in whole seconds; with a finer unit Arrow would show the fraction."""
     whole = pc.floor_temporal(found, unit="second").cast(pa.timestamp("s", "UTC"))
     return pc.strftime(whole, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def matches(values: pa.Array, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Join two arrays: row numbers of both for each pair of equal values. NULL equals nothing.
+
+    Arrow's own join starts threads and imports 0.3 s of modules.
+    """
+    distinct = pc.drop_null(pc.unique(keys))
+    of_values, of_keys = _codes(values, distinct), _codes(keys, distinct)
+    order = np.argsort(of_keys, kind="stable")
+    counts = np.bincount(of_keys[of_keys >= 0], minlength=len(distinct) + 1)
+    starts = np.cumsum(counts) - counts + np.count_nonzero(of_keys < 0)
+    number = np.where(of_values >= 0, counts[of_values], 0)
+    left = np.repeat(np.arange(len(of_values)), number)
+    within = np.arange(len(left)) - np.repeat(np.cumsum(number) - number, number)
+    right = order[np.repeat(starts[of_values], number) + within]
+    return pa.array(left, pa.int64()), pa.array(right, pa.int64())
+
+
+def _codes(values: pa.Array, distinct: pa.Array) -> "npt.NDArray[np.int64]":
+    found = pc.fill_null(pc.index_in(values, value_set=distinct), -1)
+    codes: npt.NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def first_of_pairs(parents: pa.Array, values: pa.Array) -> pa.Array:
+    """Row numbers of the first of each pair of a number and a value, in their order."""
+    codes = pc.fill_null(values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
+    pairs = parents.to_numpy(zero_copy_only=False).astype(np.int64) * (len(values) + 1) + codes
+    return pa.array(np.sort(np.unique(pairs, return_index=True)[1]), pa.int64())

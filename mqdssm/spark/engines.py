@@ -43,18 +43,21 @@ class Engine:
         kind: ``local`` or ``spark``.
         on: where workers run; of the local engine it is this machine.
         workers: processes of the local engine; None: as many as there are cores and memory for.
+        is_free: nobody asked for the local engine: Spark may do the work where it is the better one.
     """
 
     kind: EngineKind
     on: SparkOptions = HERE
     workers: int | None = None
+    is_free: bool = False
 
     @classmethod
     def of(cls, kind: str, on: SparkOptions = HERE, workers: int | None = None) -> Self:
         """Choose an engine.
 
         ``auto`` is Spark where a master, a setting of Spark or a shared folder is given or the program has an
-        active session, and else the local engine: the number of objects does not count yet.
+        active session, and else the local engine. Jobs that know the number of objects may change that
+        (`or_spark`).
 
         Args:
             kind: one of `EngineKind`.
@@ -77,7 +80,9 @@ class Engine:
             )
         if workers is not None and workers < 1:
             raise ConfigError("one worker at least is needed")
-        return cls(chosen, _THIS_MACHINE if chosen is EngineKind.LOCAL else on, workers)
+        is_local = chosen is EngineKind.LOCAL
+        is_free = is_local and kind == EngineKind.AUTO and workers is None
+        return cls(chosen, _THIS_MACHINE if is_local else on, workers, is_free)
 
     @property
     def is_local(self) -> bool:
@@ -86,6 +91,8 @@ class Engine:
 
     def arguments(self) -> "EngineArguments":
         """The arguments of the functions that take an engine."""
+        if self.is_free:
+            return EngineArguments(engine=EngineKind.AUTO.value, workers=None, on=HERE)
         return EngineArguments(engine=self.kind.value, workers=self.workers, on=self.on)
 
     def check(self) -> None:
@@ -100,6 +107,18 @@ class Engine:
         from mqdssm.spark.session import check_spark
 
         check_spark()
+
+    def or_spark(self) -> "Engine":
+        """Return Spark where it is installed and may take over, else this engine: for much work."""
+        if not self.is_free:
+            return self
+        spark = Engine(EngineKind.SPARK)
+        try:
+            spark.check()
+        except ConfigError as missing:
+            log.info("this would be faster with Spark: %s", missing)
+            return self
+        return spark
 
     @contextlib.contextmanager
     def runner(

@@ -4,7 +4,7 @@ Counts are exact, samples are bounded, and no more than one batch of findings is
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,13 +14,9 @@ from mqdssm.spark.rules.rule import SEVERITIES, Finding, Rule, Severity
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
-ORDER: Final = ("rule", "type", "dn", "guid", "attribute", "message")
-"""Findings are sorted by these, NULL first."""
 SAMPLES_MAX: Final = 100
 """Findings of one rule that a summary shows."""
-SORTED_HERE_MAX: Final = 300_000  # beyond that Spark sorts them, which can spill to disk
 _BATCH_ROWS: Final = 10_000
 
 
@@ -83,6 +79,7 @@ class Summary:
         rules: the rules that were applied, in the order of the catalogue.
         skipped: those that were not.
         versions: of mqdssm, Python, pyspark and pyarrow.
+        engine: the one that was used, ``local`` or ``spark``.
     """
 
     source: str
@@ -92,6 +89,7 @@ class Summary:
     rules: tuple[RuleResult, ...]
     skipped: tuple[Skipped, ...]
     versions: Mapping[str, str]
+    engine: str = "local"
 
     @property
     def count(self) -> int:
@@ -159,33 +157,15 @@ def _first(batch: "pa.RecordBatch", rule: str, count: int) -> list[Finding]:
     return [Finding(**row) for row in rows]
 
 
-def save(frame: "DataFrame", more: Iterable[Finding], folder: Path) -> Findings:
-    """Compute findings, and save them sorted.
-
-    Args:
-        frame: the plan that gives the findings.
-        more: findings that were found otherwise; few.
-        folder: an empty folder for the files.
-    """
+def batch_of(findings: Sequence[Finding]) -> "pa.RecordBatch":
+    """Return findings as an Arrow batch."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from mqdssm.spark.scan import SCHEMA
-    from mqdssm.spark.sorting import sorted_files
 
-    found = folder / "found"
-    frame.write.option("compression", "none").parquet(found.as_uri())
-    extra = pa.Table.from_pylist([_row(one) for one in more], SCHEMA)
-    pq.write_table(extra, found / "part-more.parquet")
-    paths = sorted(found.glob("*.parquet"))
-    target = folder / "sorted"
-    target.mkdir()
-    here = sum(pq.read_metadata(path).num_rows for path in paths) <= SORTED_HERE_MAX
-    return Findings(sorted_files(frame.sparkSession, paths, SCHEMA, ORDER, target, here=here))
-
-
-def _row(finding: Finding) -> dict[str, str | None]:
-    return {name: getattr(finding, name) for name in Finding.__slots__}
+    return pa.RecordBatch.from_pylist(
+        [{name: getattr(one, name) for name in SCHEMA.names} for one in findings], SCHEMA
+    )
 
 
 def results(

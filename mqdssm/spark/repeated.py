@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mqdssm.spark.arrow_functions import spread
+from mqdssm.spark.arrow_functions import first_of_pairs, spread
 from mqdssm.spark.datasets import Dataset, values_of
 from mqdssm.spark.rules.rule import Repeated
 from mqdssm.spark.scan import Batch, Findings, findings
@@ -122,9 +122,8 @@ def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Ta
 
 def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """A value that stands twice in the list of one object is there once."""
-    pairs = pa.table({"parent": parents, "value": values})
-    found = pairs.group_by(["parent", "value"], use_threads=False).aggregate([])
-    return found["parent"].combine_chunks(), found["value"].combine_chunks()
+    rows = first_of_pairs(parents, values)
+    return parents.take(rows), values.take(rows)
 
 
 def _keyed(

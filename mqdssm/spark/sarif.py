@@ -47,7 +47,11 @@ def sarif(summary: Summary, findings: Iterable[Finding]) -> Iterator[str]:
                 ],
             }
         ],
-        "properties": {"source": summary.source, "objects": dict(summary.objects)},
+        "properties": {
+            "source": summary.source,
+            "objects": dict(summary.objects),
+            "engine": summary.engine,
+        },
         "columnKind": "utf16CodeUnits",
     }
     head = json.dumps({"$schema": SCHEMA_URI, "version": VERSION}, ensure_ascii=False)[:-1]

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mqdssm.spark.arrow_functions import any_of
+from mqdssm.errors import ConfigError
+from mqdssm.spark.arrow_functions import any_of, first_of_pairs, matches
 from mqdssm.spark.datasets import Dataset, kept_table
 from mqdssm.spark.rules.examiners import EXAMINERS, Case, Verdict
 from mqdssm.spark.rules.rule import Judged, MissingReference, Rule, Undecodable, Unequal, Wrong
@@ -139,10 +140,15 @@ def _wrong(rule: Wrong, target: Dataset) -> Test:
     bad, words = condition(rule.bad, target.types), message(rule.message, target.types)
 
     def test(batch: Batch) -> Findings:
-        mask = bad(batch.columns, batch.rows)
-        if mask.true_count:
+        try:
+            mask = bad(batch.columns, batch.rows)
+            if not mask.true_count:
+                return
             some = batch.kept(mask)
-            yield from findings(rule, some, words(some.columns, some.rows))
+            messages = words(some.columns, some.rows)
+        except pa.ArrowInvalid as error:  # of an own rule that adds or multiplies
+            raise ConfigError(f"rule {rule.id} cannot judge some {target.type}: {error}") from error
+        yield from findings(rule, some, messages)
 
     return test
 
@@ -176,7 +182,7 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
         if compare is not None:
             mask = compare(columns, some.rows)
             some, parents, messages = some.kept(mask), parents.filter(mask), messages.filter(mask)
-            once = _first_of_each(parents, messages)
+            once = first_of_pairs(parents, messages)  # two objects that one refers to may give the same
             some, messages = some.taken(once), messages.take(once)
         yield from findings(rule, some, messages)
 
@@ -239,18 +245,9 @@ def _joined(
     names = tuple(sorted(made.columns | rule.other_columns()))
     table = kept_table(target, names)
     columns = {name: _one_chunk(table[name]).cast(target.types[name]) for name in names}
-    right = pa.table({"key": made.evaluate(columns), "there": _numbers(len(table))})
-    left = pa.table({"key": values, "parent": parents})
-    both = left.join(right, "key", join_type="inner").combine_chunks()
-    there = _one_chunk(both["there"])
+    here, there = matches(values, made.evaluate(columns))
     others = {f"other.{name}": columns[name].take(there) for name in rule.other_columns()}
-    return _one_chunk(both["parent"]), _one_chunk(both["key"]), others
-
-
-def _first_of_each(parents: pa.Array, messages: pa.Array) -> pa.Array:
-    """Row numbers of the different findings: two objects that one refers to may give the same."""
-    table = pa.table({"parent": parents, "message": messages, "row": _numbers(len(parents))})
-    return _one_chunk(table.group_by(["parent", "message"]).aggregate([("row", "min")])["row_min"])
+    return parents.take(here), values.take(here), others
 
 
 # -- values for examiners

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, require_packages
+from mqdssm.pipeline.without_pandas import show_pandas
 from mqdssm.spark.cluster import HERE, LOCAL, MASTER, SparkOptions, check_master, package_zip
 from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.gateway import (
@@ -159,6 +160,7 @@ def check_packages() -> None:
     Raises:
         ConfigError: what is missing and how to install it.
     """
+    show_pandas()
     require_packages("pyspark", "pyarrow", "pandas", "sqlglot")
 
 

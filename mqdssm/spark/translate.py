@@ -5,18 +5,15 @@ Only what means exactly the same in both is translated, with types known beforeh
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import expressions as exp
 
 from mqdssm.spark import arrow_functions as functions
-from mqdssm.spark.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, parse, template
-
-if TYPE_CHECKING:
-    from sqlglot.expressions import Expression
+from mqdssm.spark.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, template
+from mqdssm.spark.rules.trees import Tree, parsed
 
 Columns = Mapping[str, "pa.Array | pa.Scalar"]
 """Columns of a batch by name."""
@@ -30,6 +27,7 @@ _BOOL: Final = pa.bool_()
 _NULL: Final = pa.null()
 # beyond this share of rows it is cheaper to compute a costly condition for all of them
 _FEW: Final = 0.5
+_INT_END: Final = 2**31
 
 
 class Untranslatable(ValueError):  # noqa: N818  it is no error: Spark does it
@@ -45,12 +43,16 @@ class Made:
         evaluate: gives its values for the columns of a batch.
         costly: it looks into texts.
         columns: names of the columns that it uses.
+        is_int: Spark computes it with 32 bits.
+        may_fail: it raises an error for some values, so it is computed only where Spark does.
     """
 
     type: pa.DataType
     evaluate: Evaluate
     costly: bool = False
     columns: frozenset[str] = frozenset()
+    is_int: bool = False
+    may_fail: bool = False
 
 
 def translate(text: str, types: Types) -> Made:
@@ -64,7 +66,7 @@ def translate(text: str, types: Types) -> Made:
         Untranslatable: it has something that we do not know to mean the same.
         ValueError: it cannot be parsed.
     """
-    return _made(parse(text), types)
+    return _made(parsed(text).tree, types)
 
 
 def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
@@ -131,116 +133,134 @@ def _expect(made: Made, kind: pa.DataType) -> Made:
 # -- the kinds of expression
 
 
-def _made(node: "Expression", types: Types) -> Made:
-    maker = _MAKERS.get(type(node))
+def _made(tree: Tree, types: Types) -> Made:
+    maker = _MAKERS.get(tree[0])
     if maker is None:
-        raise Untranslatable(f"{node.sql(dialect='spark')} is not known outside Spark")
-    return maker(node, types)
+        raise Untranslatable(f"{tree[1]} is not known outside Spark")
+    return maker(tree, types)
 
 
-def _column(node: Any, types: Types) -> Made:
-    name = f"{node.table}.{node.name}" if getattr(node, "table", "") else str(node.name)
+def _column(tree: Tree, types: Types) -> Made:
+    name = tree[1]
     if name not in types:
         raise Untranslatable(f"there is no column {name}")
     return Made(types[name], lambda columns: functions.decoded(columns[name]), columns=frozenset({name}))
 
 
-def _stored(node: Any, types: Types) -> Made:
+def _stored(tree: Tree, types: Types) -> Made:
     """A column as it is, perhaps as a dictionary: for functions that gain by it."""
-    made = _made(node, types)
-    if isinstance(node, exp.Column):
+    made = _made(tree, types)
+    if tree[0] == "column":
         (name,) = made.columns
         return Made(made.type, lambda columns: columns[name], columns=made.columns)
     return made
 
 
-def _literal(node: Any, types: Types) -> Made:
-    del types
-    if node.is_string:
-        return Made(_STRING, _constant(str(node.this), _STRING))
-    return Made(_LONG, _constant(_number(node), _LONG))
+def _text(tree: Tree, _: Types) -> Made:
+    return Made(_STRING, _constant(tree[1], _STRING))
 
 
-def _number(node: Any) -> int:
-    text = str(node.this)
-    if not (text.isascii() and text.isdigit()) or int(text) >= 2**63:
-        raise Untranslatable(f"the number {text}")
-    return int(text)
+def _number(tree: Tree, _: Types) -> Made:
+    return Made(_LONG, _constant(tree[1], _LONG), is_int=tree[1] < _INT_END)
 
 
-def _raw(node: Any, types: Types) -> Made:
-    del types
-    return Made(_STRING, _constant(str(node.this), _STRING))
+def _boolean(tree: Tree, _: Types) -> Made:
+    return Made(_BOOL, _constant(tree[1], _BOOL))
 
 
-def _boolean(node: Any, types: Types) -> Made:
-    del types
-    return Made(_BOOL, _constant(bool(node.this), _BOOL))
-
-
-def _null(node: Any, types: Types) -> Made:
-    del node, types
+def _null(_: Tree, __: Types) -> Made:
     return Made(_NULL, _constant(None, _NULL))
 
 
-def _negative(node: Any, types: Types) -> Made:
-    return _apply(_LONG, pc.negate_checked, _expect(_made(node.this, types), _LONG))
-
-
-def _apply(kind: pa.DataType, function: Callable[..., Any], *parts: Made, costly: bool = False) -> Made:
+def _apply(
+    kind: pa.DataType,
+    function: Callable[..., Any],
+    *parts: Made,
+    costly: bool = False,
+    may_fail: bool = False,
+) -> Made:
     evaluators = [part.evaluate for part in parts]
     return Made(
         kind,
         lambda columns: function(*(evaluate(columns) for evaluate in evaluators)),
         costly=costly or any(part.costly for part in parts),
         columns=frozenset().union(*(part.columns for part in parts)),
+        is_int=kind == _LONG and all(part.is_int for part in parts),
+        may_fail=may_fail or any(part.may_fail for part in parts),
     )
 
 
-def _paren(node: Any, types: Types) -> Made:
-    return _made(node.this, types)
+def _negative(tree: Tree, types: Types) -> Made:
+    made = _expect(_made(tree[1], types), _LONG)
+    return _apply(_LONG, pc.negate_checked, made, may_fail=bool(made.columns))
 
 
-def _not(node: Any, types: Types) -> Made:
-    return _apply(_BOOL, pc.invert, _expect(_made(node.this, types), _BOOL))
+def _arithmetic(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        left, right = (_expect(_made(side, types), _LONG) for side in tree[1:])
+        if left.is_int and right.is_int:
+            raise Untranslatable(f"{tree[0]} of two numbers of 32 bits")
+        return _apply(_LONG, function, left, right, may_fail=True)
+
+    return make
 
 
-def _or(node: Any, types: Types) -> Made:
-    left, right = (_expect(_made(side, types), _BOOL) for side in (node.left, node.right))
+def _modulo(tree: Tree, types: Types) -> Made:
+    divisor = tree[2]
+
+    def rest(found: Any) -> Any:
+        return pc.subtract(found, pc.multiply(pc.divide(found, divisor), divisor))
+
+    return _apply(_LONG, rest, _expect(_made(tree[1], types), _LONG))
+
+
+def _not(tree: Tree, types: Types) -> Made:
+    return _apply(_BOOL, pc.invert, _expect(_made(tree[1], types), _BOOL))
+
+
+def _or(tree: Tree, types: Types) -> Made:
+    left, right = (_expect(_made(side, types), _BOOL) for side in tree[1:])
+    if right.may_fail:
+        return _where_open(left, right, pc.or_kleene, is_open_while=False)
     return _apply(_BOOL, pc.or_kleene, left, right)
 
 
-def _and(node: Any, types: Types) -> Made:
-    left, right = (_expect(_made(side, types), _BOOL) for side in (node.left, node.right))
-    if not right.costly:
+def _and(tree: Tree, types: Types) -> Made:
+    left, right = (_expect(_made(side, types), _BOOL) for side in tree[1:])
+    if not right.costly and not right.may_fail:
         return _apply(_BOOL, pc.and_kleene, left, right)
+    return _where_open(left, right, pc.and_kleene, is_open_while=True)
+
+
+def _where_open(left: Made, right: Made, both: Callable[..., Any], *, is_open_while: bool) -> Made:
+    """Combine two conditions; the right one is computed only for rows that the left one has not decided."""
 
     def evaluate(columns: Columns) -> "pa.Array | pa.Scalar":
-        """Compute the right side only for rows that the left one has not decided."""
         first = left.evaluate(columns)
         if isinstance(first, pa.Scalar):
-            return pc.and_kleene(first, right.evaluate(columns))
-        open_rows = pc.fill_null(first, True)
+            is_decided = first.is_valid and first.as_py() is not is_open_while
+            return first if is_decided else both(first, right.evaluate(columns))
+        open_rows = pc.fill_null(pc.equal(first, is_open_while), True)
         count = open_rows.true_count
         if count == 0:
             return first
-        if count > _FEW * len(first):
-            return pc.and_kleene(first, right.evaluate(columns))
+        if count > _FEW * len(first) and not right.may_fail:
+            return both(first, right.evaluate(columns))
         some = {name: _filtered(columns[name], open_rows) for name in right.columns}
         second = _full(right.evaluate(some), count)
-        decided = pc.and_kleene(first.filter(open_rows), second)
-        return pc.replace_with_mask(first, open_rows, decided)
+        return pc.replace_with_mask(first, open_rows, both(first.filter(open_rows), second))
 
-    return Made(_BOOL, evaluate, costly=True, columns=left.columns | right.columns)
+    may_fail = left.may_fail or right.may_fail
+    return Made(_BOOL, evaluate, costly=True, columns=left.columns | right.columns, may_fail=may_fail)
 
 
 def _filtered(values: "pa.Array | pa.Scalar", mask: pa.Array) -> "pa.Array | pa.Scalar":
     return values if isinstance(values, pa.Scalar) else values.filter(mask)
 
 
-def _comparison(function: Callable[..., Any]) -> Callable[[Any, Types], Made]:
-    def make(node: Any, types: Types) -> Made:
-        left, right = _alike(_made(node.this, types), _made(node.expression, types))
+def _comparison(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        left, right = _alike(_made(tree[1], types), _made(tree[2], types))
         return _apply(_BOOL, function, left, right)
 
     return make
@@ -253,114 +273,117 @@ def _alike(left: Made, right: Made) -> tuple[Made, Made]:
     return _expect(left, kind), _expect(right, kind)
 
 
-def _same_or_null(node: Any, types: Types) -> Made:
-    left, right = _alike(_made(node.this, types), _made(node.expression, types))
-    return _apply(_BOOL, functions.equal_or_both_null, left, right)
+def _is_null(tree: Tree, types: Types) -> Made:
+    return _apply(_BOOL, pc.is_null, _stored(tree[1], types))
 
 
-def _is(node: Any, types: Types) -> Made:
-    made = _stored(node.this, types)
-    if isinstance(node.expression, exp.Null):
-        return _apply(_BOOL, pc.is_null, made)
-    raise Untranslatable("IS with anything but NULL")
-
-
-def _in(node: Any, types: Types) -> Made:
-    made = _made(node.this, types)
-    listed = node.args.get("expressions") or []
-    literals = [one for one in listed if isinstance(one, exp.Literal)]
-    if not listed or len(literals) < len(listed) or made.type not in {_STRING, _LONG}:
-        raise Untranslatable("IN with anything but literals")
-    if any(one.is_string is not (made.type == _STRING) for one in literals):
+def _in(tree: Tree, types: Types) -> Made:
+    made = _made(tree[1], types)
+    kind = {_STRING: "text", _LONG: "number"}.get(made.type)
+    if any(one[0] != kind for one in tree[2:]):
         raise Untranslatable("IN with literals of another type")
-    values = pa.array([str(one.this) if one.is_string else _number(one) for one in literals], made.type)
+    values = pa.array([one[1] for one in tree[2:]], made.type)
     return _apply(_BOOL, lambda found: functions.is_in(found, values), made)
 
 
-def _between(node: Any, types: Types) -> Made:
-    low = exp.GTE(this=node.this, expression=node.args["low"])
-    high = exp.LTE(this=node.this, expression=node.args["high"])
-    return _and(exp.And(this=low, expression=high), types)
-
-
-def _like(node: Any, types: Types) -> Made:
-    made = _expect(_made(node.this, types), _STRING)
-    pattern = _text_of(node.expression)
-    if "_" in pattern or "\\" in pattern or node.args.get("escape"):
-        raise Untranslatable("LIKE with _ or an escape")
+def _like(tree: Tree, types: Types) -> Made:
+    pattern = tree[2]
+    if "\\" in pattern:
+        raise Untranslatable("LIKE with an escape")
+    made = _expect(_made(tree[1], types), _STRING)
     return _apply(_BOOL, lambda found: pc.match_like(found, pattern), made, costly=True)
 
 
-def _text_of(node: Any) -> str:
-    if isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string):
-        return str(node.this)
-    raise Untranslatable("a pattern that is no literal")
-
-
-def _rlike(node: Any, types: Types) -> Made:
-    made = _expect(_made(node.this, types), _STRING)
-    pattern = functions.checked_pattern(_text_of(node.expression))
+def _rlike(tree: Tree, types: Types) -> Made:
+    made = _expect(_made(tree[1], types), _STRING)
+    pattern = functions.checked_pattern(tree[2])
     if pattern is None:
-        raise Untranslatable(f"the regular expression {node.expression.sql()}")
+        raise Untranslatable(f"the regular expression {tree[2]!r}")
     return _apply(_BOOL, lambda found: pc.match_substring_regex(found, pattern), made, costly=True)
 
 
-def _regexp_replace(node: Any, types: Types) -> Made:
-    made = _expect(_made(node.this, types), _STRING)
-    if _text_of(node.expression) != functions.FIRST_RDN or _text_of(node.args["replacement"]):
+def _replace(tree: Tree, types: Types) -> Made:
+    made = _expect(_made(tree[1], types), _STRING)
+    if tree[2] != functions.FIRST_RDN or tree[3]:
         raise Untranslatable("regexp_replace with another pattern than that of a DN's first part")
     return _apply(_STRING, functions.without_first_rdn, made, costly=True)
 
 
-def _text_test(function: Callable[..., Any]) -> Callable[[Any, Types], Made]:
-    def make(node: Any, types: Types) -> Made:
-        made = _expect(_made(node.this, types), _STRING)
-        pattern = _text_of(node.expression)
-        return _apply(_BOOL, lambda found: function(found, pattern), made, costly=True)
+def _text_test(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        made = _expect(_made(tree[1], types), _STRING)
+        return _apply(_BOOL, lambda found: function(found, tree[2]), made, costly=True)
 
     return make
 
 
-def _length(node: Any, types: Types) -> Made:
-    inner = node.this
-    if isinstance(inner, exp.Encode):
-        if _text_of(inner.args["charset"]).upper() != "UTF-16BE":
-            raise Untranslatable("encode with another character set than UTF-16BE")
-        return _apply(_LONG, functions.utf16_octets, _expect(_made(inner.this, types), _STRING), costly=True)
-    made = _stored(inner, types)
+def _utf16_length(tree: Tree, types: Types) -> Made:
+    return _as_int(
+        _apply(_LONG, functions.utf16_octets, _expect(_made(tree[1], types), _STRING), costly=True)
+    )
+
+
+def _length(tree: Tree, types: Types) -> Made:
+    made = _stored(tree[1], types)
     count = pc.utf8_length if made.type == _STRING else pc.binary_length
     if made.type != _STRING:
         made = _expect(made, _BINARY)
-    return _apply(_LONG, lambda found: functions.of_distinct(count, found).cast(_LONG), made)
+    return _as_int(_apply(_LONG, lambda found: functions.of_distinct(count, found).cast(_LONG), made))
 
 
-def _lower(node: Any, types: Types) -> Made:
-    return _apply(_STRING, functions.lower, _expect(_made(node.this, types), _STRING), costly=True)
+def _as_int(made: Made) -> Made:
+    return replace(made, is_int=True)
 
 
-def _coalesce(node: Any, types: Types) -> Made:
-    parts = [_made(one, types) for one in (node.this, *node.expressions)]
+def _case_of(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        return _apply(_STRING, function, _expect(_made(tree[1], types), _STRING), costly=True)
+
+    return make
+
+
+def _coalesce(tree: Tree, types: Types) -> Made:
+    parts = _of_one_type([_made(one, types) for one in tree[1:]], "coalesce")
+    if any(part.may_fail for part in parts[1:]):
+        raise Untranslatable("coalesce of what may fail")
+    return _apply(parts[0].type, pc.coalesce, *parts)
+
+
+def _of_one_type(parts: list[Made], what: str) -> list[Made]:
     kind = next((part.type for part in parts if part.type != _NULL), _NULL)
     if kind == _NULL or pa.types.is_nested(kind):
-        raise Untranslatable(f"coalesce of {kind}")
-    return _apply(kind, pc.coalesce, *(_expect(part, kind) for part in parts))
+        raise Untranslatable(f"{what} of {kind}")
+    return [_expect(part, kind) for part in parts]
 
 
-def _size(node: Any, types: Types) -> Made:
-    made = _made(node.this, types)
+def _if(tree: Tree, types: Types) -> Made:
+    test = _expect(_made(tree[1], types), _BOOL)
+    yes, no = _of_one_type([_made(one, types) for one in tree[2:]], "if")
+    if yes.may_fail or no.may_fail:
+        raise Untranslatable("if with what may fail")
+
+    def choose(found: Any, one: Any, other: Any) -> Any:
+        return pc.if_else(pc.fill_null(found, False), one, other)
+
+    made = _apply(yes.type, choose, test, yes, no)
+    return replace(made, is_int=yes.is_int and no.is_int)
+
+
+def _size(tree: Tree, types: Types) -> Made:
+    made = _made(tree[1], types)
     if not pa.types.is_list(made.type):
         raise Untranslatable(f"size of {made.type}")
-    return _apply(_LONG, lambda found: pc.list_value_length(found).cast(_LONG), made)
+    return _as_int(_apply(_LONG, lambda found: pc.list_value_length(found).cast(_LONG), made))
 
 
-def _exists(node: Any, types: Types) -> Made:
-    made = _made(node.this, types)
-    test = node.expression
-    if not pa.types.is_list(made.type) or not isinstance(test, exp.Lambda) or len(test.expressions) != 1:
-        raise Untranslatable("exists without a list and a condition with one name")
-    name = str(test.expressions[0].name)
-    inner = {name: made.type.value_type}
-    body = _expect(_made(test.this, inner), _BOOL)
+def _exists(tree: Tree, types: Types) -> Made:
+    made = _made(tree[1], types)
+    if not pa.types.is_list(made.type):
+        raise Untranslatable(f"exists in {made.type}")
+    name = tree[2]
+    body = _expect(_made(tree[3], {name: made.type.value_type}), _BOOL)
+    if body.may_fail:
+        raise Untranslatable("exists with what may fail")
 
     def evaluate(found: Any) -> Any:
         return functions.any_of(found, lambda flat: _full(body.evaluate({name: flat}), len(flat)))
@@ -368,54 +391,79 @@ def _exists(node: Any, types: Types) -> Made:
     return _apply(_BOOL, evaluate, made, costly=True)
 
 
-def _substring_index(node: Any, types: Types) -> Made:
-    made = _expect(_made(node.this, types), _STRING)
-    delimiter = _text_of(node.args["delimiter"])
-    count = node.args["count"].sql(dialect="spark")
-    if count not in {"1", "-1"} or not delimiter:
-        raise Untranslatable("substring_index with another count than 1 and -1")
-    first = count == "1"
-    return _apply(_STRING, lambda found: functions.part_of(found, delimiter, first=first), made, costly=True)
+def _part(*, first: bool) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        made = _expect(_made(tree[1], types), _STRING)
+        return _apply(
+            _STRING, lambda found: functions.part_of(found, tree[2], first=first), made, costly=True
+        )
+
+    return make
 
 
-def _bits(node: Any, types: Types) -> Made:
-    left, right = (_expect(_made(side, types), _LONG) for side in (node.this, node.expression))
+def _substring(tree: Tree, types: Types) -> Made:
+    made, start, size = _expect(_made(tree[1], types), _STRING), tree[2] - 1, tree[3]
+    end = None if size is None else start + size
+    return _apply(_STRING, lambda found: pc.utf8_slice_codeunits(found, start, end), made, costly=True)
+
+
+def _trim(tree: Tree, types: Types) -> Made:
+    trim = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}[tree[2]]
+    made = _expect(_made(tree[1], types), _STRING)
+    return _apply(_STRING, lambda found: trim(found, characters=" "), made, costly=True)
+
+
+def _concat(tree: Tree, types: Types) -> Made:
+    parts = [_expect(_made(one, types), _STRING) for one in tree[1:]]
+    return _apply(_STRING, lambda *found: pc.binary_join_element_wise(*found, ""), *parts, costly=True)
+
+
+def _bits(tree: Tree, types: Types) -> Made:
+    left, right = (_expect(_made(side, types), _LONG) for side in tree[1:])
     return _apply(_LONG, pc.bit_wise_and, left, right)
 
 
-_MAKERS: Final[Mapping[type, Callable[[Any, Types], Made]]] = {
-    exp.Column: _column,
-    exp.Identifier: _column,
-    exp.Literal: _literal,
-    exp.RawString: _raw,
-    exp.Boolean: _boolean,
-    exp.Null: _null,
-    exp.Neg: _negative,
-    exp.Paren: _paren,
-    exp.Not: _not,
-    exp.And: _and,
-    exp.Or: _or,
-    exp.EQ: _comparison(pc.equal),
-    exp.NEQ: _comparison(pc.not_equal),
-    exp.LT: _comparison(pc.less),
-    exp.LTE: _comparison(pc.less_equal),
-    exp.GT: _comparison(pc.greater),
-    exp.GTE: _comparison(pc.greater_equal),
-    exp.NullSafeEQ: _same_or_null,
-    exp.Is: _is,
-    exp.In: _in,
-    exp.Between: _between,
-    exp.Like: _like,
-    exp.RegexpLike: _rlike,
-    exp.RegexpReplace: _regexp_replace,
-    exp.Contains: _text_test(functions.contains),
-    exp.StartsWith: _text_test(pc.starts_with),
-    exp.EndsWith: _text_test(pc.ends_with),
-    exp.Length: _length,
-    exp.Lower: _lower,
-    exp.Coalesce: _coalesce,
-    exp.ArraySize: _size,
-    exp.Exists: _exists,
-    exp.SubstringIndex: _substring_index,
-    exp.BitwiseAnd: _bits,
+_MAKERS: Final[Mapping[str, Callable[[Tree, Types], Made]]] = {
+    "column": _column,
+    "text": _text,
+    "number": _number,
+    "bool": _boolean,
+    "null": _null,
+    "neg": _negative,
+    "not": _not,
+    "and": _and,
+    "or": _or,
+    "=": _comparison(pc.equal),
+    "<>": _comparison(pc.not_equal),
+    "<": _comparison(pc.less),
+    "<=": _comparison(pc.less_equal),
+    ">": _comparison(pc.greater),
+    ">=": _comparison(pc.greater_equal),
+    "same": _comparison(functions.equal_or_both_null),
+    "is_null": _is_null,
+    "in": _in,
+    "like": _like,
+    "rlike": _rlike,
+    "replace": _replace,
+    "contains": _text_test(functions.contains),
+    "startswith": _text_test(pc.starts_with),
+    "endswith": _text_test(pc.ends_with),
+    "length": _length,
+    "utf16_length": _utf16_length,
+    "lower": _case_of(functions.lower),
+    "upper": _case_of(functions.upper),
+    "coalesce": _coalesce,
+    "if": _if,
+    "size": _size,
+    "exists": _exists,
+    "first_part": _part(first=True),
+    "last_part": _part(first=False),
+    "substring": _substring,
+    "trim": _trim,
+    "concat": _concat,
+    "&": _bits,
+    "+": _arithmetic(pc.add_checked),
+    "-": _arithmetic(pc.subtract_checked),
+    "*": _arithmetic(pc.multiply_checked),
+    "%": _modulo,
 }

@@ -2,41 +2,33 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.spark.access import LogIn
+from mqdssm.pipeline.runner import Runner
 from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
 from mqdssm.spark.engines import Engine, EngineKind
-from mqdssm.spark.findings import Findings, Skipped, Summary, results, save
+from mqdssm.spark.finding_files import merge_parts, write_parts
+from mqdssm.spark.findings import Findings, Skipped, Summary, batch_of, results
 from mqdssm.spark.manifest import versions
 from mqdssm.spark.rules import RULES
 from mqdssm.spark.rules.graphs import DRAWINGS
-from mqdssm.spark.rules.rule import (
-    Drawn,
-    Finding,
-    Judged,
-    MissingReference,
-    Repeated,
-    Rule,
-    Undecodable,
-)
-from mqdssm.spark.session import check_spark, spark_session
+from mqdssm.spark.rules.rule import Drawn, Finding, Rule
+from mqdssm.spark.shares import Applied, share_rules, spark_of, write_findings
+from mqdssm.spark.work import can
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+    from mqdssm.spark.access import LogIn
     from mqdssm.spark.datasets import Dataset
     from mqdssm.spark.validate_sources import Source
 
 SWITCHED_OFF: Final = "switched off by the file of rules"
 BRIEF_ROWS_MAX: Final = 200_000  # below that the JVM's start is most of the time
-
-Applied = tuple[Rule, tuple[str, ...]]
-"""A rule, and the types that it is to judge."""
+LOCAL_OBJECTS_MAX: Final = 3_000_000
+"""Objects up to which the local engine is the better one, also where Java is there: docs/performance.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +51,14 @@ def validation(
     export: str | os.PathLike[str] | None = None,
     *,
     urls: Sequence[str] = (),
-    access: LogIn | None = None,
+    access: "LogIn | None" = None,
     mqis: str | os.PathLike[str] | None = None,
     rules: Sequence[Rule] = RULES,
     own: Sequence[Rule] = (),
     off: Sequence[str] = (),
     now: datetime | None = None,
+    engine: str = EngineKind.AUTO.value,
+    workers: int | None = None,
     on: SparkOptions = HERE,
 ) -> Iterator[Validation]:
     """Check one source by rules.
@@ -75,42 +69,46 @@ def validation(
         access: how to log in; or
         mqis: a folder of MQIS tables.
         rules: what to check.
-        own: further rules, which Spark evaluates in any case.
+        own: further rules. Spark evaluates all of Spark SQL in them, the local engine a part.
         off: ids of rules that somebody switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.
+        engine: ``local``, ``spark`` or ``auto``: Spark where a master, a setting or a shared folder of it is
+            given, the program has an active session, or there are more than `LOCAL_OBJECTS_MAX` objects and
+            Spark is installed.
+        workers: processes of the local engine.
         on: where Spark runs.
 
     Yields:
         What was found, for as long as the context lasts.
 
     Raises:
-        ConfigError: the source is not whole or not readable, no Java or pyspark, an own rule that is wrong.
+        ConfigError: the source is not whole or not readable, the engine cannot run here, an own rule is wrong
+            or needs Spark.
         DirectoryError: a directory cannot be read.
         SparkFailed: Spark itself failed, as when the disk is full.
     """
-    check_spark()
     from mqdssm.spark import validate_sources as sources
-    from mqdssm.spark.runner import SparkRunner
 
+    app = "mqdssm validate"
+    chosen = Engine.of(engine, on, workers)
+    chosen.check()
     with contextlib.ExitStack() as stack:
-        if mqis is not None:
-            spark = stack.enter_context(spark_session("mqdssm validate", brief=True, on=on))
-            source = stack.enter_context(sources.mqis_source(SparkRunner(spark), Path(mqis), on))
+        if export is not None:
+            source = sources.export_source(Path(export))
+        elif mqis is not None:
+            reader = stack.enter_context(chosen.runner(app))
+            source = stack.enter_context(sources.mqis_source(reader, Path(mqis), chosen.on))
         else:
-            if export is not None:
-                source = sources.export_source(Path(export))
-            else:
-                source = stack.enter_context(
-                    sources.directory_source(urls, access or {}, Engine.of(EngineKind.SPARK, on))
-                )
-            brief = source.rows < BRIEF_ROWS_MAX
-            spark = stack.enter_context(spark_session("mqdssm validate", brief=brief, on=on))
-        yield stack.enter_context(checked(spark, source, rules, own=own, off=off, now=now, on=on))
+            source = stack.enter_context(sources.directory_source(urls, access or {}, chosen))
+        if source.rows > LOCAL_OBJECTS_MAX:
+            chosen = chosen.or_spark()
+        runner = stack.enter_context(chosen.runner(app, brief=source.rows < BRIEF_ROWS_MAX))
+        yield stack.enter_context(checked(runner, source, rules, own=own, off=off, now=now, on=chosen.on))
 
 
 @contextlib.contextmanager
 def checked(
-    spark: "SparkSession",
+    runner: Runner,
     source: "Source",
     rules: Sequence[Rule] = RULES,
     *,
@@ -123,28 +121,39 @@ def checked(
     """Apply rules to a source.
 
     Args:
-        spark: the session.
+        runner: does the work; that of Spark evaluates with SQL what Arrow does not know.
         source: what is validated.
         rules: what to check.
-        own: further rules, which Spark evaluates in any case.
+        own: further rules, which Spark evaluates where it is the engine.
         off: ids of rules that somebody switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.
         sql_only: leave to Spark all that it can do: for comparing both ways.
-        on: where the session runs.
-    """
-    from mqdssm.spark.rules.own import check_columns
+        on: where Spark runs.
 
+    Raises:
+        ConfigError: an own rule is wrong, or needs Spark.
+    """
     started = datetime.now(UTC)
-    check_columns(own, spark, source)
+    spark = spark_of(runner)
+    if own:
+        from mqdssm.spark.rules.own import check_own_rules
+
+        check_own_rules(own, source, spark)
     applied, skipped, reasons = choose([*rules, *own], source.present())
     own_ids = {id(rule) for rule in own}
     drawn = list(draw(applied, source))
     with scratch(on, "mqdssm-findings-") as folder:
-        probe(spark, on, _witnesses(source, folder) if on.is_cluster else ())
-        frame = _findings_frame(
-            spark, source, applied, now or started, lambda rule: sql_only or id(rule) in own_ids
+        if spark is not None:
+            probe(spark, on, _witnesses(source, folder) if on.is_cluster else ())
+        shares = share_rules(
+            applied,
+            lambda rule, types: (
+                spark is not None and (sql_only or id(rule) in own_ids or not can(rule, types, source.sets))
+            ),
         )
-        found = save(frame, [*drawn, *_about_server(applied, source)], folder)
+        parts = write_findings(runner, source, shares, now or started, folder)
+        parts += write_parts([batch_of([*drawn, *_about_server(applied, source)])], folder)
+        found = Findings((merge_parts(parts, folder),))
         counts, samples = found.counted()
         summary = Summary(
             source=source.name,
@@ -154,6 +163,7 @@ def checked(
             rules=results(applied, reasons, counts, samples),
             skipped=(*skipped, *(Skipped(rule, SWITCHED_OFF) for rule in off)),
             versions=versions(),
+            engine=(EngineKind.LOCAL if spark is None else EngineKind.SPARK).value,
         )
         yield Validation(summary, found, source.sets)
 
@@ -218,60 +228,3 @@ def _about_server(applied: Sequence[Applied], source: "Source") -> Iterator[Find
 
 def _values(finding: Finding) -> dict[str, Any]:
     return {name: getattr(finding, name) for name in Finding.__slots__}
-
-
-def _findings_frame(
-    spark: "SparkSession",
-    source: "Source",
-    applied: Sequence[Applied],
-    now: datetime,
-    by_spark: Callable[[Rule], bool],
-) -> "DataFrame":
-    """One plan for all findings: what workers find with Arrow, and what Spark finds with SQL."""
-    from mqdssm.spark.plans import plans
-    from mqdssm.spark.work import Plan, can, run
-
-    rows: dict[str, list[Rule]] = {}
-    unique: list[tuple[Repeated, tuple[str, ...]]] = []
-    sql: list[Applied] = []
-    for rule, types in applied:
-        if isinstance(rule, Drawn) or rule.kind == "directory":
-            continue
-        needs_python = isinstance(rule, Judged | Undecodable)
-        if not needs_python and (by_spark(rule) or not can(rule, types, source.sets)):
-            sql.append((rule, types))
-        elif isinstance(rule, Repeated):
-            unique.append((rule, types))
-        else:
-            for name in types:
-                rows.setdefault(name, []).append(rule)
-    for rule, types in sql:  # whoever evaluates a rule, what cannot be decoded is seen by the workers
-        for name in types if rule.decodes else ():
-            rows.setdefault(name, []).append(_decoding(rule))
-    chosen = {name: tuple(found) for name, found in rows.items()}
-    frame = run(spark, Plan(source.sets, chosen, tuple(unique), source.dns, now))
-    frames = {name: source.sets[name].frame(spark) for name in _types_of(sql)}
-    for plan in plans(frames, sql, source.dns):
-        frame = frame.unionAll(plan)
-    return frame
-
-
-def _decoding(rule: Rule) -> Undecodable:
-    """The part of a rule that is about values that could not be decoded."""
-    return Undecodable(
-        id=rule.id,
-        severity=rule.severity,
-        types=rule.types,
-        attribute=rule.attribute,
-        section=rule.section,
-        what=rule.what,
-    )
-
-
-def _types_of(applied: Sequence[Applied]) -> dict[str, None]:
-    names: dict[str, None] = {}
-    for rule, types in applied:
-        names.update(dict.fromkeys(types))
-        if isinstance(rule, MissingReference):
-            names[rule.target] = None
-    return names

@@ -4,33 +4,29 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.directory.schema_check import differences_of, subschema_dn
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.runner import Runner
 from mqdssm.spark import columns
-from mqdssm.spark.access import LogIn, access_to
 from mqdssm.spark.cluster import HERE, SparkOptions, scratch
 from mqdssm.spark.datasets import Dataset, dataset
 from mqdssm.spark.engines import Engine
 from mqdssm.spark.manifest import ExportedFile, Manifest, sha256
-from mqdssm.spark.mqis_sets import mqis_sets
 from mqdssm.spark.rules.drift import SCHEMA_DRIFT
 from mqdssm.spark.rules.rule import Finding
 from mqdssm.spark.rules.vocabulary import DIRECTORY, FRAMES
-from mqdssm.spark.sources.folder import find_files, left_out, source_table
-from mqdssm.spark.sources.mapping import SourceMapping
 from mqdssm.tables.places import enterprise_dn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from mqdssm.directory.session import Session
+    from mqdssm.spark.access import LogIn
+    from mqdssm.spark.sources.mapping import SourceMapping
 
 log: Final = logging.getLogger(__name__)
 
@@ -121,13 +117,15 @@ def check(folder: Path, files: Sequence[ExportedFile]) -> None:
         if digest != file.sha256:
             raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
 
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for _ in pool.map(compare, files):
             pass
 
 
 @contextlib.contextmanager
-def directory_source(urls: Sequence[str], login: LogIn, engine: Engine) -> Iterator[Source]:
+def directory_source(urls: Sequence[str], login: "LogIn", engine: Engine) -> Iterator[Source]:
     """Export a directory to a folder of our own, which is removed afterwards.
 
     Args:
@@ -139,6 +137,7 @@ def directory_source(urls: Sequence[str], login: LogIn, engine: Engine) -> Itera
         ConfigError: as `export`.
         DirectoryError: the server cannot be reached, or refuses.
     """
+    from mqdssm.spark.access import access_to
     from mqdssm.spark.export import export
 
     with access_to(urls, login, engine.on) as access, access.connect() as directory:
@@ -160,6 +159,8 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
         ConfigError: the server does not show its schema.
         DirectoryError: it cannot be read.
     """
+    from mqdssm.directory.schema_check import differences_of, subschema_dn
+
     place = subschema_dn(session)
     for difference in differences_of(session):
         if difference.serious:
@@ -177,7 +178,7 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
 
 @contextlib.contextmanager
 def mqis_source(
-    runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: SourceMapping | None = None
+    runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: "SourceMapping | None" = None
 ) -> Iterator[Source]:
     """Take MQIS tables: they become files of our own, which are removed afterwards.
 
@@ -190,6 +191,10 @@ def mqis_source(
     Raises:
         ConfigError: there are no MQIS tables, or damaged ones.
     """
+    from mqdssm.spark.mqis_sets import mqis_sets
+    from mqdssm.spark.sources.folder import find_files, left_out, source_table
+    from mqdssm.spark.sources.mapping import SourceMapping
+
     mapping = SourceMapping() if mapping is None else mapping
     tables = tuple(source_table(files, mapping) for files in find_files(folder, mapping).values())
     for words in left_out(folder, tables, mapping):

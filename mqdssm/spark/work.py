@@ -1,31 +1,33 @@
-"""Sharing the work among Spark's workers: each reads files itself, and gives back findings.
+"""Shares of a validation, as workers do them: each reads files itself, and writes files of findings.
 
-Spark only schedules. A task gets the numbers of its pieces of work, not rows: the rows never pass the JVM,
-which is what makes this form twice as fast as SQL.
+A runner only schedules: rows of objects and findings pass neither its pipes nor the JVM, which is what makes
+this form twice as fast as SQL.
 """
 
-import gc
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
+from mqdssm.pipeline.runner import Job, Stop
 from mqdssm.spark.datasets import Dataset, Piece, merged, read, values_of
+from mqdssm.spark.finding_files import write_parts
 from mqdssm.spark.repeated import repeated
 from mqdssm.spark.rules.rule import Judged, MissingReference, Repeated, Rule, Undecodable, Unequal, Wrong
-from mqdssm.spark.scan import SCHEMA, Batch, Test, columns_of, tests_of
+from mqdssm.spark.scan import Batch, Test, columns_of, tests_of
 from mqdssm.spark.translate import Untranslatable, condition, message, translate
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 BATCH_ROWS: Final = 16_384  # more need more memory and gain nothing
 PIECE_ROWS: Final = 250_000  # of one task: enough that starting it does not count
 TASK_WORK_MAX: Final = 500_000  # rows times rules of pieces that share a task: less than starting one takes
+SMALL_WORK: Final = 20_000_000
+"""Rows times rules that one process judges sooner than it starts workers, about 500,000 objects."""
 REPEATED_ROWS_MAX: Final = (
     3_000_000  # objects whose values are held in one worker's memory (0.1 GB a million)
 )
@@ -70,11 +72,20 @@ class Item:
     rows: int
 
 
+def check_translated(rule: Rule, types: Iterable[str], sets: Mapping[str, Dataset]) -> None:
+    """Check that workers can evaluate a rule.
+
+    Raises:
+        Untranslatable: Arrow does not know all of it.
+    """
+    for name in types:
+        _try(rule, sets[name], sets)
+
+
 def can(rule: Rule, types: Iterable[str], sets: Mapping[str, Dataset]) -> bool:
-    """Whether workers can evaluate a rule: Arrow knows all of it, and what it looks up fits into memory."""
+    """Return True if workers can evaluate a rule, and what it looks up fits into the memory of Spark's."""
     try:
-        for name in types:
-            _try(rule, sets[name], sets)
+        check_translated(rule, types, sets)
     except Untranslatable:
         return False
     if isinstance(rule, Repeated):
@@ -125,44 +136,58 @@ def planned(plan: Plan) -> Plan:
     return Plan(plan.sets, plan.rules, plan.unique, plan.dns, plan.now, tuple(tasks))
 
 
-def run(spark: "SparkSession", plan: Plan) -> "DataFrame":
-    """Let Spark's workers do it.
+@dataclass(frozen=True, slots=True)
+class RuleWork:
+    """Judging objects by rules (`mqdssm.pipeline.runner.Work`).
 
-    Returns:
-        The findings, in no order.
+    Attributes:
+        plan: the tasks, each of which is a piece.
+        folder: for files of findings.
+    """
+
+    plan: Plan
+    folder: Path
+
+    @contextlib.contextmanager
+    def open(self, stop: Stop) -> Iterator[Callable[[int], tuple[Path, ...]]]:
+        """See `Work`. A piece gives the files that it wrote."""
+        yield lambda number: write_parts(self._findings(number, stop), self.folder)
+
+    def _findings(self, number: int, stop: Stop) -> Iterator[pa.RecordBatch]:
+        for item in self.plan.tasks[number]:
+            stop.check()
+            yield from done(self.plan, item, stop)
+            # else what one piece needed stays beside what the next one needs
+            pa.default_memory_pool().release_unused()
+
+
+def rule_job(plan: Plan, folder: Path) -> Job:
+    """Cut a plan into the pieces of a job.
+
+    Args:
+        plan: what is to be judged.
+        folder: for files of findings; all workers see it.
     """
     whole = planned(plan)
-    count = len(whole.tasks)
-    numbers = spark.range(0, count, 1, max(count, 1))
-    names = ", ".join(f"{name} string" for name in SCHEMA.names)
-    return numbers.mapInArrow(worker(whole), names)
+    names = tuple(", ".join(_name(whole, item) for item in task) for task in whole.tasks)
+    is_small = sum(item.rows for item in chain.from_iterable(whole.tasks)) <= SMALL_WORK
+    return Job(RuleWork(whole, folder), names, is_small=is_small)
 
 
-def worker(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task runs: the pieces of work of the tasks whose numbers it is given."""
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gc.disable()  # no cycles are made, and looking for them costs a lot
-        try:
-            for batch in batches:
-                for item in chain.from_iterable(plan.tasks[number] for number in batch.column(0).to_pylist()):
-                    yield from done(plan, item)
-                    # else what one piece needed stays beside what the next one needs
-                    pa.default_memory_pool().release_unused()
-        finally:
-            gc.enable()
-
-    return work
+def _name(plan: Plan, item: Item) -> str:
+    if item.piece is None:
+        return f"rule {plan.unique[item.unique][0].id}"
+    return f"{item.type} in {item.piece.path}"
 
 
 def here(plan: Plan) -> Iterator[pa.RecordBatch]:
     """Do all of a plan in this process, without Spark."""
     whole = planned(plan)
     for item in chain.from_iterable(whole.tasks):
-        yield from done(whole, item)
+        yield from done(whole, item, Stop())
 
 
-def done(plan: Plan, item: Item) -> Iterator[pa.RecordBatch]:
+def done(plan: Plan, item: Item, stop: Stop) -> Iterator[pa.RecordBatch]:
     """Do one piece of work."""
     if item.piece is None:
         rule, types = plan.unique[item.unique]
@@ -173,6 +198,7 @@ def done(plan: Plan, item: Item) -> Iterator[pa.RecordBatch]:
     wanted = columns_of(rules, target)
     dictionaries = [rule.looks_at[0] for rule in rules if isinstance(rule, Judged) and _is_simple(rule)]
     for record in read(item.piece, wanted, BATCH_ROWS, dictionaries=dictionaries):
+        stop.check()
         columns = values_of(record, target.types)
         batch = Batch(item.type, columns, record.num_rows, plan.dns.get(item.type))
         for test in tests:
@@ -192,5 +218,5 @@ def _tests(rules: tuple[Rule, ...], target: Dataset, others: _Sets, now: datetim
 
 
 def _is_simple(rule: Judged) -> bool:
-    """Whether any value that is there is looked at, so that a dictionary is all that is needed."""
+    """Return True if any value that is there is looked at: then a dictionary is all that is needed."""
     return len(rule.looks_at) == 1 and rule.where == f"length({rule.looks_at[0]}) > 0"

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mqdssm
+from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.runner import Runner
+from mqdssm.spark import work
+from mqdssm.spark.runner import SparkRunner
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 
@@ -69,6 +73,16 @@ def shared_spark(event_log: Path) -> Iterator[Shared]:
 def spark(shared_spark: Shared) -> "SparkSession":
     """The session that `export` and `validate` join when a test calls them."""
     return shared_spark.session()
+
+
+@pytest.fixture(params=["local", "spark"])
+def runner(request, monkeypatch) -> Runner:
+    """Each of the runners; the local one has processes, though there is little to do."""
+    if request.param == "spark":
+        return SparkRunner(request.getfixturevalue("spark"))
+    monkeypatch.setattr(work, "SMALL_WORK", 0)
+    monkeypatch.setattr(work, "TASK_WORK_MAX", 300)
+    return LocalRunner(2)
 
 
 @dataclass(frozen=True)

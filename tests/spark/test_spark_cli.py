@@ -45,7 +45,7 @@ def test_export_and_validate(spark, enterprise, login, tmp_path):
     assert (folder / "manifest.json").is_file()
     fine = invoke("validate", str(folder))
     assert fine.stdout == "no findings\n"
-    assert re.search(r"^0 findings of \d+ rules about 13 objects$", fine.stderr, re.MULTILINE)
+    assert re.search(r"^0 findings of \d+ rules about 13 objects, engine: spark$", fine.stderr, re.MULTILINE)
     assert invoke("validate", str(folder), "-o", "json").stdout == ""
 
 

@@ -12,14 +12,16 @@ from mqdssm.spark.validate import validation
 from mqdssm.testing.openldap import OpenLdapServer
 
 SEEDS = range(10)
+ENGINES = ("local", "spark")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", SEEDS)
 def test_in_tables(spark, tmp_path, seed) -> None:
     wanted = tables(tmp_path / "x", seed)
-    with validation(mqis=tmp_path / "x") as found:
-        assert_equal(wanted, found.findings)
+    for engine in ENGINES:
+        with validation(mqis=tmp_path / "x", engine=engine) as found:
+            assert_equal(wanted, found.findings)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +35,10 @@ def server():
 def test_in_a_directory_and_in_an_export_of_it(spark, server, tmp_path, seed) -> None:
     wanted = directory(server, tmp_path / "x", seed)
     access = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
-    with validation(urls=[server.url], access=access) as found:
-        assert_equal(wanted, found.findings)
+    for engine in ENGINES:
+        with validation(urls=[server.url], access=access, engine=engine) as found:
+            assert_equal(wanted, found.findings)
     export(server.url, ALL, tmp_path / "y", **access)
-    with validation(tmp_path / "y") as found:
-        assert_equal(wanted, found.findings)
+    for engine in ENGINES:
+        with validation(tmp_path / "y", engine=engine) as found:
+            assert_equal(wanted, found.findings)

@@ -15,6 +15,7 @@ from sarif_model import KINDS, kinds_in
 from source_tree import ROOT
 
 from mqdssm.errors import ConfigError
+from mqdssm.spark import finding_files, findings
 from mqdssm.spark.findings import Findings
 from mqdssm.spark.rules import (
     RULES,
@@ -30,6 +31,7 @@ from mqdssm.spark.rules import (
 )
 from mqdssm.spark.rules.functions import checked_sql
 from mqdssm.spark.rules.own import load
+from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.sarif import sarif
 from mqdssm.spark.translate import translate
 from mqdssm.spark.validate import Validation, checked
@@ -93,8 +95,22 @@ def random_tables(seed: int, rows: int) -> dict[str, pa.Table]:
     return made
 
 
+OWN_FORMS = (
+    *("Label like '_%'", "Label like '%_a__'", "upper(Label)", "lower(Pathname)", "Label || Pathname"),
+    *("concat(Label, '-', Pathname)", "trim(Label)", "ltrim(Label)", "rtrim(Label)", "btrim(Pathname)"),
+    *("substring(Label, 2)", "substring(Label, 3, 2)", "left(Pathname, 3)", "left(Label, 0)"),
+    *("Quota % 7", "mod(JournalQuota, 2) = 1", "if(Quota > 1, Label, Pathname)", "nvl2(Label, 1, 2)"),
+    *("case when Quota > 1 then 1 when Quota < 0 then 2 end", "nullif(Label, 'a')", "isnotnull(Label)"),
+    *("Quota in (0, 1, 4294967295)", "case Label when 'a' then Quota else BasePriority end"),
+    "Quota between -1000 and 1000 and Quota + 1 > Quota * 2",
+    "Quota not between -40000 and 5000000000 or -Quota - 1 < 0",
+)
+"""What rules of users may have beside ours."""
+
+
 def expressions() -> Iterator[tuple[str, str]]:
-    """Every condition, key and reference of ours, with the type that it is about."""
+    """Every condition, key and reference of ours and forms of users, with the type that it is about."""
+    yield from (("queue", text) for text in OWN_FORMS)
     for rule in RULES:
         for name in rule.types:
             texts = [getattr(rule, part, None) for part in ("bad", "value", "where")]
@@ -134,11 +150,11 @@ def told(found: Validation) -> list[Finding]:
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
-def test_workers_with_arrow_find_what_spark_with_sql_finds(spark, tmp_path, seed) -> None:
+def test_workers_with_arrow_find_what_spark_with_sql_finds(spark, runner, tmp_path, seed) -> None:
     where = source(tmp_path, random_tables(seed, 40))
     with (
-        checked(spark, where, SQL_RULES, now=NOW) as by_arrow,
-        checked(spark, where, SQL_RULES, now=NOW, sql_only=True) as by_sql,
+        checked(runner, where, SQL_RULES, now=NOW) as by_arrow,
+        checked(SparkRunner(spark), where, SQL_RULES, now=NOW, sql_only=True) as by_sql,
     ):
         ours, theirs = told(by_arrow), told(by_sql)
     assert set(ours) - set(theirs) == set(theirs) - set(ours) == set()
@@ -170,21 +186,22 @@ def broken() -> World:
     return world
 
 
-def test_everything_at_once(spark, tmp_path) -> None:
+def test_everything_at_once(runner, tmp_path) -> None:
     where = source(tmp_path, tables(broken()))
-    with checked(spark, where, now=NOW) as found:
-        findings = told(found)
+    with checked(runner, where, now=NOW) as found:
+        seen = told(found)
         summary = found.summary
-        assert findings == sorted(
-            findings, key=lambda one: (one.rule, one.type, one.dn or "", one.guid or "", one.message)
+        assert seen == sorted(
+            seen, key=lambda one: (one.rule, one.type, one.dn or "", one.guid or "", one.message)
         )
         text = "".join(sarif(summary, found.findings))
         again = told(found)
-    assert again == findings
-    assert summary.count == len(findings) > 10
+    assert again == seen
+    assert summary.engine == ("spark" if isinstance(runner, SparkRunner) else "local")
+    assert summary.count == len(seen) > 10
     assert summary.objects == {name: len(rows) for name, rows in broken().items()}
     assert {rule.id: rule.count for rule in summary.rules if rule.count} == {
-        one.rule: sum(each.rule == one.rule for each in findings) for one in findings
+        one.rule: sum(each.rule == one.rule for each in seen) for one in seen
     }
     assert summary.reaches("error")
     (skipped,) = summary.skipped
@@ -192,20 +209,23 @@ def test_everything_at_once(spark, tmp_path) -> None:
     log = json.loads(text)
     assert kinds_in(log) == KINDS
     (run,) = log["runs"]
-    assert [one["ruleId"] for one in run["results"]] == [one.rule for one in findings]
+    assert [one["ruleId"] for one in run["results"]] == [one.rule for one in seen]
     assert {rule.kind for rule in summary.rules} == {"row", "unique", "reference", "python", "graph"}
 
 
-def test_both_ways_agree_on_planted_defects(spark, tmp_path) -> None:
+def test_both_ways_agree_on_planted_defects(spark, runner, tmp_path) -> None:
     where = source(tmp_path, tables(broken()))
-    with checked(spark, where, now=NOW) as by_arrow, checked(spark, where, now=NOW, sql_only=True) as by_sql:
+    with (
+        checked(runner, where, now=NOW) as by_arrow,
+        checked(SparkRunner(spark), where, now=NOW, sql_only=True) as by_sql,
+    ):
         assert told(by_arrow) == told(by_sql)
 
 
-def test_rules_whose_types_or_columns_are_absent_are_skipped_and_named(spark, tmp_path) -> None:
+def test_rules_whose_types_or_columns_are_absent_are_skipped_and_named(runner, tmp_path) -> None:
     made = tables(sound(), technical=False)
     where = source(tmp_path, {"queue": made["queue"].drop_columns(["Label"])})
-    with checked(spark, where) as found:
+    with checked(runner, where) as found:
         reasons = {one.id: one.reason for one in found.summary.skipped}
     assert reasons["queue-label-length"] == "queue has no column Label"
     assert reasons["link-cost-range"] == "type routing-link is not in the source"
@@ -216,9 +236,9 @@ def test_rules_whose_types_or_columns_are_absent_are_skipped_and_named(spark, tm
     assert "type site is not in the source" in unique.left_out
 
 
-def test_no_object_at_all(spark, tmp_path) -> None:
+def test_no_object_at_all(runner, tmp_path) -> None:
     where = source(tmp_path, tables({name: [] for name in sound()}))
-    with checked(spark, where, now=NOW) as found:
+    with checked(runner, where, now=NOW) as found:
         assert [one.rule for one in told(found)] == ["enterprise-single"]
 
 
@@ -231,22 +251,22 @@ def test_too_many_objects_for_a_worker_go_to_spark(spark, tmp_path, monkeypatch)
     for rule in RULES:
         if isinstance(rule, Repeated):
             assert not can(rule, rule.types, where.sets)
-    with checked(spark, where, now=NOW) as by_spark:
+    with checked(SparkRunner(spark), where, now=NOW) as by_spark:
         found = told(by_spark)
     monkeypatch.undo()
-    with checked(spark, where, now=NOW) as by_arrow:
+    with checked(SparkRunner(spark), where, now=NOW) as by_arrow:
         assert told(by_arrow) == found
 
 
-def test_many_findings_are_sorted_by_spark(spark, tmp_path, monkeypatch) -> None:
-    from mqdssm.spark import findings
-
+def test_many_findings_are_sorted_in_parts(runner, tmp_path, monkeypatch) -> None:
     where = source(tmp_path, tables(broken()))
-    with checked(spark, where, now=NOW) as found:
+    with checked(runner, where, now=NOW) as found:
         expected = told(found)
-    monkeypatch.setattr(findings, "SORTED_HERE_MAX", 1)
+    monkeypatch.setattr(finding_files, "PART_ROWS", 3)
+    monkeypatch.setattr(finding_files, "PARTS_MAX", 2)
+    monkeypatch.setattr(finding_files, "BATCH_ROWS", 2)
     monkeypatch.setattr(findings, "SAMPLES_MAX", 1)
-    with checked(spark, where, now=NOW) as found:
+    with checked(runner, where, now=NOW) as found:
         assert told(found) == expected
         assert all(len(rule.samples) <= 1 for rule in found.summary.rules)
         assert isinstance(found.findings, Findings)
@@ -271,7 +291,7 @@ def test_own_rules_are_any_spark_sql(spark, tmp_path) -> None:
     rule = own(
         "Quota % 2 = 1 and sha2(Label, 256) is not null", "it's {Label}: {CreateTime}, {upper(Pathname)}"
     )
-    with checked(spark, where, (), own=[rule]) as found:
+    with checked(SparkRunner(spark), where, (), own=[rule]) as found:
         first = told(found)[0]
     assert (first.rule, first.guid) == ("own", guid(61))
     assert first.message.startswith("it's Größe 61: 2026-01-01T00:00:00Z, WEB01\\A-NAME-THAT")
@@ -294,22 +314,22 @@ def test_spark_reads_what_is_written_again_as_what_was_given(spark, step: int) -
     assert results([checked_sql(text) for text in chosen]) == results(chosen)
 
 
-def test_the_documented_own_rule(spark, tmp_path) -> None:
+def test_the_documented_own_rule(runner, tmp_path) -> None:
     file = tmp_path / "ours.toml"
     file.write_text((ROOT / "docs/validation.md").read_text().partition("```toml\n")[2].partition("```")[0])
     world = sound()
     world["queue"][0]["Label"] = "ABC: orders"
     where = source(tmp_path, tables(world))
-    with checked(spark, where, (), own=load(file, RULES).own) as found:
-        findings = told(found)
-    assert [one.guid for one in findings] == [guid(61), guid(63), guid(62)]
-    assert findings[1].message == rf"the label of paris01\{'x' * 124} is Größe 63"
+    with checked(runner, where, (), own=load(file, RULES).own) as found:
+        seen = told(found)
+    assert [one.guid for one in seen] == [guid(61), guid(63), guid(62)]
+    assert seen[1].message == rf"the label of paris01\{'x' * 124} is Größe 63"
 
 
-def test_more_own_rules_than_one_projection_takes(spark, tmp_path) -> None:
+def test_more_own_rules_than_one_projection_takes(runner, tmp_path) -> None:
     where = source(tmp_path, tables(sound()))
     rules = [own("true", id=f"own-{number:03}") for number in range(120)]
-    with checked(spark, where, (), own=rules) as found:
+    with checked(runner, where, (), own=rules) as found:
         assert {rule.count for rule in found.summary.rules} == {len(sound()["queue"])}
 
 
@@ -328,6 +348,6 @@ def test_an_own_rule_that_spark_cannot_evaluate_is_refused(
     where = source(tmp_path, tables(sound()))
     with (
         pytest.raises((ConfigError, ValueError), match=words),
-        checked(spark, where, (), own=[own(condition, message)]),
+        checked(SparkRunner(spark), where, (), own=[own(condition, message)]),
     ):
         pass

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 @pytest.mark.server
-def test_a_server_whose_schema_is_another_one_has_drifted(spark) -> None:
+def test_a_server_whose_schema_is_another_one_has_drifted(runner) -> None:
     with OpenLdapServer(durable=False) as server:
         lose_an_attribute(server)
         options = ConnectionOptions.of(
@@ -34,10 +34,10 @@ def test_a_server_whose_schema_is_another_one_has_drifted(spark) -> None:
     assert drift
     assert {(one.rule, one.type, one.guid) for one in drift} == {("schema-drift", "directory", None)}
     assert any("mSMQCost" in one.message for one in drift)
-    with checked(spark, Source("a server", {}, is_directory=True, findings=drift), now=NOW) as found:
+    with checked(runner, Source("a server", {}, is_directory=True, findings=drift), now=NOW) as found:
         assert {one.message for one in found.findings} == {one.message for one in drift}
     others = [rule for rule in RULES if rule.id != "schema-drift"]
-    with checked(spark, Source("a server", {}, is_directory=True, findings=drift), others, now=NOW) as found:
+    with checked(runner, Source("a server", {}, is_directory=True, findings=drift), others, now=NOW) as found:
         assert found.summary.count == 0
 
 
@@ -64,7 +64,10 @@ def without_dns(spark):
 
 
 def test_data_frames_without_dns(spark) -> None:
-    with frames_source(without_dns(spark), "frames") as source, checked(spark, source, now=NOW) as found:
+    with (
+        frames_source(without_dns(spark), "frames") as source,
+        checked(SparkRunner(spark), source, now=NOW) as found,
+    ):
         ((one),) = found.findings
         assert source.name == "frames"
     assert (one.rule, one.dn, one.guid) == ("queue-manager-exists", None, guid(80))
@@ -74,9 +77,14 @@ def test_mqis_tables_are_read_alike_by_both_engines(spark, tmp_path) -> None:
     sample = SamplePlan(sites=3, machines=10, queues=60, users=4, seed=5)
     generate(sample, tmp_path / "mqis", SampleForm.MQIS, table_form=TableForm.CSV, faults=True)
     assert read_sets(tmp_path / "mqis", SparkRunner(spark)) == read_sets(tmp_path / "mqis", LocalRunner(2))
-    with validation(mqis=tmp_path / "mqis", now=NOW) as found:
-        assert found.summary.source == str(tmp_path / "mqis")
-        assert {one.type for one in found.findings} > {"queue", "site", "user"}
+    told = {}
+    for engine in ("local", "spark"):
+        with validation(mqis=tmp_path / "mqis", now=NOW, engine=engine) as found:
+            assert found.summary.source == str(tmp_path / "mqis")
+            assert found.summary.engine == engine
+            told[engine] = list(found.findings)
+    assert told["local"] == told["spark"]
+    assert {one.type for one in told["local"]} > {"queue", "site", "user"}
 
 
 def test_a_frame_of_an_unknown_type_is_refused(spark) -> None:

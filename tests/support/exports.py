@@ -1,13 +1,17 @@
 """Exports by the local engine, which does little work in this process: seams, and how to break them off."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from mqdssm.errors import MqdssmError
 from mqdssm.spark import export as export_module
-from mqdssm.spark.manifest import Manifest
+from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256
 
 export_here = partial(export_module.export, engine="local")
 """Exports without Spark, also where another test of this process has a session."""
@@ -49,3 +53,24 @@ def breaks_after(monkeypatch, count: int, error: Exception | None = None) -> Non
             raise error or MqdssmError("broken off")
 
     monkeypatch.setattr(export_worker.Journal, "add", add)
+
+
+def write_export(folder: Path, tables: Mapping[str, pa.Table], *, group_rows: int = 10_000) -> None:
+    """Make an export of tables, without a directory."""
+    types = {}
+    for name, table in tables.items():
+        path = folder / name / "part-000-00000.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(table, path, row_group_size=group_rows)
+        file = ExportedFile(path=f"{name}/{path.name}", rows=table.num_rows, sha256=sha256(path))
+        types[name] = ExportedType(rows=table.num_rows, files=(file,))
+    Manifest(
+        schema_version=SCHEMA_VERSION,
+        server="ldap://test",
+        naming_context="DC=example,DC=com",
+        started=datetime(2026, 6, 1, tzinfo=UTC),
+        ended=datetime(2026, 6, 1, tzinfo=UTC),
+        consistent=True,
+        types=types,
+        versions={},
+    ).write(folder)

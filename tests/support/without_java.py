@@ -43,10 +43,16 @@ def environment_without_java(
     }
 
 
-def start_mqdssm(environment: Mapping[str, str], *words: str) -> "subprocess.Popen[str]":
-    """Start the command, in a session of its own."""
+def start_mqdssm(environment: Mapping[str, str], *words: str, before: str = "") -> "subprocess.Popen[str]":
+    """Start the command, in a session of its own.
+
+    Args:
+        environment: its variables.
+        words: of the command line.
+        before: Python statements that are run first, as to lower a limit.
+    """
     return subprocess.Popen(
-        [sys.executable, "-m", "mqdssm.cli.main", *words],
+        [sys.executable, "-c", f"{before}\nfrom mqdssm.cli.main import run\nrun()", *words],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

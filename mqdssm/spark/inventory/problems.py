@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.spark.engines import Engine
 from mqdssm.spark.rules import RULES
 from mqdssm.spark.rules.rule import Drawn, Finding, MissingReference, Repeated, Rule
-from mqdssm.spark.session import spark_session
-from mqdssm.spark.validate import Applied, checked, choose, draw
+from mqdssm.spark.shares import Applied
+from mqdssm.spark.validate import checked, choose, draw
 from mqdssm.spark.work import Plan, can, here
 
 if TYPE_CHECKING:
@@ -46,15 +46,14 @@ def problems_of(source: "Source", now: datetime, engine: Engine) -> list[Finding
             all of them, 0.1 GB a million.
     """
     applied, _ = applied_rules(source)
-    on = engine.on
     if engine.is_local or all(
         isinstance(rule, Drawn) or can(rule, types, source.sets) for rule, types in applied
     ):
         found = list(_here(source, applied, now))
     else:  # more objects than this process could hold
         with (
-            spark_session("mqdssm inventory", on=on) as spark,
-            checked(spark, source, problem_rules(), now=now, on=on) as validation,
+            engine.runner("mqdssm inventory", brief=False) as runner,
+            checked(runner, source, problem_rules(), now=now, on=engine.on) as validation,
         ):
             found = list(validation.findings)
     order = ORPHANS + CLONES

@@ -4,6 +4,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mqdssm.spark.rules.trees import parsed
+
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
@@ -46,24 +48,13 @@ def parse(text: str) -> "Expression":
     return found  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=1024)
 def columns_in(text: str) -> frozenset[str]:
     """Name the columns that an expression uses; those of another object as ``other.Name``.
 
     Raises:
         ValueError: the expression cannot be parsed.
     """
-    from sqlglot import expressions as exp
-
-    found = parse(text)
-    bound = {
-        str(name.name) for one in found.find_all(exp.Lambda) for name in one.args.get("expressions") or ()
-    }
-    names = (
-        f"{column.table}.{column.name}" if column.table else str(column.name)
-        for column in found.find_all(exp.Column)
-    )
-    return frozenset(name for name in names if name not in bound)
+    return parsed(text).columns
 
 
 @lru_cache(maxsize=1024)

@@ -27,12 +27,12 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.rules.expressions import columns_in, columns_of_template, template
 from mqdssm.spark.rules.functions import checked_sql
-from mqdssm.spark.rules.rule import SEVERITIES, Rule, Wrong
+from mqdssm.spark.rules.rule import SEVERITIES, Rule, RuleFile, Wrong
 from mqdssm.spark.rules.vocabulary import FRAMES
 
 if TYPE_CHECKING:
@@ -45,20 +45,6 @@ SHOWN_MAX: Final = 15
 _REQUIRED: Final = ("id", "severity", "types", "what", "condition", "message")
 _OPTIONAL: Final = ("attribute", "section")
 _TABLES: Final = ("rule", "severity", "off")
-
-
-class RuleFile(NamedTuple):
-    """What a file of rules says.
-
-    Attributes:
-        rules: of ours, as the file changes them.
-        own: those that the file adds.
-        off: ids of those of ours that it switches off.
-    """
-
-    rules: tuple[Rule, ...]
-    own: tuple[Rule, ...]
-    off: tuple[str, ...] = ()
 
 
 def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
@@ -189,12 +175,43 @@ def _check_columns(used: Iterable[str], kind: str, where: str) -> None:
             raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, known)}")
 
 
-def check_columns(own: Sequence[Rule], spark: "SparkSession", source: "Source") -> None:
-    """Let Spark look at own rules: what it cannot evaluate is found before anything runs.
+def check_own_rules(own: Sequence[Rule], source: "Source", spark: "SparkSession | None") -> None:
+    """Check that own rules can be evaluated, before anything runs.
+
+    Args:
+        own: the rules.
+        source: what they judge.
+        spark: the session that evaluates them; None: the local engine does.
 
     Raises:
-        ConfigError: a condition that is none, naming the rule.
+        ConfigError: one cannot; naming the rule.
     """
+    if spark is None:
+        _check_translations(own, source)
+    else:
+        _check_columns_by_spark(own, spark, source)
+
+
+def _check_translations(own: Sequence[Rule], source: "Source") -> None:
+    import pyarrow as pa
+
+    from mqdssm.spark.translate import Untranslatable, message, translate
+
+    for rule in own:
+        for name in rule.applies(source.present()).types:
+            types = source.sets[name].types
+            try:
+                kind = translate(rule.bad, types).type if isinstance(rule, Wrong) else pa.bool_()
+                message(rule.message, types)
+            except Untranslatable as unknown:
+                raise ConfigError(
+                    f"rule {rule.id}, type {name}: {unknown}; '--engine spark' evaluates all of Spark SQL"
+                ) from None
+            if kind not in {pa.bool_(), pa.null()}:
+                raise ConfigError(f"rule {rule.id}: its condition gives {kind}, not true or false")
+
+
+def _check_columns_by_spark(own: Sequence[Rule], spark: "SparkSession", source: "Source") -> None:
     from pyspark.errors import AnalysisException, ParseException
 
     from mqdssm.spark.plans import message_sql

@@ -288,3 +288,17 @@ class Drawn(Rule):
     def others(self) -> Present:
         """All that is read."""
         return {name: frozenset(columns) for name, columns in self.reads.items()}
+
+
+class RuleFile(NamedTuple):
+    """What a file of rules says.
+
+    Attributes:
+        rules: of ours, as the file changes them.
+        own: those that the file adds.
+        off: ids of those of ours that it switches off.
+    """
+
+    rules: tuple[Rule, ...]
+    own: tuple[Rule, ...]
+    off: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.spark import scan
-from mqdssm.spark.arrow_functions import contains, without_first_rdn
+from mqdssm.spark.arrow_functions import contains, first_of_pairs, matches, without_first_rdn
 from mqdssm.spark.datasets import dataset
 from mqdssm.spark.repeated import surely_different
 
@@ -70,3 +70,25 @@ def test_a_reference_without_target(tmp_path: Path, remembered: int, monkeypatch
     lost = scan._without_target(pa.array(["cn=b", "cn=c", "cn=a", "cn=c"]), machines, "lower(FullPath)")
 
     assert lost.to_pylist() == [False, True, False, True]
+
+
+KEYS = st.lists(st.none() | st.sampled_from("abcd"), max_size=8)
+
+
+@given(KEYS, KEYS)
+def test_matches_are_all_pairs_of_equal_values(values: list[str | None], keys: list[str | None]) -> None:
+    left, right = matches(pa.array(values, pa.string()), pa.array(keys, pa.string()))
+    wanted = [
+        (here, there)
+        for here, value in enumerate(values)
+        for there, key in enumerate(keys)
+        if value is not None and value == key
+    ]
+    assert list(zip(left.to_pylist(), right.to_pylist(), strict=True)) == wanted
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.none() | st.sampled_from("ab")), max_size=8))
+def test_the_first_of_each_pair(pairs: list[tuple[int, str | None]]) -> None:
+    parents, values = ([pair[at] for pair in pairs] for at in (0, 1))
+    found = first_of_pairs(pa.array(parents, pa.int64()), pa.array(values, pa.string())).to_pylist()
+    assert found == [number for number, pair in enumerate(pairs) if pairs.index(pair) == number]

@@ -30,6 +30,19 @@ def rows(text: str) -> list[bool]:
         ("exists(Keys, x -> x = 'b')", [True, False, False]),
         ("size(Keys) = 0 or size(Keys) is null", [False, True, True]),
         ("Quota & 3 = 1 and length(Label) = 3", [True, False, False]),
+        ("Label like 'a_b'", [True, False, True]),
+        ("Quota + 1 > 2", [False, False, True]),
+        ("Quota % 2 = 1 and -Quota < -1", [False, False, True]),
+        ("Quota = 7 and Quota + 9223372036854775807 > 0", [False, False, False]),  # as Spark: not computed
+        ("upper(Label) = 'AXB' or isnull(Quota)", [False, True, True]),
+        ("trim(concat(' ', Label, ' ')) = Label", [True, False, True]),
+        ("Label || 'c' = 'axbc'", [False, False, True]),
+        ("if(Quota > 1, Label, 'x') = 'x'", [True, True, False]),
+        ("case when Quota = 1 then 'a' when Quota > 1 then 'b' end = 'b'", [False, False, True]),
+        ("case Quota when 1 then true else false end", [True, False, False]),
+        ("substring(Label, 2, 1) = 'x' or left(Label, 2) = 'a\\n'", [True, False, True]),
+        ("array_contains(Keys, 'b')", [True, False, False]),
+        ("nullif(Label, 'axb') is null", [False, True, True]),
     ],
 )
 def test_what_is_true(text: str, expected: list[bool]) -> None:
@@ -49,13 +62,31 @@ def test_what_is_true(text: str, expected: list[bool]) -> None:
         "Quota = 9223372036854775808",
         "Label = 1",
         "Label in (1)",
-        "Label like 'a_b'",
+        r"Label like 'a\\_b'",
         "Label like null",
-        "Quota + 1 > 2",
+        "length(Label) * 2000000000 > 2",
+        "1 + 1 = Quota",
+        "Quota / 2 = 1",
+        "Quota % 0 = 1",
+        "Quota % Quota = 1",
+        "if(Quota > 1, Quota + 1, 2) = 3",
+        "substring(Label, 0, 2) = 'a'",
+        "left(Label, -1) = 'a'",
+        "trim('x' from Label) = 'a'",
+        "concat(Label, Quota) = 'a'",
         "Missing = 1",
         "Keys = Keys",
     ],
 )
 def test_what_spark_alone_can_do(text: str) -> None:
     with pytest.raises(Untranslatable):
+        rows(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Quota > 1 or Quota + 9223372036854775807 < 0", "Quota > 5 and Quota * 9223372036854775807 > 0"],
+)
+def test_an_overflow_is_an_error_as_spark_has_it(text: str) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="overflow"):
         rows(text)

@@ -1,0 +1,43 @@
+"""Findings in sorted parts, merged: the order is that of one sort of all of them."""
+
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mqdssm.spark import finding_files
+from mqdssm.spark.finding_files import ORDER, merge_parts, write_parts
+from mqdssm.spark.scan import SCHEMA
+
+
+def rows(seed: int, count: int) -> list[dict[str, str | None]]:
+    chance = random.Random(seed)
+    texts = ("", " ", "a", "a ", "b", "\n", "é", "\uffff", "😀")
+    return [
+        {
+            name: None if name in {"dn", "guid"} and chance.random() < 0.3 else chance.choice(texts)
+            for name in SCHEMA.names
+        }
+        for _ in range(count)
+    ]
+
+
+def key(row: dict[str, str | None]) -> list[tuple[bool, str]]:
+    return [(row[name] is not None, row[name] or "") for name in ORDER]
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 400])
+def test_merged_parts_are_sorted(tmp_path, monkeypatch, count: int) -> None:
+    monkeypatch.setattr(finding_files, "PART_ROWS", 30)
+    monkeypatch.setattr(finding_files, "PARTS_MAX", 3)
+    monkeypatch.setattr(finding_files, "BATCH_ROWS", 8)
+    wanted = rows(count, count)
+    batches = [pa.RecordBatch.from_pylist(wanted[start : start + 7], SCHEMA) for start in range(0, count, 7)]
+    parts = write_parts(batches, tmp_path)
+    assert len(parts) == -(-count // 35)
+    path = merge_parts(parts, tmp_path)
+    found = pq.read_table(path).to_pylist()
+    assert [key(row) for row in found] == sorted(key(row) for row in wanted)
+    assert sorted(map(str, found)) == sorted(map(str, wanted))
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,37 @@
+"""Trees of rules: what is kept of ours is what sqlglot makes of them, and no rule of ours needs sqlglot."""
+
+import subprocess
+import sys
+from importlib.resources import files
+
+from without_java import environment_without_java
+
+from mqdssm.spark.rules import RULES
+from mqdssm.spark.rules.kept_trees import trees_text
+
+
+def test_the_file_is_of_these_rules() -> None:
+    kept = files("mqdssm.spark.rules").joinpath("trees.json").read_text(encoding="utf-8")
+    assert kept == trees_text(), "python -m mqdssm.spark.rules.kept_trees"
+
+
+def test_rules_of_ours_need_no_parser(tmp_path) -> None:
+    code = """
+from mqdssm.spark.rules import RULES
+from mqdssm.spark.rules.rule import Wrong
+from mqdssm.spark.rules.trees import parsed
+for rule in RULES:
+    rule.columns(), rule.others()
+    if isinstance(rule, Wrong):
+        parsed(rule.bad)
+print(len(RULES))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment_without_java(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout == f"{len(RULES)}\n", done.stderr
