@@ -87,6 +87,8 @@ def test_who_handed_a_site_over_does_not_take_it_back(restarted: bool, first: bo
     net.run(LONG_S)
     assert owns(net, "BSC1", SITE1)
     assert objects(net, "BSC1", SITE1) == before
+    stepped_down = "somebody knows more of our partition than we do"
+    assert stepped_down not in {one.what for one in net.hosts["BSC1"].notes}
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
