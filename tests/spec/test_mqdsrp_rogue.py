@@ -6,21 +6,33 @@ from liars import (
     LONG_S,
     OK,
     SITE1,
+    SITE2,
     asks,
     claims,
     everything,
+    kept,
+    lies,
+    machine,
     request,
     results,
     says,
     silenced,
     world,
 )
-from replication_net import SETTLE_S, Net, all_equal, guid_of, objects
+from replication_net import SETTLE_S, Net, all_equal, enterprise, guid_of, objects, with_bsc, with_site
 
-from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.actions import Received, Send
 from mqdssm.engines.replication.operations import LoadState
 from mqdssm.engines.replication.settings import Role
-from mqdssm.model.messages import ChangeRequestMessage, Command, SyncRequestMessage
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import (
+    ChangePropagationMessage,
+    ChangeRequestMessage,
+    Command,
+    DirectoryChange,
+    SyncRequestMessage,
+    deletion_properties,
+)
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN
@@ -33,19 +45,23 @@ def is_claim(source: str, send: Send) -> bool:
     return source == "BSC1" and isinstance(send.message, ChangeRequestMessage)
 
 
+def hand_over(net: Net, predecessor: str, successor: str, site: Guid) -> None:
+    made = net.change(
+        predecessor,
+        Command.UPDATE,
+        ObjectType.MACHINE,
+        path_name=successor,
+        partition_id=site,
+        properties=((Propid.QM_SERVICE, int(Service.PSC)),),
+    )
+    assert made.status == OK
+
+
 def handed_over() -> Net:
     """PSC1 handed Site1 over to BSC1, and the enterprise has not heard of it: its claim is lost."""
     net = world()
     net.drop = is_claim
-    made = net.change(
-        "PSC1",
-        Command.UPDATE,
-        ObjectType.MACHINE,
-        path_name="BSC1",
-        partition_id=SITE1,
-        properties=((Propid.QM_SERVICE, int(Service.PSC)),),
-    )
-    assert made.status == OK
+    hand_over(net, "PSC1", "BSC1", SITE1)
     net.run(SETTLE_S)
     assert owns(net, "BSC1", SITE1)
     silenced(net, "PSC1")
@@ -174,3 +190,67 @@ def test_what_a_server_passes_on_is_no_word_of_its_own(what: str) -> None:
     assert results(says(net, "BSC2", deputy, request("nobody", change))) == [DENIED]
     net.run(LONG_S)
     assert everything(net) == before
+
+
+def name_successor(net: Net, target: str, name: str) -> None:
+    """Let PSC1 say that a machine of its site has a name, and is its PSC."""
+    says(
+        net, "PSC1", target, lies(SITE1, (Command.SYNC, guid_of("machine BSC1"), machine(name, Service.PSC)))
+    )
+
+
+def forge(net: Net, target: str, partition_id: Guid, kind: ObjectType, identifier: Guid) -> None:
+    """Let that machine delete an object of another partition."""
+    last = kept(net, target, partition_id).last
+    forged = DirectoryChange(
+        command=Command.DELETE,
+        guid_identifier=identifier,
+        partition_id=partition_id,
+        previous_seq_number=last,
+        seq_number=last.next(),
+        purged_seq_number=MIN,
+        properties=deletion_properties(kind, 1),
+    )
+    message = ChangePropagationMessage(site_id=SITE1, directory_changes=(forged,))
+    event = Received(message=message, sender="Renamed", machine_id=guid_of("machine BSC1"))
+    net._put(target, event, 0)
+    net.run(2)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_pec_has_no_namesake_in_its_own_site_either() -> None:
+    """Decision R142: servers of the PEC's site took a machine of the PEC's name for the PEC."""
+    net = world()
+    with_bsc(net, "Site0", "BSC0", "PEC")
+    silenced(net, "PSC1", "BSC1")
+    before = objects(net, "BSC0", PEC_PARTITION_ID)
+    name_successor(net, "BSC0", "PEC")
+    forge(net, "BSC0", PEC_PARTITION_ID, ObjectType.SITE, SITE2)
+    assert objects(net, "BSC0", PEC_PARTITION_ID) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_name_that_another_site_gave_away_before_is_its_owners() -> None:
+    """Decision R142: PSC1 calls its successor as one will be called that is no PSC yet."""
+    net = world()
+    silenced(net, "PSC1", "BSC1")
+    name_successor(net, "PEC", "BSC2")
+    hand_over(net, "PSC2", "BSC2", SITE2)
+    net.run(LONG_S)
+    assert kept(net, "PEC", SITE2).authority_name == "BSC2"
+    before = objects(net, "PEC", SITE2)
+    forge(net, "PEC", SITE2, ObjectType.MACHINE, guid_of("machine C24"))
+    assert objects(net, "PEC", SITE2) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.4")
+def test_nobody_acknowledges_to_no_machine() -> None:
+    """The operator took a hostile PSC away: its site names nobody any more."""
+    net = enterprise(header_s=60.0, ack_interval=1)
+    with_site(net, "Site1", "PSC1")
+    net.stop("PSC1")
+    assert net.name_psc("Site1", "").status == OK
+    with_site(net, "Site2", "PSC2")
+    net.run(LONG_S)
+    assert objects(net, "PSC2", SITE1)
+    assert "" not in {to for _, to, _ in net.sent}

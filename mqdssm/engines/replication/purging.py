@@ -62,8 +62,8 @@ def acknowledge(server: Server, partition: Partition) -> None:
     """Send PSC Ack (3.3.7.4) whenever another interval of numbers is through (decision R35)."""
     interval = server.settings.ack_interval
     record = partition.record
-    if server.is_bsc or record.owned or not partition.is_normal:
-        return
+    if server.is_bsc or record.owned or not partition.is_normal or not record.authority_name:
+        return  # of a site whose PSC has been taken away, nobody waits for it
     if partition.last // interval <= partition.acked_at // interval:
         return
     partition.acked_at = partition.last

@@ -17,7 +17,7 @@ from mqdssm.engines.replication.operations import (
     RemovePartition,
     SavePartition,
 )
-from mqdssm.engines.replication.properties import CONTROLLER, guid, service, text, type_of
+from mqdssm.engines.replication.properties import CONTROLLER, guid, is_of, service, text, type_of
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of, perform
 from mqdssm.model.guid import Guid
@@ -326,7 +326,7 @@ def _authority_named(
         known.add(key_of(server.psc_name))  # an administrator's word, and out of date
     if not role & CONTROLLER or known == {key_of(name)}:
         return False
-    if _is_anothers(server, partition, name):
+    if (yield from _is_anothers(server, partition, name)):
         server.note("dropped: an authority with another one's name", f"{name}, partition {partition.id}")
         return False
     enterprise = server.partitions[PEC_PARTITION_ID].record
@@ -339,11 +339,24 @@ def _authority_named(
     return True
 
 
-def _is_anothers(server: Server, partition: Partition, name: str) -> bool:
-    """Return True if an authority names another site's as its successor: it could speak in its name."""
-    own = {PEC_PARTITION_ID, server.settings.site_id, partition.id}
+def _is_anothers(server: Server, partition: Partition, name: str) -> Job[bool]:
+    """Return True if an authority names another site's server as its successor: it could speak in its name.
+
+    Where two sites have a machine of that name the enterprise says whose PSC it is (decision R142).
+    """
+    own = {PEC_PARTITION_ID, partition.id}
+    site = server.partitions.get(server.settings.site_id)
+    if site is not None and succession.is_adopting(server, site):
+        own.add(site.id)  # its authority's name is that of the PEC until we own it (decision R43)
     others = {key_of(one.record.authority_name) for one in server.partitions.values() if one.id not in own}
-    return key_of(name) in others
+    if key_of(name) in others:
+        return True
+    for other in [one for one in server.partitions.values() if one.id not in own]:
+        operation = ReadObject(object_type=ObjectType.MACHINE, path_name=name, partition_id=other.id)
+        found = yield from perform(operation, ObjectRead)
+        if is_of(found.properties or (), CONTROLLER | Service.BSC):
+            return True
+    return False
 
 
 def _bsc_named(server: Server, partition: Partition, identifier: Guid, name: str, role: Service) -> Job[None]:

@@ -147,12 +147,17 @@ def recognize(server: Server, event: Received) -> Job[None]:
     server.aliases.pop(key, None)
     if event.machine_id is None or key in _known_names(server):
         return
-    names = set()
+    names, others = set(), set()
     for partition in list(server.partitions.values()):
-        if partition.id != PEC_PARTITION_ID and (yield from _is_controller(partition, event.machine_id)):
-            names.add(key_of(partition.record.authority_name))
-            if partition.id == server.settings.site_id:
-                names.add(key_of(server.psc_name))
+        if partition.id == PEC_PARTITION_ID:
+            continue
+        if not (yield from _is_controller(partition, event.machine_id)):
+            others.add(key_of(partition.record.authority_name))
+            continue
+        names.add(key_of(partition.record.authority_name))
+        if partition.id == server.settings.site_id:
+            names.add(key_of(server.psc_name))
+    names -= others  # an authority may call its successor as another site's is called (decision R142)
     if names:
         server.aliases[key] = frozenset(names)
 
