@@ -225,6 +225,7 @@ def test_a_pec_has_no_namesake_in_its_own_site_either() -> None:
     silenced(net, "PSC1", "BSC1")
     before = objects(net, "BSC0", PEC_PARTITION_ID)
     name_successor(net, "BSC0", "PEC")
+    assert kept(net, "BSC0", SITE1).authority_name == "PSC1"
     forge(net, "BSC0", PEC_PARTITION_ID, ObjectType.SITE, SITE2)
     assert objects(net, "BSC0", PEC_PARTITION_ID) == before
 
