@@ -1,13 +1,15 @@
 """The join without Java: it loses no difference, whatever values look like, and keeps what is asked of it."""
 
 import json
+import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from comparing import all_differences, compared_queues, queue_pair, rows_in
+from comparing import KilledOnce, all_differences, compared_queues, queue_pair, rows_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mqis_tables import write_jsonl
@@ -130,13 +132,19 @@ def test_processes_find_what_one_process_finds(samples, monkeypatch) -> None:
     assert keys_of(samples, 2) == here
 
 
-def test_a_worker_that_left_its_folder_does_no_harm(tmp_path) -> None:
-    """As after a kill: the piece is tried again, over what the dead worker has left."""
-    (tmp_path / "join-0").mkdir()
-    (tmp_path / "join-0" / "unsorted.parquet").write_bytes(b"PAR1")
-    pair = queue_pair(tmp_path, [{"Identifier": guid(1)}], [])
-    (found,) = rows_in(LocalJoin(LocalRunner(1)).find([compared_queues()], pair, tmp_path))
-    assert found["what"] == "missing"
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_killed_worker_is_replaced(samples, tmp_path, monkeypatch) -> None:
+    here = keys_of(samples, 1)
+    killed, real = tmp_path / "killed", LocalRunner.run
+
+    def run(self, job, **more):
+        is_join = isinstance(job.work, local_join.JoinWork)
+        return real(self, replace(job, work=KilledOnce(job.work, killed)) if is_join else job, **more)
+
+    monkeypatch.setattr(local_join, "SMALL_ROWS", 1)
+    monkeypatch.setattr(LocalRunner, "run", run)
+    assert keys_of(samples, 2) == here
+    assert killed.exists()
 
 
 def test_without_java_and_pyspark(samples, tmp_path) -> None:
