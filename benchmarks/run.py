@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks import (
     codec,
+    comparing,
     creating,
     discovering,
     exporting,
@@ -42,6 +43,7 @@ ROWS: Mapping[Goal, Measure] = {
     **samba.ROWS,
     **exporting.ROWS,
     **validating.ROWS,
+    **comparing.ROWS,
     **loading.ROWS,
     **codec.ROWS,
     **replicating.ROWS,
