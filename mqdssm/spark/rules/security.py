@@ -66,7 +66,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _descriptor(
         "everyone-owns",
         "error",
-        "[MS-DTYP] 2.4.6, 2.5.3",
+        "[MS-DTYP] 2.4.6",
         "no owner is a group that everybody is in: an owner may change who may do what",
     ),
     _descriptor(
