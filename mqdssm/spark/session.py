@@ -161,7 +161,7 @@ def check_packages() -> None:
         ConfigError: what is missing and how to install it.
     """
     show_pandas()
-    require_packages("pyspark", "pyarrow", "pandas", "sqlglot")
+    require_packages("pyspark", "pyarrow", "pandas", "sqlglot", extra="spark")
 
 
 @contextlib.contextmanager

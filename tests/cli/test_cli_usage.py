@@ -148,7 +148,7 @@ def test_without_java_everything_but_spark_works(alone, monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     for args in (
         ("export", "--type", "queue", "--to", str(tmp_path / "x"), "--engine", "spark"),
-        ("validate", str(tmp_path)),
+        ("validate", str(tmp_path), "--engine", "spark"),
         ("demo",),
     ):
         said = alone.error(*args, code=6)

@@ -11,7 +11,7 @@ from wheels import build_wheel, run_unpacked, unpacked
 
 from mqdssm.errors import EXTRAS
 
-SPARK = tuple(package for package, extra in EXTRAS.items() if extra == "spark")
+PIPELINE = tuple(package for package, extra in EXTRAS.items() if extra in {"pipeline", "spark"})
 CLI = "from mqdssm.cli.main import run\nsys.argv[0] = 'mqdssm'\nrun()\n"
 IMPORT_NAMES = {"pyspnego": "spnego"}
 
@@ -69,7 +69,6 @@ def test_a_cluster_is_sent_the_package_of_the_wheel(installed: Path) -> None:
     [
         "export --to out --url ldap://127.0.0.1:1",
         "validate in",
-        "validate --list-rules",
         "diff in in",
         "inventory in",
         "plan in --to out",
@@ -79,11 +78,11 @@ def test_a_cluster_is_sent_the_package_of_the_wheel(installed: Path) -> None:
         "generate --sites 1 --machines 2 --queues 3 --format mqis --to out",
     ],
 )
-def test_without_the_extra_spark_commands_name_it(installed: Path, arguments: str) -> None:
+def test_without_the_extras_commands_name_them(installed: Path, arguments: str) -> None:
     (installed / "in").mkdir(exist_ok=True)
-    code, said, problem = run_unpacked(installed, CLI, *arguments.split(), missing=SPARK)
+    code, said, problem = run_unpacked(installed, CLI, *arguments.split(), missing=PIPELINE)
     assert (code, said) == (6, "")
-    extra = "pipeline" if arguments.startswith(("export", "plan", "apply", "migrate")) else "spark"
+    extra = "spark" if arguments == "demo" else "pipeline"
     words = rf"error: this needs the Python package \w+: pip install 'mqdssm\[{extra}\]'"
     assert re.fullmatch(rf"{words}(; or see .* --no-spark)?\n", problem)
     assert not (installed / "out").exists()
@@ -104,6 +103,7 @@ def test_without_any_extra_the_rest_works(installed: Path) -> None:
     for arguments in (
         "--help",
         "schema show queue",
+        "validate --list-rules",
         "generate --sites 1 --machines 2 --queues 3 --format mqis --tables csv --to tables",
         "generate --sites 1 --machines 2 --queues 3 --format ldif --to ldif",
     ):
@@ -143,8 +143,6 @@ def test_every_package_of_an_extra_is_known() -> None:
             continue
         names = {re.split(r"[\[<>=!~ ]", requirement)[0] for requirement in requirements}
         names.discard("mqdssm")  # one extra brings another
-        # most commands need Spark, whose extra brings the pipeline's: that is the one to name
-        named = {extra, "spark"} if extra == "pipeline" else {extra}
-        known = {package for package, of in EXTRAS.items() if of in named}
+        known = {package for package, of in EXTRAS.items() if of == extra}
         if extra != "kerberos":  # which is the extra kerberos of pyspnego
             assert {IMPORT_NAMES.get(name, name) for name in names} <= known, extra

@@ -91,7 +91,8 @@ def test_base(wheel: Path, tmp_path: Path, openldap_server) -> None:
     assert base("mqdssm", "--version").stdout == "mqdssm 0.1.0\n"
     demo = base("mqdssm", "demo", "--no-spark", "--machines", "4", "--queues", "20")
     assert demo.returncode == 0, demo.stderr
-    assert base.error("validate", "--list-rules").endswith("pip install 'mqdssm[spark]'\n")
+    assert base("mqdssm", "validate", "--list-rules").returncode == 0
+    assert base.error("validate", "export").endswith("pip install 'mqdssm[pipeline]'\n")
     assert log_in(base, openldap_server, "ntlm").stderr == needs("spnego", "ad")
     assert log_in(base, openldap_server, "kerberos").stderr == needs("spnego", "kerberos")
     said = base("python", "-c", "from mqdssm.testing.containers import why_no_engine as w; print(w())").stdout
