@@ -250,6 +250,7 @@ def test_an_authority_has_no_successor_of_anothers_name() -> None:
     before = everything(net)["PSC2"][PEC_PARTITION_ID]
     lie = (Command.SYNC, guid_of("machine BSC1"), machine("PEC", Service.PSC))
     says(net, "PSC1", "PSC2", lies(SITE1, lie))
+    assert kept(net, "PSC2", SITE1).authority_name == "PSC1"
     last = kept(net, "PSC2", PEC_PARTITION_ID).last
     forged = DirectoryChange(
         command=Command.DELETE,
