@@ -298,3 +298,8 @@ def test_everything_of_ours_says_what_it_is() -> None:
     text = ldif.openldap_schema_text(ldif.REPLICATION)
     assert text.count(" DESC") == len(schema_mqis.ATTRIBUTES) + len(schema_mqis.CLASSES)
     assert all(f"'{one.description}'" in text for one in schema_mqis.ATTRIBUTES)  # on one line
+
+
+def test_descriptions_are_read_by_every_server():
+    """A quotation mark ends a description: slapd then does not start (RFC 4512, qdstring)."""
+    assert not [name for name, text in schema_mqis.DESCRIPTIONS.items() if "'" in text or "\\" in text]
