@@ -26,6 +26,7 @@ from mqdssm.spark.arrow import arrow_schema
 from mqdssm.spark.datasets import dataset
 from mqdssm.spark.rules import examiners
 from mqdssm.spark.rules.vocabulary import FRAMES
+from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.session import spark_session
 from mqdssm.spark.validate import checked
 from mqdssm.spark.validate_sources import Source
@@ -218,7 +219,7 @@ def validate(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has f
         path = made.sets["queue"].paths[0]
 
         def ours() -> None:
-            with checked(spark, made, now=NOW) as found:
+            with checked(SparkRunner(spark), made, now=NOW) as found:
                 counts = {rule.id: rule.count for rule in found.summary.rules}
             if counts["queue-quota-range"] != count // 10_000:
                 raise AssertionError(f"{counts}: this is no measurement")
@@ -238,7 +239,7 @@ def growth(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as above
         made = {size: stack.enter_context(source(size)) for size in (GROWN_QUICK if quick else GROWN)}
 
         def run(one: Source) -> None:
-            with checked(spark, one, now=NOW):
+            with checked(SparkRunner(spark), one, now=NOW):
                 pass
 
         work = {size: partial(run, one) for size, one in made.items()}
