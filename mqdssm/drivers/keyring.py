@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -129,6 +130,8 @@ class DirectoryKeys:
         self._perform = perform
         self._machines: Final = _Answers[Guid, Sender | None](clock)
         self._sites: Final = _Answers[None, tuple[_Site, ...]](clock)
+        # one by one: where the directory is away now and then, all of them might never be read at once
+        self._own: Final = _Answers[Guid, Sender | None](clock)
 
     def senders(self, queue_manager: Guid) -> Iterator[Sender]:
         """The machine itself; as PSC of its site; while it is unknown, the PSC of any site.
@@ -138,8 +141,9 @@ class DirectoryKeys:
         """
         sites = self._sites.get(None, self._read_sites)
         for site in sites:
-            if site.machine is not None and site.machine.machine_id == queue_manager:
-                yield from site.as_machine(site.machine)
+            own = self._own.get(site.identifier, partial(self._psc_of, site))
+            if own is not None and own.machine_id == queue_manager:
+                yield from site.as_machine(own)
                 return
         machine = self._machines.get(queue_manager, lambda: self._machine(queue_manager))
         if machine is None:
@@ -158,38 +162,32 @@ class DirectoryKeys:
 
     def _read_sites(self) -> tuple["_Site", ...]:
         listed = self._perform(ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))
-        sites = listed.objects if isinstance(listed, ObjectsListed) else ()
-        return tuple(
-            self._site(site.identifier, _values(site)) for site in sites if site.identifier is not None
+        found = listed.objects if isinstance(listed, ObjectsListed) else ()
+        made = ((one.identifier, _controller(_values(one), one.identifier)) for one in found)
+        return tuple(_Site(site, psc) for site, psc in made if site is not None and psc.machine_name)
+
+    def _psc_of(self, site: "_Site") -> Sender | None:
+        """Return the machine of a site's PSC from the site's own partition; None: it is not known yet."""
+        role = int(Service.PSC | Service.PEC)
+        listed = self._perform(
+            ListObjects(object_type=ObjectType.MACHINE, partition_id=site.identifier, service=role)
         )
-
-    def _site(self, identifier: Guid, values: Mapping[Propid, PropertyValue]) -> "_Site":
-        controller = _controller(values, identifier)
-        machine = None
-        if controller.machine_name:
-            role = int(Service.PSC | Service.PEC)
-            listed = self._perform(
-                ListObjects(object_type=ObjectType.MACHINE, partition_id=identifier, service=role)
-            )
-            made = map(_sender, listed.objects if isinstance(listed, ObjectsListed) else ())
-            named = (one for one in made if one is not None and controller.is_called(one.machine_name))
-            machine = next(named, None)
-        return _Site(identifier=identifier, controller=controller, machine=machine)
+        machines = map(_sender, listed.objects if isinstance(listed, ObjectsListed) else ())
+        named = (one for one in machines if one is not None and site.controller.is_called(one.machine_name))
+        return next(named, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Site:
     """A site, and who signs for it.
 
     Attributes:
         identifier: its GUID, and its partition's.
         controller: its PSC, by the site's object; without keys where that has none.
-        machine: the PSC's machine, from the site's own partition; None: it is not known yet.
     """
 
     identifier: Guid
     controller: Sender
-    machine: Sender | None
 
     def as_machine(self, machine: Sender) -> Iterator[Sender]:
         """Return a machine with its own keys, then with those that the site has of its PSC."""
