@@ -17,6 +17,7 @@ from mqdssm.testing.simulation.run import Report, Simulation  # isort: skip  fir
 
 from mqdssm.engines.replication import (
     changes,
+    claims,
     propagation,
     requests,
     serving,
@@ -295,7 +296,7 @@ def _too_far(message):
     return max(_REPLY(message), *(one.seq_number.next() for one in message.directory_changes), MIN)
 
 
-def _never_asks(server, partition):
+def _never_asks(_server, _partition, _number, _sender):
     """Nobody is asked for what is missing."""
 
 
@@ -340,16 +341,16 @@ MUTATIONS = (
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
         "the object goes before its tombstone",
-        17,
+        2,
         patches=((memory.MemoryStore, "_delete_as", _delete_first),),
     ),
-    Mutation("recovery finishes nothing", 17, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
+    Mutation("recovery finishes nothing", 2, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
     Mutation("older numbers overwrite", 5, patches=((memory, "_number_of", lambda *_: MIN),)),
     Mutation("gaps in propagations are hidden", 1, patches=((propagation, "enqueue", _hides_gaps),)),
     Mutation(
         "what comes early is lost",
-        3,
-        patches=((changes, "_keep", _forgets_early), (propagation, "_tell", _never_asks)),
+        2,
+        patches=((changes, "_keep", _forgets_early), (claims, "_ask", _never_asks)),
     ),
     Mutation("forgets what it executed", 3, patches=((requests, "_remember", lambda *_: None),)),
     Mutation("answers after its start", 57, patches=((requests, "be_quiet", lambda _server: None),)),
