@@ -30,7 +30,7 @@ __all__ = ["base_image", "engine", "spark_image"]
 pytestmark = [
     pytest.mark.container,
     pytest.mark.xdist_group("containers"),
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
 ]
 
 LOCKED_DOWN = {
