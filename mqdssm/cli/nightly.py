@@ -85,7 +85,9 @@ def _state(one: "JudgedFinding") -> dict[str, str]:
 
 
 def tell_outcome(run: Run, outcome: "RunOutcome") -> None:
-    """Print what the findings amount to."""
+    """Print what the findings amount to, where more than a single validation was asked for."""
+    if outcome.is_plain:
+        return
     if not outcome.judge.is_idle:
         run.output.note(f"findings: {outcome.words}")
     for one in outcome.counts.unused:

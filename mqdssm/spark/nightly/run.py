@@ -47,6 +47,7 @@ class RunOutcome:
         exceeded: thresholds that are exceeded, in words; none: the run is fine.
         changes: what changed since the last run of the history.
         lines: the runs of the history, this one included; none without one.
+        is_plain: nothing was given that a single validation does not have.
     """
 
     judge: Judge
@@ -54,6 +55,7 @@ class RunOutcome:
     exceeded: tuple[str, ...]
     changes: RunChanges
     lines: tuple[HistoryLine, ...]
+    is_plain: bool
 
     @property
     def words(self) -> str:
@@ -69,11 +71,13 @@ class NightlyRun:
         files: where things are read and written.
         judge: what is known and accepted.
         thresholds: numbers of new findings that are allowed.
+        is_plain: nothing was given that a single validation does not have.
     """
 
     files: NightlyFiles
     judge: Judge
     thresholds: Thresholds
+    is_plain: bool
 
     @classmethod
     def prepare(
@@ -98,7 +102,9 @@ class NightlyRun:
         known = NOTHING_KNOWN if files.baseline is None else Baseline.load(files.baseline)
         if files.history is not None:
             History(files.history).prepare()
-        return cls(files, Judge(now, known, accepted.suppressions), Thresholds.of(fail_on, accepted.fail))
+        is_plain = files == NightlyFiles() and not accepted.suppressions and not accepted.fail
+        judge = Judge(now, known, accepted.suppressions)
+        return cls(files, judge, Thresholds.of(fail_on, accepted.fail), is_plain)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -141,7 +147,7 @@ class NightlyRun:
             lines = history.lines()
         if self.files.metrics is not None:
             write_metrics(self.files.metrics, line, counts)
-        return RunOutcome(judge, counts, exceeded, changes, lines)
+        return RunOutcome(judge, counts, exceeded, changes, lines, self.is_plain)
 
 
 def _about(summary: "Summary") -> dict[str, Any]:
