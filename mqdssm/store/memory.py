@@ -40,7 +40,6 @@ class MemoryStore:
         self.disk: Final = Disk()
         self._write = self.disk.write
         self._kept = Kept()
-        self._looked = ""  # how far the last look for foreign changes went
         self._open = True
         self._performers = performers(self)
 
@@ -89,7 +88,6 @@ class MemoryStore:
     # -- state of the protocol
 
     def _load_state(self, _operation: ops.LoadState) -> ops.State:
-        self._looked = ""
         states = (shelf.state for shelf in self._kept.shelves.values())
         return ops.State(
             partitions=tuple(one for one in states if one is not None),
@@ -393,12 +391,11 @@ class MemoryStore:
     def _find_foreign(self, operation: ops.FindForeign) -> ops.ForeignFound:
         kept, after = self._kept, operation.after
         if not after:
-            kept.seen = after = max(kept.seen, self._looked)
+            kept.seen = after = max(kept.seen, operation.seen)
         rows = sorted((one for one in kept.foreign.values() if one.version > after), key=_version)
         some = tuple(rows[: operation.count_max])
-        if some:
-            self._looked = some[-1].version
-        return ops.ForeignFound(objects=some, reached=self._looked if len(some) < len(rows) else "")
+        newest = some[-1].version if some else ""
+        return ops.ForeignFound(objects=some, reached=newest if len(some) < len(rows) else "", newest=newest)
 
     def write_foreign(
         self, identifier: Guid, properties: Iterable[tuple[Propid, PropertyValue]] = ()

@@ -204,8 +204,8 @@ def test_what_was_looked_at_is_not_read_again_after_a_restart() -> None:
         owner = Owner(machine_id=guid_of("PEC"), machine_name="PEC")
         with LdapStore.open(options_for(server), owner=owner) as store:
             make_site(store)
-            assert looked(store) == set()
-            assert looked(store) == set()
+            found, newest = look(store)
+            assert (found, look(store, newest)[0]) == (set(), set())
         site = queue_dn(session, "Home")
         place = replication_server_dn(session.naming.root)
         seen = session.get(place, ["mqisSeenChange"]).first("mqisSeenChange")
@@ -231,12 +231,30 @@ def make_site(store: LdapStore) -> None:
     assert store.perform(made).status == 0
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.1.2")
+def test_a_look_whose_answer_was_lost_finds_the_same_again() -> None:
+    """The thread of the store repeats what may not have been done."""
+    with OpenLdapServer(durable=False, replication=True) as server, by_hand(server) as session:
+        owner = Owner(machine_id=guid_of("PEC"), machine_name="PEC")
+        with LdapStore.open(options_for(server), owner=owner) as store:
+            make_site(store)
+            session.modify(queue_dn(session, "Home"), {"mqisPscName": [b"PSC1"]})
+            answers = [store.perform(LOOK) for _ in range(2)]
+            assert [{one.identifier for one in answer.objects} for answer in answers] == [{HOME}] * 2
+            assert look(store, answers[-1].newest)[0] == {HOME}, "of the last ten minutes"
+
+
 def looked(store: LdapStore) -> set[Guid]:
     """Objects of a whole look."""
-    found, after = set(), ""
+    return look(store)[0]
+
+
+def look(store: LdapStore, seen: str = "") -> tuple[set[Guid], str]:
+    """Look once; return the objects, and how far that was."""
+    found, after, newest = set(), "", seen
     while True:
-        answer = store.perform(ops.FindForeign(after=after, count_max=1))
+        answer = store.perform(ops.FindForeign(after=after, count_max=1, seen=seen))
         found |= {one.identifier for one in answer.objects}
-        after = answer.reached
+        after, newest = answer.reached, max(newest, answer.newest)
         if not after:
-            return found
+            return found, newest

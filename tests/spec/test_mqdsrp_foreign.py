@@ -1,14 +1,17 @@
 """Changes of other programs: the owner numbers them, others tell people, who resynchronize (R112, R113)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from lone_authority import OK
+from lone_server import AWAY, Lone, replies, site
 from replication_net import Net, all_equal, enterprise, guid_of, objects_equal, with_bsc, with_site
 
+from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication import foreign
 from mqdssm.engines.replication import operations as ops
-from mqdssm.engines.replication.actions import Resynchronize
+from mqdssm.engines.replication.actions import Perform, Performed, Resynchronize
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties
@@ -28,6 +31,15 @@ REFUSED = "a change of another program cannot be published"
 LOOKS_S = 2 * 60.0
 SETTLED_S = 100.0
 LONG_S = 3000.0
+
+
+class LossyStore(MemoryStore):
+    """A store whose first answer to each look is lost: the operation is repeated."""
+
+    def perform(self, operation: Any) -> Any:
+        if isinstance(operation, ops.FindForeign):
+            super().perform(operation)
+        return super().perform(operation)
 
 
 class UnreadyStore(MemoryStore):
@@ -189,6 +201,24 @@ class TestOwner:
         assert label(net, "PEC") == "by hand"
         assert all_equal(net)
 
+    def test_a_look_whose_answer_was_lost_is_repeated(self, net: Net) -> None:
+        store = LossyStore()
+        store._kept = net.hosts["PSC1"].store._kept
+        net.hosts["PSC1"].store = store
+        write(net, "PSC1", QUEUE)
+        net.run(LOOKS_S)
+        assert {label(net, name) for name in net.hosts} == {"by hand"}
+
+    def test_a_clock_that_is_set_stops_no_look(self) -> None:
+        """A search seems to have taken a day."""
+        server = Lone()
+        (asked,) = server.engine.step(TimerFired(name=foreign.TIMER), server.now)
+        assert isinstance(asked, Perform)
+        found = Performed(token=asked.token, result=ops.ForeignFound(objects=(), reached=""))
+        (timer,) = server.engine.step(found, server.now + 86_400)
+        assert isinstance(timer, StartTimer)
+        assert (timer.name, timer.after_s) == (foreign.TIMER, foreign.PAUSE_S_MAX)
+
     def test_many_changes_let_other_work_in(self, net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(foreign, "FOUND_MAX", 5)
         monkeypatch.setattr(foreign, "PUBLISHED_AT_ONCE", 2)
@@ -312,6 +342,26 @@ class TestResynchronization:
     def test_an_owner_refuses(self, net: Net, partition_id: Guid) -> None:
         assert resynchronize(net, "PSC1", partition_id) == Hresult.MQ_ERROR_ILLEGAL_OPERATION
         assert all_equal(net)
+
+    def test_who_is_to_own_it_refuses(self, net: Net) -> None:
+        """A restored PSC owns nothing until others have answered: it would forget that it is to (R70)."""
+        net.hosts["PSC1"].settings = replace(net.hosts["PSC1"].settings, restored=True)
+        net.drop = lambda source, send: "PSC1" in {source, send.destination}
+        net.restart("PSC1")
+        assert not row(net, "PSC1", SITE1).is_owned
+        assert resynchronize(net, "PSC1", SITE1) == Hresult.MQ_ERROR_ILLEGAL_OPERATION
+        assert told(net, "PSC1", "refused to synchronize in full") == 1
+        net.drop = lambda source, send: False
+        net.run(LONG_S)
+        assert row(net, "PSC1", SITE1).is_owned
+        assert all_equal(net)
+
+    def test_who_knows_nobody_to_ask_refuses(self) -> None:
+        server = Lone()
+        server.answered(site(1, "Away", psc=""))
+        asked = server.did(Resynchronize(request=1, partition_id=AWAY))
+        assert replies(asked) == [Hresult.MQ_ERROR_ILLEGAL_OPERATION]
+        assert server.partition(AWAY).purge_state is PurgeState.NORMAL
 
     def test_the_enterprise_too(self, net: Net) -> None:
         assert resynchronize(net, "PSC1", PEC_PARTITION_ID) == OK

@@ -31,6 +31,8 @@ GO_ON_S: Final = 1.0
 """How long the rest of many changes waits."""
 COST_FACTOR: Final = 5
 """A search is followed by a pause that is at least so many times as long: other work has its turn."""
+PAUSE_S_MAX: Final = 600.0
+"""The longest pause, however long a search seems to have taken: a clock may have been set meanwhile."""
 TOLD_MAX: Final = 10_000
 """Changes without a number whose version is remembered, so that they are told once."""
 
@@ -46,9 +48,11 @@ def timer(server: Server, _rest: str) -> Job[None]:
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
     if not look.waiting:
         began = server.now
-        found = yield from perform(FindForeign(after=look.after, count_max=FOUND_MAX), ForeignFound)
-        pause_s = COST_FACTOR * (server.now - began)
+        operation = FindForeign(after=look.after, count_max=FOUND_MAX, seen=look.seen)
+        found = yield from perform(operation, ForeignFound)
+        pause_s = min(COST_FACTOR * (server.now - began), PAUSE_S_MAX)
         look.after = found.reached
+        look.seen = max(look.seen, found.newest)
         look.waiting.extend(one for one in found.objects if look.told.get(one.name) != one.version)
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
         one = look.waiting.popleft()

@@ -11,7 +11,7 @@ with status MQ_OK, when the object or its tombstone has the same or a higher num
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mqdssm.model.guid import Guid
@@ -310,18 +310,19 @@ class SweepPartition:
 class FindForeign:
     """Find objects that another program has changed or made (decision R112). Result: `ForeignFound`.
 
-    A look begins with an empty `after` and goes on until `ForeignFound.reached` is empty. That a new look
-    begins says that all of the last one has been seen to: the store need not give it again, even after a
-    restart. `LoadState` says that nobody knows of the last one any more. An object that has been numbered
-    since is not found again.
+    A look begins with an empty `after` and goes on until `ForeignFound.reached` is empty. An object that has
+    been numbered since is not found again. Where the answer is lost, the operation finds the same again.
 
     Attributes:
         after: `ForeignFound.reached` of the answer before; empty: a new look.
+        seen: at a new look, the highest `ForeignFound.newest` so far. All that was found up to it has been
+            seen to: the store need not give it again, even after a restart. Empty: nobody knows.
         count_max: at least so many objects are given, if there are as many; a few more may be.
     """
 
     after: str
     count_max: int
+    seen: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,10 +356,12 @@ class ForeignFound:
     Attributes:
         objects: what was changed or made.
         reached: where the look goes on; empty: this is all.
+        newest: version of the newest entry that was looked at; empty: there is none.
     """
 
     objects: tuple[ForeignObject, ...]
     reached: str
+    newest: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

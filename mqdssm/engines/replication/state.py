@@ -199,11 +199,13 @@ class ForeignLook:
 
     Attributes:
         after: where it goes on; empty: the next one begins.
+        seen: version up to which everything that was found has been seen to, once nothing is waiting.
         waiting: changes that were found and not seen to yet.
         told: name -> version of those that got no number and were told.
     """
 
     after: str = ""
+    seen: str = ""
     waiting: deque[ForeignObject] = field(default_factory=deque)
     told: OrderedDict[str, str] = field(default_factory=OrderedDict)
 

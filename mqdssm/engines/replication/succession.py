@@ -215,7 +215,7 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
         yield from _inherit(server, partition)
 
 
-def _naming(server: Server, partition: Partition) -> Job[ObjectRead | None]:
+def find_naming(server: Server, partition: Partition) -> Job[ObjectRead | None]:
     """Return the object of a partition that names us as its authority, rightly or not; None: none does."""
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
@@ -268,7 +268,7 @@ def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
     names = {key_of(server.psc_name or partition.record.authority_name)}
     told = key_of(sender) in names
     partition.whole = partition.whole or told
-    naming = None if partition.settled else (yield from _naming(server, partition))
+    naming = None if partition.settled else (yield from find_naming(server, partition))
     if naming is not None and not partition.doubted:
         if not _is_handed_over(server, partition, naming):
             partition.doubted = True  # we were its authority before: on a disk that is lost, or older

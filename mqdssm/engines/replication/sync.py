@@ -227,7 +227,11 @@ def begin_anew(server: Server, partition: Partition, **changes: Any) -> Job[None
 def resynchronize(server: Server, event: Resynchronize) -> Job[None]:
     """Synchronize a partition in full because the operator says so (decision R113)."""
     partition = server.partitions.get(event.partition_id)
-    if partition is None or partition.record.owned:
+    why_not = "there is no such partition"
+    if partition is not None:
+        why_not = yield from _why_not_anew(server, partition)
+    if partition is None or why_not:
+        server.warn("refused to synchronize in full", f"partition {event.partition_id}: {why_not}")
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
     if partition.is_normal:  # else it is under way
@@ -235,6 +239,18 @@ def resynchronize(server: Server, event: Resynchronize) -> Job[None]:
         partition.hint = ""
         yield from begin_anew(server, partition)
     server.reply(event.request, Hresult.MQ_OK)
+
+
+def _why_not_anew(server: Server, partition: Partition) -> Job[str]:
+    """Return why a partition cannot be taken anew from another server; empty if it can."""
+    if partition.record.owned:
+        return "this server owns it, and what is in its directory counts"
+    upstream = server.upstream(partition)
+    if not upstream or server.is_me(upstream):
+        return "this server knows no other one to ask: name the authority first (NameAuthority)"
+    if partition.doubted or (yield from succession.find_naming(server, partition)) is not None:
+        return "nobody owns it, and this server is to: wait until it does"
+    return ""
 
 
 def _mark(server: Server, partition: Partition) -> Job[None]:

@@ -63,13 +63,8 @@ class ForeignChanges:
         self._reader = reader
         self._own: dict[str, str] = {}  # name -> version of entries that are as they were numbered
         self._seen: str | None = None  # versions up to it have been seen to
-        self._looked = ""  # the newest version that was answered
+        self._reached = ""  # how far the last answer went
         self._waiting: list[tuple[str, str]] | None = None  # versions and names to be read, newest first
-
-    def forget(self) -> None:
-        """Begin anew where everything was seen to: nobody knows any more what was found since."""
-        self._looked, self._waiting = "", None
-        self._own.clear()
 
     def find(self, operation: FindForeign) -> ForeignFound:
         """Find objects that another program has changed or made; see `FindForeign`.
@@ -78,26 +73,27 @@ class ForeignChanges:
             DirectoryError: the directory cannot be read or written.
         """
         if not operation.after:
-            self._acknowledge()
-        waiting = self._waiting if operation.after else None
+            self._acknowledge(operation.seen)
+        goes_on = operation.after and operation.after == self._reached  # else the last answer was lost
+        waiting = self._waiting if goes_on else None
         self._waiting = None  # where this fails, it is repeated from the beginning
         if waiting is None:
             waiting = self._listed(_before(self._seen or ""), operation.after)
         found: list[ForeignObject] = []
-        looked, left = self._looked, READ_AT_ONCE
+        looked, left = operation.after, READ_AT_ONCE
         while waiting and left > 0 and len(found) < operation.count_max:
             some = waiting[-TERMS_MAX:]
             found += self._judge([dn for _, dn in some])
             del waiting[-TERMS_MAX:]
             left -= len(some)
             looked = max(looked, some[0][0])
-        self._looked = looked
+        self._reached = looked
         if waiting:
             self._waiting = waiting
-            return ForeignFound(objects=tuple(found), reached=looked)
-        oldest = _before(looked)
+            return ForeignFound(objects=tuple(found), reached=looked, newest=looked)
+        oldest = _before(self._seen or "")  # older ones are listed no more
         self._own = {dn: version for dn, version in self._own.items() if version >= oldest}
-        return ForeignFound(objects=tuple(found), reached="")
+        return ForeignFound(objects=tuple(found), reached="", newest=looked)
 
     def _listed(self, since: str, after: str) -> list[tuple[str, str]]:
         """List what may be another program's, newest first."""
@@ -106,14 +102,14 @@ class ForeignChanges:
             (one for one in listed if one[0] > after and self._own.get(one[1]) != one[0]), reverse=True
         )
 
-    def _acknowledge(self) -> None:
-        """Note that everything of the last look has been seen to."""
+    def _acknowledge(self, seen: str) -> None:
+        """Note that everything up to a version has been seen to."""
         if self._seen is None:
             with suppress(ObjectNotFound):
                 raw = self._session.get(self._reader.places.server, [SEEN]).first(SEEN)
                 self._seen = (raw or b"").decode(errors="replace")
-        if self._looked > (self._seen or ""):
-            self._seen = self._looked
+        if seen > (self._seen or ""):
+            self._seen = seen
             with suppress(ObjectNotFound):  # a directory that nobody owns: it is noted as long as we run
                 self._session.modify(self._reader.places.server, {SEEN: (self._seen.encode(),)})
 

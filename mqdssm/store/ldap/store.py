@@ -192,7 +192,6 @@ class LdapStore:
     # -- state of the protocol
 
     def _load_state(self, _operation: ops.LoadState) -> ops.State:
-        self._foreign.forget()
         return self._state.load()
 
     def _save_partition(self, operation: ops.SavePartition) -> ops.Done:

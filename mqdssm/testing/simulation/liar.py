@@ -10,7 +10,6 @@ from mqdssm.engines.replication.actions import Send
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.census import Census
-from mqdssm.testing.simulation.driven import DrivenServer
 from mqdssm.testing.simulation.lies import Lies
 from mqdssm.testing.simulation.listening import LONG_S
 from mqdssm.testing.simulation.options import PER_MILLE
@@ -78,10 +77,7 @@ class Liar:
             )
             if self._world.trace is not None:
                 server.say(f"lies to {destination}: {message}")
-            if isinstance(server, DrivenServer):
-                server.say_so(sent)
-            else:
-                self._world.network.send(server, sent)
+            self._world.network.send(server, sent)
 
     def _bend(self, action: Send) -> Send:
         """Say something else than the engine wants."""
