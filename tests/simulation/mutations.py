@@ -29,7 +29,6 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
-from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store import memory
 from mqdssm.testing.simulation.hardships import HARDSHIPS_MIN
@@ -282,13 +281,6 @@ def _boasts(server, neighbor):
     return replace(header, partition_seq_numbers=tuple(more))
 
 
-def _sync0_done(server, partition, message):
-    """The first answer ends a full synchronization."""
-    sync._heard(server, partition)
-    yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)
-    yield from sync._sweep(server, partition)
-
-
 _REPLY = sync._reached
 
 
@@ -359,7 +351,6 @@ MUTATIONS = (
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
     Mutation("inherits without the log", 1, patches=((succession, "inherit_if_named", _inherits_early),)),
     Mutation("header says one more", 1, patches=((propagation, "_header", _boasts),)),
-    Mutation("the first answer completes sync0", 533, patches=((sync, "_after_sync0_reply", _sync0_done),)),
     Mutation(
         "an old copy is used as it is",
         2023,
