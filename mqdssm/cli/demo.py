@@ -1,4 +1,8 @@
-"""``mqdssm demo``: an enterprise in a private directory: migrated, changed, exported, validated, reported."""
+"""``mqdssm demo``: an enterprise in a private directory: migrated, changed, exported, validated, reported.
+
+All of it runs on the local engine. Where Java is, export and validation run once more on Spark, and
+are compared.
+"""
 
 import contextlib
 import tempfile
@@ -33,7 +37,14 @@ def demo(
     sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="How many sites.")] = 3,
     machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="How many machines.")] = 200,
     queues: Annotated[int, typer.Option("--queues", metavar="N", min=0, help="How many queues.")] = 5000,
-    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Migrate, validate (needs Java).")] = True,
+    spark: Annotated[
+        bool | None,
+        typer.Option(
+            "--spark/--no-spark",
+            help="Export and validate once more on Spark, or not; else where Java is.",
+            show_default=False,
+        ),
+    ] = None,
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -44,45 +55,41 @@ def demo(
     """See it work: a made-up enterprise is migrated into a private OpenLDAP, validated, reported on.
 
     Its MQIS tables have planted defects: each has to be rejected or found, nothing else: exit code 1 if not.
+    Needs neither Java nor pyspark; where they are, Spark has to give the same files and findings.
     Nothing outside a temporary folder is touched, and no server of yours is spoken to.
     """
     plan = _plan(sites, machines, queues)
-    if spark:
-        _check_spark()
+    with_spark = _has_spark(is_asked=bool(spark)) if spark is not False else False
     testing_module("openldap_config").require_software()
     stage = Stage(run.output)
     with _folder(keep) as folder, contextlib.ExitStack() as stack:
         stage.text("A demonstration of mqdssm: MSMQ's objects in an LDAP directory, as [MS-MQDSSM] has it.\n")
-        from mqdssm.cli import demo_pipeline
-
         server = _start(stage, stack, folder / "directory")
-        report = _place_of_report(keep) if spark else None
-        if report is None:
-            is_right = True
-            demo_pipeline.load(stage, server, plan, folder / ENTERPRISE)
-            _look(stage, stack, server, plan)
-        else:
-            is_right = _migrated(stage, server, plan, folder, report)
-    _next(stage, keep, report)
+        report = _place_of_report(keep)
+        is_right = _migrated(stage, server, plan, folder, report, with_spark=with_spark)
+    _next(stage, keep)
     stage.end(report)
     return ExitCode.FINE if is_right else ExitCode.FINDINGS
 
 
-def _migrated(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path, report: Path) -> bool:
-    """All that needs Spark; gives whether everything that was planted is accounted for."""
+def _migrated(
+    stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path, report: Path, *, with_spark: bool
+) -> bool:
+    """Migrate and look at the result; gives True if everything that was planted is accounted for."""
     from mqdssm.cli import demo_migration, demo_pipeline
-    from mqdssm.samples.forms import SampleForm
 
-    tables = folder / ENTERPRISE
-    users = demo_pipeline.make(stage, plan, tables, SampleForm.MQIS).objects["User"]
+    tables, exported = folder / ENTERPRISE, folder / "export"
+    users = demo_pipeline.make(stage, plan, tables).objects["User"]
     demo_migration.make_accounts(stage, server, plan, users, folder / demo_migration.SID_MAP)
     with contextlib.ExitStack() as stack:
-        demo_pipeline.start_spark(stage, stack)
         done = demo_migration.migrate(stage, server, folder, tables)
         _look(stage, stack, server, plan)
-        demo_pipeline.export(stage, server, folder / "export")
-        found = stack.enter_context(demo_pipeline.validated(stage, folder / "export", report))
-        return demo_migration.account(stage, done, found, folder, tables)
+        demo_pipeline.export(stage, server, exported)
+        found = stack.enter_context(demo_pipeline.validated(stage, exported, report))
+        is_right = demo_migration.account(stage, done, found, folder, tables)
+        if with_spark:
+            is_right &= demo_pipeline.is_same_on_spark(stage, server, exported, found)
+    return is_right
 
 
 def _look(stage: Stage, stack: contextlib.ExitStack, server: "OpenLdapServer", plan: "Plan") -> None:
@@ -101,19 +108,26 @@ def _plan(sites: int, machines: int, queues: int) -> "Plan":
         )
 
 
-def _check_spark() -> None:
-    """Refuse what is missing before anything is made.
+def _has_spark(*, is_asked: bool) -> bool:
+    """Return True if Spark can be used. The local engine does all steps but one, and needs no Java.
+
+    Args:
+        is_asked: its lack is an error.
 
     Raises:
-        ConfigError: no Java or pyspark.
+        ConfigError: no Java or pyspark, and it was asked for; or what all steps need is missing.
     """
-    from mqdssm.errors import ConfigError
+    from mqdssm.errors import ConfigError, require_packages
     from mqdssm.spark.session import check_spark
 
+    require_packages("pyarrow", "numpy", "sqlglot", "jinja2", extra="pipeline")
     try:
         check_spark()
     except ConfigError as error:
-        raise ConfigError(f"{error}; or see all the rest: mqdssm demo --no-spark") from error
+        if is_asked:
+            raise ConfigError(f"{error}; or see all the rest: mqdssm demo --no-spark") from error
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -163,7 +177,7 @@ def _connect(stage: Stage, stack: contextlib.ExitStack, server: "OpenLdapServer"
     return directory
 
 
-def _next(stage: Stage, keep: Path | None, report: Path | None) -> None:
+def _next(stage: Stage, keep: Path | None) -> None:
     with stage.step("What to try next"):
         if keep is None:
             stage.command(
@@ -172,10 +186,9 @@ def _next(stage: Stage, keep: Path | None, report: Path | None) -> None:
         else:
             stage.command(f"mqdssm sandbox start {keep / 'directory'}      # what you just saw, kept")
         stage.command("mqdssm doctor      # once MQDSSM_URL and the others are set as the sandbox says")
-        if report is not None:
-            if keep is None:
-                stage.command("mqdssm demo --keep ~/msmq-demo      # tables, plan and rejects stay")
-            stage.command("mqdssm inventory --html inventory.html      # who has what, who may do what")
+        if keep is None:
+            stage.command("mqdssm demo --keep ~/msmq-demo      # tables, plan and rejects stay")
+        stage.command("mqdssm inventory --html inventory.html      # who has what, who may do what")
         stage.command("mqdssm --help")
         stage.result("docs/README.md says what to read; in Python: import mqdssm; help(mqdssm.Directory)")
 

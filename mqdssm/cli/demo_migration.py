@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli.apply import COUNTS, count_rows
 from mqdssm.cli.demo_stage import Stage
+from mqdssm.cli.engine import EngineName
 
 if TYPE_CHECKING:
     from mqdssm.samples.migrated import Accounts
@@ -65,7 +66,7 @@ def migrate(stage: Stage, server: "OpenLdapServer", folder: Path, tables: Path) 
         stage.command(f"mqdssm migrate {tables.name} --to {PLAN} --create-computers --sid-map {SID_MAP}")
         asked = Asked(source=str(tables), create_computers=True, sid_map=folder / SID_MAP)
         login: dict[str, Any] = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
-        done = carry_over(asked, server.url, folder / PLAN, **login)
+        done = carry_over(asked, server.url, folder / PLAN, engine=EngineName.LOCAL, **login)
         if done.report is None:
             raise ConfigError(f"the plan cannot be applied: {done.plan.refused}")
         stage.table(COUNTS, count_rows(done.report))

@@ -1,19 +1,19 @@
-"""Both ends of ``mqdssm demo``: an enterprise that is loaded as it is; export, validation, and a report."""
+"""Both ends of ``mqdssm demo``: tables of an enterprise; export, validation and a report, on both engines."""
 
 import contextlib
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli.demo_stage import Stage
+from mqdssm.cli.engine import EngineName
 from mqdssm.cli.export import OBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mqdssm.samples.forms import SampleForm
     from mqdssm.samples.generate import Written
     from mqdssm.samples.plan import Plan
+    from mqdssm.spark.manifest import Manifest
     from mqdssm.spark.validate import Validation
     from mqdssm.testing.openldap import OpenLdapServer
 
@@ -22,25 +22,23 @@ SHOWN_OF_RULES: Final = 6
 """Rules whose first finding is shown; the report has all of them."""
 
 
-def make(stage: Stage, plan: "Plan", folder: Path, form: "SampleForm") -> "Written":
-    """Make up the enterprise.
+def make(stage: Stage, plan: "Plan", folder: Path) -> "Written":
+    """Make up the enterprise, as tables of MQIS.
 
     Args:
         stage: where it is shown.
         plan: the enterprise.
         folder: new; it holds the list of what was planted afterwards.
-        form: tables of MQIS, or LDIF for ``slapadd``.
     """
-    from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm
+    from mqdssm.samples.forms import FAULTS_NAME, SampleForm
     from mqdssm.samples.generate import generate
 
     with stage.step("Make up an enterprise, with defects planted"):
-        how = "ldif --loader slapadd" if form is SampleForm.LDIF else form.value
         stage.command(
             f"mqdssm generate --sites {plan.sites} --machines {plan.machines} --queues {plan.queues}"
-            f" --seed {plan.seed} --format {how} --faults --to {folder.name}"
+            f" --seed {plan.seed} --format mqis --faults --to {folder.name}"
         )
-        written = generate(plan, folder, form, loader=Loader.SLAPADD, faults=True)
+        written = generate(plan, folder, SampleForm.MQIS, faults=True)
         counts = ", ".join(f"{name} {count}" for name, count in written.objects.items())
         stage.result(f"with what the defects need beside it: {counts}")
         broken = sum(written.faults.values())
@@ -48,34 +46,6 @@ def make(stage: Stage, plan: "Plan", folder: Path, form: "SampleForm") -> "Writt
             f"{broken} of them are broken, for {len(written.faults)} rules: {FAULTS_NAME} lists them"
         )
     return written
-
-
-def load(stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path) -> None:
-    """Make the enterprise, and load it, where there is no Spark to migrate it with.
-
-    Args:
-        stage: where it is shown.
-        server: the empty directory.
-        plan: the enterprise.
-        folder: new.
-    """
-    from mqdssm.samples.forms import SampleForm
-
-    written = make(stage, plan, folder, SampleForm.LDIF)
-    with stage.step("Load it into the directory"):
-        stage.call(f"server.load({', '.join(repr(name) for name in written.files)})      # slapadd")
-        server.load(*(folder / name for name in written.files))
-        stage.result(f"{sum(written.objects.values())} objects are there")
-
-
-def start_spark(stage: Stage, stack: ExitStack) -> None:
-    """Start the one session that every step shares."""
-    from mqdssm.spark.runner import RETRIES
-    from mqdssm.spark.session import spark_session
-
-    with stage.step("Start Spark on this machine"):
-        stack.enter_context(spark_session("mqdssm demo", brief=True, conf=RETRIES))
-        stage.result("one session for all that follows")
 
 
 def export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
@@ -90,9 +60,7 @@ def export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
 
     with stage.step("Export all of it to Parquet"):
         stage.command(f"mqdssm export --type all --to {folder.name}")
-        manifest = write(
-            server.url, OBJECTS, folder, user=server.user, password=server.password, ca_file=server.ca_file
-        )
+        manifest = write(server.url, OBJECTS, folder, engine=EngineName.LOCAL, **_login(server))
         rows = sum(exported.rows for exported in manifest.types.values())
         files = sum(len(exported.files) for exported in manifest.types.values())
         stage.result(
@@ -118,7 +86,7 @@ def validated(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]
     with contextlib.ExitStack() as stack:
         with stage.step("Validate the export, and write a report"):
             stage.command(f"mqdssm validate {folder.name} --report {report.name}")
-            found = stack.enter_context(validation(folder))
+            found = stack.enter_context(validation(folder, engine=EngineName.LOCAL))
             stage.table(("rule", "object", "what is wrong"), _samples(found))
             summary = found.summary
             bad = sum(1 for rule in summary.rules if rule.count)
@@ -126,6 +94,46 @@ def validated(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]
             write_report(report, summary, found.findings, found.sets)
             stage.result(f"the report has {report.stat().st_size // 1000} KB, and needs no network")
         yield found
+
+
+def is_same_on_spark(stage: Stage, server: "OpenLdapServer", folder: Path, found: "Validation") -> bool:
+    """Export and validate once more, on Spark; gives True if every file and every finding is the same.
+
+    Args:
+        stage: where it is shown.
+        server: the directory, unchanged since.
+        folder: of the export by the local engine.
+        found: what its validation found.
+    """
+    from mqdssm.spark.export import export as write
+    from mqdssm.spark.manifest import Manifest
+    from mqdssm.spark.runner import RETRIES
+    from mqdssm.spark.session import spark_session
+    from mqdssm.spark.validate import validation
+
+    again = folder.with_name(f"{folder.name}-spark")
+    with stage.step("The same export and validation on Spark"):
+        stage.command(f"mqdssm export --type all --to {again.name} --engine spark")
+        with spark_session("mqdssm demo", brief=True, conf=RETRIES):  # one for both
+            write(server.url, OBJECTS, again, engine=EngineName.SPARK, **_login(server))
+            mine, theirs = (_digests(Manifest.load(one)) for one in (folder, again))
+            stage.command(f"mqdssm validate {again.name} --engine spark")
+            with validation(again, engine=EngineName.SPARK) as other:
+                has_same_findings = list(found.findings) == list(other.findings)
+        same = sum(mine[path] == theirs.get(path) for path in mine)
+        is_same = mine == theirs and has_same_findings
+        stage.result(f"{same} of {len(mine)} files are the same, byte by byte")
+        stage.result(f"{found.summary.count} findings, {'all' if has_same_findings else 'not'} the same")
+    return is_same
+
+
+def _digests(manifest: "Manifest") -> dict[str, str]:
+    """The digest of each file of an export."""
+    return {file.path: file.sha256 for exported in manifest.types.values() for file in exported.files}
+
+
+def _login(server: "OpenLdapServer") -> dict[str, Any]:
+    return {"user": server.user, "password": server.password, "ca_file": server.ca_file}
 
 
 def _samples(found: "Validation") -> "Iterator[tuple[str, str, str]]":

@@ -1,8 +1,7 @@
 """``mqdssm validate``: rules over an export, a directory or MQIS tables."""
 
-import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,18 @@ import typer
 from mqdssm.cli.access import login_of
 from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.nightly import (
+    BaselineOption,
+    HistoryOption,
+    MetricsOption,
+    NewBaselineOption,
+    count_table,
+    idle_of,
+    lines_of,
+    new_samples,
+    prepare_run,
+    tell_outcome,
+)
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
 from mqdssm.cli.run import Run, add_command, usage_problems
@@ -21,6 +32,7 @@ from mqdssm.model.escapes import printable_json
 
 if TYPE_CHECKING:
     from mqdssm.spark.findings import Summary
+    from mqdssm.spark.nightly.run import RunOutcome
     from mqdssm.spark.rules import Finding, Rule
     from mqdssm.spark.rules.rule import RuleFile
     from mqdssm.spark.validate import Validation
@@ -28,10 +40,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 COLUMNS: Final = ("severity", "rule", "type", "object", "attribute", "what is wrong")
-COUNTS: Final = ("rule", "severity", "findings", "what must hold")
 SHOWN_MAX: Final = 50
 """Findings that a table shows; all of them are in the other outputs."""
-SHOWN_OF_RULE_MAX: Final = 5
 
 
 class Severity(StrEnum):
@@ -50,30 +60,38 @@ class FindingsFormat(StrEnum):
     SARIF = "sarif"
 
 
+FolderArgument = Annotated[
+    Path | None, typer.Argument(metavar="[DIR]", help="The folder of an export.", show_default=False)
+]
+MqisOption = Annotated[
+    Path | None, typer.Option("--mqis", metavar="DIR", help="A folder of MQIS tables instead.")
+]
+RulesOption = Annotated[Path | None, typer.Option("--rules", metavar="FILE", help="Rules of your own, TOML.")]
+ReportOption = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report, HTML.")]
+FailOnOption = Annotated[
+    Severity | None,
+    typer.Option(
+        "--fail-on",
+        help="Exit with 1 if a finding is as bad as this, or worse; error.",
+        show_default=False,
+    ),
+]
+ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="Print the rules, and stop.")]
+
+
 def validate(
     run: Run,
     *,
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The folder of an export.", show_default=False)
-    ] = None,
-    mqis: Annotated[
-        Path | None, typer.Option("--mqis", metavar="DIR", help="A folder of MQIS tables instead.")
-    ] = None,
-    rules: Annotated[
-        Path | None, typer.Option("--rules", metavar="FILE", help="Rules of your own, TOML.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write a report, HTML.")
-    ] = None,
-    fail_on: Annotated[
-        Severity | None,
-        typer.Option(
-            "--fail-on",
-            help="Exit with 1 if a finding is as bad as this, or worse; error.",
-            show_default=False,
-        ),
-    ] = None,
-    list_rules: Annotated[bool, typer.Option("--list-rules", help="Print the rules, and stop.")] = False,
+    folder: FolderArgument = None,
+    mqis: MqisOption = None,
+    rules: RulesOption = None,
+    report: ReportOption = None,
+    fail_on: FailOnOption = None,
+    list_rules: ListRulesOption = False,
+    baseline: BaselineOption = None,
+    new_baseline: NewBaselineOption = None,
+    history: HistoryOption = None,
+    metrics: MetricsOption = None,
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
@@ -81,28 +99,38 @@ def validate(
 
     Needs pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
     """
+    from mqdssm.spark.nightly.run import NightlyFiles
+
     chosen = _checked_options(rules, report)
+    files = NightlyFiles(baseline, new_baseline, history, metrics)
     if list_rules:
-        idle = {"DIR": folder, "--mqis": mqis, "--report": report, "--fail-on": fail_on}
+        idle = {"DIR": folder, "--mqis": mqis, "--report": report, "--fail-on": fail_on} | idle_of(files)
         _refuse_idle(run, "--list-rules", idle)
         return _list(run, [*chosen.rules, *chosen.own])
     source = source_of(run, folder, mqis, doing="validate")
+    with usage_problems():
+        ids = [*(one.id for one in (*chosen.rules, *chosen.own)), *chosen.off]
+        night = prepare_run(files, rules, ids, fail_on)
     chosen_engine = engine_of(run, engine, workers)
     from mqdssm.spark.validate import validation
 
     with (
         run.output.progress("validating", counted=False),
         validation(
-            rules=chosen.rules, own=chosen.own, off=chosen.off, **chosen_engine.arguments(), **source
+            rules=(*chosen.rules, *night.rules),
+            own=chosen.own,
+            off=chosen.off,
+            **chosen_engine.arguments(),
+            **source,
         ) as found,
     ):
+        outcome = night.conclude(found.summary, found.findings)
         if report is not None:
             from mqdssm.spark.report import write_report
 
-            write_report(report, found.summary, found.findings, found.sets)
-        _print(run, found)
-        bad = found.summary.reaches((fail_on or Severity.ERROR).value)
-    return ExitCode.FINDINGS if bad else ExitCode.FINE
+            write_report(report, found.summary, found.findings, found.sets, outcome)
+        _print(run, found, outcome)
+    return ExitCode.FINDINGS if outcome.exceeded else ExitCode.FINE
 
 
 def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
@@ -172,30 +200,30 @@ def _refuse_idle(run: Run, beside: str, more: Mapping[str, object] = MappingProx
         raise UsageProblem(f"{', '.join(idle)} would have no effect beside {beside}: leave it out")
 
 
-def _print(run: Run, found: "Validation") -> None:
+def _print(run: Run, found: "Validation", outcome: "RunOutcome") -> None:
     match run.given.output:
         case FindingsFormat.SARIF:
             from mqdssm.spark.sarif import sarif
 
-            for piece in sarif(found.summary, found.findings):
+            for piece in sarif(found.summary, found.findings, outcome.judge):
                 run.output.raw(printable_json(piece))
         case FindingsFormat.JSON:
-            for finding in found.findings:
-                run.output.json_line(json.dumps(dataclasses.asdict(finding), ensure_ascii=False))
+            for line in lines_of(outcome, found.findings):
+                run.output.json_line(line)
             for one in found.summary.not_judged:
                 say(json.dumps({"rule": one.id, "judged": one.types, "reason": one.reason}))
         case _:
-            _tables(run, found.summary)
+            _tables(run, found.summary, outcome)
 
 
-def _tables(run: Run, summary: "Summary") -> None:
+def _tables(run: Run, summary: "Summary", outcome: "RunOutcome") -> None:
     """Print counts, and some of the findings."""
-    bad = [rule for rule in summary.rules if rule.count]
-    if bad:
-        run.output.rows(COUNTS, ((rule.id, rule.severity, str(rule.count), rule.what) for rule in bad))
+    if summary.count:
+        run.output.rows(*count_table(outcome, summary))
         run.output.line("")
-        shown = list(islice(samples(summary), SHOWN_MAX))
-        run.output.rows(COLUMNS, rows_of(shown))
+        shown = list(islice(new_samples(outcome, summary), SHOWN_MAX))
+        if shown:
+            run.output.rows(COLUMNS, rows_of(shown))
         if len(shown) < summary.count:
             run.output.note(f"{summary.count - len(shown)} more findings: --output json has all of them")
     else:
@@ -207,12 +235,7 @@ def _tables(run: Run, summary: "Summary") -> None:
         f"{summary.count} findings of {len(summary.rules)} rules about {objects} objects, "
         f"engine: {summary.engine}"
     )
-
-
-def samples(summary: "Summary") -> "Iterator[Finding]":
-    """A few findings of each rule."""
-    for rule in summary.rules:
-        yield from rule.samples[:SHOWN_OF_RULE_MAX]
+    tell_outcome(run, outcome)
 
 
 def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:
@@ -254,6 +277,8 @@ add_command(
         "mqdssm validate export/2026-01-31 -o json > findings.jsonl",
         "mqdssm validate --connection lab --rules ours.toml --fail-on warning",
         "mqdssm validate --mqis mqis/ -o sarif > findings.sarif",
+        "mqdssm validate export/2026-01-31 --write-baseline known.jsonl",
+        "mqdssm validate export/2026-02-01 --baseline known.jsonl --history history --metrics mqdssm.prom",
         "mqdssm validate --list-rules",
     ),
 )

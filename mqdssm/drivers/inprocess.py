@@ -85,6 +85,7 @@ class Network:
         signer: Signer | None = None,
         verifier: Verifier | None = None,
         settings: HostSettings = DEFAULTS,
+        on_work: Callable[[], None] | None = None,
     ) -> "Host":
         """Start a host.
 
@@ -94,6 +95,7 @@ class Network:
             signer: signs its messages.
             verifier: verifies the signatures of messages to it.
             settings: its limits.
+            on_work: called when there may be something to do for `Host.turn`; None: it has a thread.
 
         Raises:
             ValueError: there is one of that name or identifier.
@@ -106,12 +108,14 @@ class Network:
             signer=signer,
             verifier=verifier,
             settings=settings,
+            on_work=on_work,
         )
         with self._lock:
             if machine_name.casefold() in self._hosts or identifier in self._hosts:
                 raise ValueError(f"there is a host {machine_name} or {identifier} already")
             self._hosts[machine_name.casefold()] = self._hosts[identifier] = host
-        host.start()
+        if on_work is None:
+            host.start()
         self.wake()
         return host
 
@@ -129,7 +133,7 @@ class Network:
     def wake(self) -> None:
         """Let every host look at its messages: the clock went on, or a machine can be reached again."""
         with self._lock:
-            hosts = set(self._hosts.values())
+            hosts = list(dict.fromkeys(self._hosts.values()))  # each has two addresses
         for host in hosts:
             host.wake()
 
@@ -140,7 +144,7 @@ class Network:
             Exception: as `Host.close`; all are closed.
         """
         with contextlib.ExitStack() as closing, self._lock:
-            for host in set(self._hosts.values()):
+            for host in dict.fromkeys(self._hosts.values()):
                 closing.callback(host.close)
 
     def numbers(self, identifier: Guid) -> Iterator[int]:
@@ -187,8 +191,10 @@ class Host:
         signer: Signer | None,
         verifier: Verifier | None,
         settings: HostSettings,
+        on_work: Callable[[], None] | None,
     ) -> None:
         self._network = network
+        self._on_work = on_work
         self._clock = clock
         self._machine_name = machine_name
         self._identifier = identifier
@@ -274,7 +280,8 @@ class Host:
             Exception: the defect that had stopped it already; once.
         """
         self._stop()
-        self._thread.join()
+        if self._on_work is None:
+            self._thread.join()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -283,7 +290,7 @@ class Host:
         """Look at the messages again."""
         with self._lock:
             self._awake = True
-            self._lock.notify_all()
+            self._notify()
 
     def offer(self, messages: Iterable[Message]) -> bool:
         """Take in what arrives from another machine; False: not now."""
@@ -292,7 +299,7 @@ class Host:
                 self._refused = True
                 return False
             self._arriving.extend(messages)
-            self._lock.notify_all()
+            self._notify()
         return True
 
     def acknowledge(self, message: Message, message_class: MessageClass) -> None:
@@ -312,6 +319,12 @@ class Host:
         with contextlib.suppress(ValueError):  # a queue that cannot be reached from here
             self._post(_address(target), sent)
 
+    def _notify(self) -> None:
+        """Tell who does its work that there may be some; the lock is held."""
+        if self._on_work is not None:
+            self._on_work()
+        self._lock.notify_all()
+
     def _may_send(self, message_class: MessageClass) -> bool:
         return self._settings.insecure_nacks or message_class not in _INSECURE
 
@@ -321,7 +334,7 @@ class Host:
                 return False
             taken = self._outgoing.put(address, message)
             self._awake = True
-            self._lock.notify_all()
+            self._notify()
         return taken
 
     # --- its thread
@@ -338,7 +351,7 @@ class Host:
         self._network.forget(self)
         with self._lock:
             self._closed = True
-            self._lock.notify_all()
+            self._notify()
             inboxes = list(self._inboxes.values())
         for inbox in inboxes:
             inbox.close()
@@ -351,15 +364,24 @@ class Host:
                     self._lock.wait(wait)
                 if self._closed:
                     return
-                self._awake = False
-                arrived = list(self._arriving)
-                self._arriving.clear()
-                refused, self._refused = self._refused, False
-            if refused:
-                self._network.wake()  # there is room again
-            for message in arrived:
-                self._take_in(message)
-            wait = self._send_waiting()
+            wait = self.turn()
+
+    def turn(self) -> float | None:
+        """Take in what has arrived, and send what waits; for its thread, or for who has it in place of one.
+
+        Returns:
+            Seconds until there may be something to do again; None: when somebody wakes it.
+        """
+        with self._lock:
+            self._awake = False
+            arrived = list(self._arriving)
+            self._arriving.clear()
+            refused, self._refused = self._refused, False
+        if refused:
+            self._network.wake()  # there is room again
+        for message in arrived:
+            self._take_in(message)
+        return self._send_waiting()
 
     def _send_waiting(self) -> float | None:
         """Send what can be sent, drop what is late; seconds until there may be something to do."""

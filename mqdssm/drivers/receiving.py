@@ -47,6 +47,7 @@ class Receiver:
         self._room: Final = Condition()
         self._sizes: Final[deque[int]] = deque()  # of messages that are decoded and not dealt with
         self._octets = 0
+        self._next: tuple[EngineEvent, int] | None = None  # waits for room: the event and its octets
         self._taken = 0
         self._stopping: Final = Event()
         self._thread: Thread | None = None
@@ -115,28 +116,41 @@ class Receiver:
         self._counts.add(f"dropped: {why}")
         log.info("a replication message is dropped: %s (%s)", why, detail)
 
+    def turn(self, inbox: Inbox, timeout_s: float) -> bool:
+        """Take the next message of a queue, if there is room for one; for its thread, or in place of one.
+
+        Args:
+            inbox: the queue.
+            timeout_s: how long to wait for a message, and then for room.
+
+        Returns:
+            True if one was taken from the queue, or given to the engine.
+        """
+        if self._next is None:
+            arrival = inbox.receive(timeout_s)
+            event = None if arrival is None else self.event_of(arrival)
+            if arrival is None or event is None:
+                return arrival is not None
+            self._next = event, len(arrival.message.body)
+        event, size = self._next
+        with self._room:
+            self._room.wait_for(lambda: self._stopping.is_set() or self._has_room(size), timeout_s)
+            if self._stopping.is_set() or not self._has_room(size):
+                return False
+            self._sizes.append(size)
+            self._octets += size
+        self._next = None
+        self._put(event)
+        return True
+
     def _run(self, inbox: Inbox) -> None:
         try:
             while not self._stopping.is_set() and not inbox.is_closed:
-                arrival = inbox.receive(RECEIVE_S)
-                event = None if arrival is None else self.event_of(arrival)
-                if arrival is not None and event is not None and self._wait_for_room(arrival):
-                    self._put(event)
+                self.turn(inbox, RECEIVE_S)
             if not self._stopping.is_set():  # nobody would notice a server that hears nothing
                 self._put(TransportError("the replication queue was closed: its queue manager has stopped"))
         except Exception as error:  # noqa: BLE001  a defect: the driver stops, and says so
             self._put(error)
-
-    def _wait_for_room(self, arrival: Arrival) -> bool:
-        """Wait until the engine can be given a message; False: it never will."""
-        size = len(arrival.message.body)
-        with self._room:
-            self._room.wait_for(lambda: self._stopping.is_set() or self._has_room(size))
-            if self._stopping.is_set():
-                return False
-            self._sizes.append(size)
-            self._octets += size
-        return True
 
     def _has_room(self, size: int) -> bool:
         fits = len(self._sizes) < ARRIVED_MAX and self._octets + size <= ARRIVED_BYTES_MAX

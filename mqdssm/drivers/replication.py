@@ -1,7 +1,7 @@
 """Runs a replication engine: receive, step, perform, arm timers. What to do is the engine's business."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 from threading import Event
@@ -15,7 +15,7 @@ from mqdssm.drivers.outstanding import Outstanding, Sent
 from mqdssm.drivers.receiving import Receiver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.timers import Timers, steady_clock
-from mqdssm.drivers.transport import REPLICATION, Transport
+from mqdssm.drivers.transport import REPLICATION, Inbox, Transport
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication.operations import Outcome
@@ -39,7 +39,7 @@ log: Final = logging.getLogger(__name__)
 class Engine(Protocol):
     """`mqdssm.engines.replication.engine.ReplicationEngine`."""
 
-    def step(self, event: do.Event, now: float) -> list[do.Action]:
+    def step(self, event: do.Event, now: float) -> Iterable[do.Action]:
         """Take one event, at a time in seconds since 1970; what is to be done, in order."""
 
     @property
@@ -110,9 +110,9 @@ class ReplicationDriver:
             stopping.callback(inbox.close)
             self._store.start()
             self._receiver.start(inbox)
-            self._take(do.Started())
+            self.take(do.Started())
             while not self._stopping.is_set():
-                self._turn()
+                self.turn(self.wait())
 
     def stop(self) -> None:
         """Let `run` end after what it does now."""
@@ -152,23 +152,45 @@ class ReplicationDriver:
             timeout_s,
         )
 
-    def _turn(self) -> None:
-        """Take one event, and one timer that has run out by then."""
+    def receive(self, inbox: Inbox) -> bool:
+        """Take a message of its queue in place of the receiver's thread; True if there was one."""
+        return self._receiver.turn(inbox, 0.0)
+
+    def wait(self) -> float | None:
+        """Seconds until a timer runs out; None: none runs."""
+        return self._timers.wait(self._clock())
+
+    def turn(self, timeout_s: float | None) -> bool:
+        """Take one event, and one timer that has run out by then.
+
+        Args:
+            timeout_s: how long to wait for an event; None: until there is one.
+
+        Returns:
+            True if there was an event or a timer.
+        """
         event = None
         with suppress(Empty):
-            event = self._events.get(timeout=self._timers.wait(self._clock()))
+            event = self._events.get(timeout=timeout_s) if timeout_s != 0 else self._events.get_nowait()
         if isinstance(event, Exception):
             raise event
         if event is not None:
             self._receiver.taken(event)
-            self._take(event)
-        if (name := self._timers.take_due(self._clock())) is not None:
-            self._take(TimerFired(name=name))
+            self.take(event)
+        name = self._timers.take_due(self._clock())
+        if name is not None:
+            self.take(TimerFired(name=name))
+        return event is not None or name is not None
 
-    def _take(self, event: do.Event) -> None:
+    def take(self, event: do.Event) -> None:
+        """Give the engine an event, and do what it says."""
         for action in self._engine.step(event, self._clock()):
-            self._performers[type(action)](action)
+            self.perform(action)
         self._receiver.settled(self._engine.messages_waiting)
+
+    def perform(self, action: do.Action) -> None:
+        """Do one thing that the engine says."""
+        self._performers[type(action)](action)
 
     def _perform(self, action: do.Perform) -> None:
         self._store.submit(

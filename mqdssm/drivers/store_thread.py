@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Final
+from typing import Final, Protocol
 
 from mqdssm.engines.replication.operations import Failed, Operation, Result
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
-from mqdssm.store.performer import Store
 from mqdssm.store.telling import Teller
 
 log: Final = logging.getLogger(__name__)
@@ -32,6 +31,17 @@ class _Job:
     begin: Callable[[], bool] | None = None  # of a lookup: whether anybody still waits for it
 
 
+class Works(Protocol):
+    """What performs operations: a `mqdssm.store.performer.Store`."""
+
+    def perform(self, operation: Operation) -> Result:
+        """Do one operation.
+
+        Raises:
+            DirectoryError: the directory cannot be reached; the operation may be repeated.
+        """
+
+
 class StoreThread:
     """Performs operations for a driver, which never waits for it, and lookups for other threads.
 
@@ -44,7 +54,7 @@ class StoreThread:
 
     def __init__(
         self,
-        store: Store,
+        store: Works,
         name: str,
         *,
         retry_first_s: float = RETRY_FIRST_S,
@@ -56,6 +66,8 @@ class StoreThread:
         self._jobs: Final[SimpleQueue[_Job | None]] = SimpleQueue()
         self._stopping: Final = Event()
         self._teller: Final = Teller()
+        self._job: _Job | None = None
+        self._wait: float | None = None  # before the next attempt, once one has failed
         self._down = False  # while an operation waits to be repeated
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
 
@@ -100,43 +112,63 @@ class StoreThread:
         self._jobs.put(None)
         if self._thread.is_alive():
             self._thread.join()
+        waiting = [self._job]
         with suppress(Empty):
             while True:
-                job = self._jobs.get_nowait()
-                if job is not None and job.begin is not None and job.begin():
-                    job.failed(DirectoryNotConnected("the store is stopped"))
+                waiting.append(self._jobs.get_nowait())
+        for job in waiting:
+            if job is not None and job.begin is not None and job.begin():
+                job.failed(DirectoryNotConnected("the store is stopped"))
+
+    def turn(self) -> float | None:
+        """Attempt the operation under way, or the next one, once; for its thread, or in place of one.
+
+        Returns:
+            Seconds until the operation is to be attempted again; None: it is done, or there is none.
+        """
+        if self._job is None:
+            with suppress(Empty):
+                self._job = self._jobs.get_nowait()
+        job = self._job
+        if job is None or (job.begin is not None and not job.begin()):
+            self._job = None
+            return None
+        error = self._attempt(job)
+        if error is None:
+            self._job = self._wait = None
+            return None
+        wait = self._wait or self._retry_first_s
+        self._wait = min(2 * wait, self._retry_max_s)
+        log.warning("%s is repeated in %.1f s: %s", type(job.operation).__name__, wait, error)
+        return wait
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            job = self._jobs.get()
-            if job is not None and (job.begin is None or job.begin()):
-                self._do(job)
-
-    def _do(self, job: _Job) -> None:
-        wait = self._retry_first_s
-        while not self._stopping.is_set():
-            try:
-                result = self._store.perform(job.operation)
-            except DirectoryError as error:
-                if job.begin is not None:
-                    job.failed(error)
-                    return
-                self._down = True
-                log.warning("%s is repeated in %.1f s: %s", type(job.operation).__name__, wait, error)
+            if self._job is None:
+                self._job = self._jobs.get()
+            wait = None if self._stopping.is_set() else self.turn()
+            if wait is not None:
                 self._stopping.wait(wait)
-                wait = min(2 * wait, self._retry_max_s)
-            except MappingError as error:
-                if job.begin is not None:
-                    job.failed(error)
-                    return
-                self._down = False  # it answers
-                self._teller.tell(job.operation, str(error))
-                job.done(Failed(reason=str(error)))
-                return
-            except Exception as error:  # noqa: BLE001  a defect of the store: the driver stops, and says so
+
+    def _attempt(self, job: _Job) -> DirectoryError | None:
+        """Perform an operation, and tell what came of it; an error: it is to be repeated."""
+        try:
+            result = self._store.perform(job.operation)
+        except DirectoryError as error:
+            if job.begin is None:
+                self._down = True
+                return error
+            job.failed(error)
+        except MappingError as error:
+            if job.begin is not None:
                 job.failed(error)
-                return
-            else:
-                self._down = False
-                job.done(result)
-                return
+                return None
+            self._down = False  # it answers
+            self._teller.tell(job.operation, str(error))
+            job.done(Failed(reason=str(error)))
+        except Exception as error:  # noqa: BLE001  a defect of the store: the driver stops, and says so
+            job.failed(error)
+        else:
+            self._down = False
+            job.done(result)
+        return None

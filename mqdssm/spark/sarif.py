@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from mqdssm.spark.findings import Summary
+from mqdssm.spark.nightly.judging import FindingState, Judge, JudgedFinding
 from mqdssm.spark.rules.rule import Finding
 
 SCHEMA_URI: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -19,12 +20,13 @@ _FIRST_RDN: Final = re.compile(r"(?:[^,\\]|\\.)*", re.DOTALL)
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif(summary: Summary, findings: Iterable[Finding]) -> Iterator[str]:
+def sarif(summary: Summary, findings: Iterable[Finding], judge: Judge | None = None) -> Iterator[str]:
     """Write the document in pieces: findings may be many.
 
     Args:
         summary: of the validation.
         findings: in the order in which they are to stand.
+        judge: what is known and accepted; None: nothing is.
 
     Yields:
         Text.
@@ -58,10 +60,21 @@ def sarif(summary: Summary, findings: Iterable[Finding]) -> Iterator[str]:
     body = json.dumps(run, ensure_ascii=False)[:-1]
     yield f'{head}, "runs": [{body}, "results": ['
     separator = "\n"
-    for finding in findings:
-        yield separator + json.dumps(_result(finding, indexes[finding.rule]), ensure_ascii=False)
+    for one in (judge or Judge(summary.ended)).judged(findings):
+        result = _result(one.finding, indexes[one.finding.rule]) | _state(one, judge)
+        yield separator + json.dumps(result, ensure_ascii=False)
         separator = ",\n"
     yield "\n]}]}\n"
+
+
+def _state(one: JudgedFinding, judge: Judge | None) -> dict[str, Any]:
+    """Properties of a result that compare it with a baseline, and say why it is suppressed."""
+    state: dict[str, Any] = {}
+    if judge is not None and judge.baseline.made is not None:
+        state["baselineState"] = "new" if one.state is FindingState.NEW else "unchanged"
+    if one.suppression is not None:
+        state["suppressions"] = [{"kind": "external", "justification": one.suppression.reason}]
+    return state
 
 
 def _driver(summary: Summary) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from mqdssm.pipeline.runner import Runner
 from mqdssm.spark.finding_files import write_parts
-from mqdssm.spark.rules.rule import Drawn, Judged, MissingReference, Repeated, Rule, Undecodable
+from mqdssm.spark.rules.rule import Drawn, Judged, MissingReference, Repeated, Rule, Stated, Undecodable
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.scan import SCHEMA
 from mqdssm.spark.work import Plan, rule_job
@@ -57,7 +57,7 @@ def share_rules(
     """
     made = RuleShares()
     for rule, types in applied:
-        if isinstance(rule, Drawn) or rule.kind == "directory":
+        if isinstance(rule, Drawn | Stated) or rule.kind == "directory":
             continue
         if not isinstance(rule, Judged | Undecodable) and is_for_spark(rule, types):
             made.sql.append((rule, types))

@@ -16,7 +16,7 @@ from mqdssm.spark.findings import Findings, Skipped, Summary, batch_of, results
 from mqdssm.spark.manifest import versions
 from mqdssm.spark.rules import RULES
 from mqdssm.spark.rules.graphs import DRAWINGS
-from mqdssm.spark.rules.rule import Drawn, Finding, Rule
+from mqdssm.spark.rules.rule import Drawn, Finding, Rule, Stated
 from mqdssm.spark.shares import Applied, share_rules, spark_of, write_findings
 from mqdssm.spark.work import can
 
@@ -152,7 +152,7 @@ def checked(
             ),
         )
         parts = write_findings(runner, source, shares, now or started, folder)
-        parts += write_parts([batch_of([*drawn, *_about_server(applied, source)])], folder)
+        parts += write_parts([batch_of([*drawn, *_about_server(applied, source), *_stated(applied)])], folder)
         found = Findings((merge_parts(parts, folder),))
         counts, samples = found.counted()
         summary = Summary(
@@ -224,6 +224,12 @@ def _about_server(applied: Sequence[Applied], source: "Source") -> Iterator[Find
     for found in source.findings:
         if found.rule in severities:
             yield Finding(**{**_values(found), "severity": severities[found.rule]})
+
+
+def _stated(applied: Sequence[Applied]) -> Iterator[Finding]:
+    for rule, _ in applied:
+        if isinstance(rule, Stated):
+            yield from rule.findings
 
 
 def _values(finding: Finding) -> dict[str, Any]:

@@ -149,12 +149,12 @@ def test_without_java_everything_but_spark_works(alone, monkeypatch, tmp_path):
     for args in (
         ("export", "--type", "queue", "--to", str(tmp_path / "x"), "--engine", "spark"),
         ("validate", str(tmp_path), "--engine", "spark"),
-        ("demo",),
+        ("demo", "--spark"),
     ):
         said = alone.error(*args, code=6)
         assert "there is no" in said
         assert "install one" in said
-    assert alone.error("demo", code=6).endswith("or see all the rest: mqdssm demo --no-spark")
+    assert alone.error("demo", "--spark", code=6).endswith("or see all the rest: mqdssm demo --no-spark")
     assert not (tmp_path / "x").exists()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from container_engine import (
     base_image,
     compose,
@@ -30,7 +31,7 @@ __all__ = ["base_image", "engine", "spark_image"]
 pytestmark = [
     pytest.mark.container,
     pytest.mark.xdist_group("containers"),
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
 ]
 
 LOCKED_DOWN = {
@@ -134,6 +135,40 @@ class TestBaseImage:
         )
         options["entrypoint"] = ["python", "-c"]
         assert run_once(engine, base_image, *read, **options) == (0, "60\n")
+
+    def test_the_container_of_the_cronjob_validates(
+        self, engine: Any, base_image: str, server: OpenLdapContainer, volume: str, tmp_path: Path
+    ) -> None:
+        job = yaml.safe_load((ROOT / "docs" / "nightly" / "cronjob.yaml").read_text())
+        pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert container["image"] == base_image
+        options = beside(server, tmp_path, volume)
+        given = {one["name"]: one["value"] for one in container["env"]}
+        options["environment"] = given | {"MQDSSM_URL": "ldap://127.0.0.1", "MQDSSM_USER": server.user}
+        places = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+        secrets = tmp_path / "secrets"
+        secrets.mkdir()
+        group = pod["securityContext"]["fsGroup"]
+        for name, content in (
+            ("ldap-password", server.password),
+            ("ca.pem", Path(server.ca_file).read_text()),
+        ):
+            (secrets / name).write_text(content)
+            os.chown(secrets / name, 0, group)
+            (secrets / name).chmod(0o440)  # defaultMode of the Secret
+        options["volumes"] = {
+            volume: {"bind": places["data"], "mode": "rw"},
+            str(secrets): {"bind": places["ldap"], "mode": "ro"},
+        }
+        options["tmpfs"] = {places["tmp"]: ""}
+        options["user"] = "{runAsUser}:{runAsGroup}".format(**pod["securityContext"])
+        for _night in range(2):
+            status, output = run_once(
+                engine, base_image, *container["command"][1:], entrypoint=container["command"][:1], **options
+            )
+            assert status == 0, output
+        assert "since " in output
 
     def test_a_wrong_password_is_exit_code_3(
         self, engine: Any, base_image: str, server: OpenLdapContainer, volume: str, tmp_path: Path
@@ -247,9 +282,7 @@ print(pathlib.Path("/data/report.html").read_text()[:15])
 
 
 class TestCompose:
-    def test_an_enterprise_is_loaded_once_and_validated_each_time(
-        self, engine: Any, base_image: str, spark_image: str
-    ) -> None:
+    def test_an_enterprise_is_loaded_once_and_validated_each_time(self, engine: Any, base_image: str) -> None:
         project = f"mqdssm-test-{uuid.uuid4().hex[:8]}"
         sizes = {"SITES": "2", "MACHINES": "10", "QUEUES": "30"}
         volumes = {f"{project}_data": {"bind": "/data", "mode": "ro"}}
@@ -257,6 +290,7 @@ class TestCompose:
             first = self._night(engine, project, sizes)
             assert "written to /data/mqis" in first
             second = self._night(engine, project, sizes).removeprefix(first)
+            assert "0 appeared, 0 mended" in second
             assert "written to /data/mqis" not in second
             status, output = run_once(
                 engine, base_image, "-c", ROWS_OF_EXPORTS, entrypoint=["python"], volumes=volumes

@@ -110,7 +110,7 @@ def test_who_is_down_or_cut_off_gets_it_later_or_never() -> None:
     net.b.is_up = True
     net.network.retry()
     assert net.kinds(net.b) == ["Received"]
-    net.network.cut(frozenset({0}), one_way=False)
+    net.network.divide(frozenset({0}), one_way=False)
     net.send(ack_requested=False)
     net.schedule.run_until(30)
     net.network.heal()
@@ -132,7 +132,7 @@ def test_what_a_crashed_sender_had_not_got_rid_of_is_lost() -> None:
 
 def test_a_one_way_cut_lets_answers_through() -> None:
     net = Net(NetworkFaults())
-    net.network.cut(frozenset({1}), one_way=True)
+    net.network.divide(frozenset({1}), one_way=True)
     net.send()
     net.schedule.run_until(1)
     assert net.kinds(net.b) == ["Received"]

@@ -15,6 +15,7 @@ from mqdssm.cli.demo_migration import account
 from mqdssm.cli.demo_stage import Stage
 from mqdssm.cli.main import app
 from mqdssm.cli.output import Output
+from mqdssm.spark.manifest import Manifest
 from mqdssm.spark.migrate.migrating import Migrated
 from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.spark.migrate.report import Report
@@ -206,6 +207,10 @@ def test_the_whole_demonstration(spark, tmp_path):
     assert shown["report"] == str(kept / "report.html")
     assert "<svg" in (kept / "report.html").read_text()
     assert (kept / "export" / "manifest.json").is_file()
+    files, same = results["The same export and validation on Spark"]
+    count = sum(len(one.files) for one in Manifest.load(kept / "export").types.values())
+    assert files == f"{count} of {count} files are the same, byte by byte"
+    assert same == f"{found.split()[0]} findings, all the same"
     # the same migration, and a validation that finds nothing: what was migrated broken is missed
     done = Migrated(MigrationPlan.load(kept / "plan"), report)
     nothing: Any = SimpleNamespace(findings=())

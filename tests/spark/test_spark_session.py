@@ -21,7 +21,7 @@ from mqdssm.spark.export import export
 from mqdssm.spark.validate import validation
 
 manifest = export(sys.argv[1], ["queue"], sys.argv[2], engine="spark")
-with validation(sys.argv[2]) as found:
+with validation(sys.argv[2], engine="spark") as found:
     print(manifest.types["queue"].rows, found.summary.count, manifest.started.tzname())
 """
 

@@ -6,11 +6,9 @@ from typing import Final
 
 BARS_MAX: Final = 25
 """Bars of a chart; the table below it has the rest."""
-NAME_WIDTH: Final = 250.0
-NUMBER_WIDTH: Final = 80.0
-WIDTH: Final = 860.0
-ROW: Final = 22.0
-SHORTEST: Final = 2.0  # pixels, so that one among a hundred thousand is seen
+WIDTH: Final = 1000.0
+"""Length of the longest bar, in units of its picture, which is as wide as there is room."""
+SHORTEST: Final = 4.0  # so that one among a hundred thousand is seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +26,8 @@ class Bar:
 
     name: str
     href: str
-    y: float
     segments: tuple[Segment, ...]
     total: int
-    end: float
     words: str
 
 
@@ -43,14 +39,12 @@ class Chart:
         id: for anchors.
         title: what it shows.
         bars: the lines.
-        height: pixels.
         left_out: lines that are not shown.
     """
 
     id: str
     title: str
     bars: tuple[Bar, ...]
-    height: float
     left_out: int
 
 
@@ -77,15 +71,15 @@ def chart(
     wanted = sorted((row for row in totals if row[3]), key=lambda row: (-row[3], row[0]))
     if not wanted:
         return None
-    scale = (WIDTH - NAME_WIDTH - NUMBER_WIDTH) / wanted[0][3]
+    scale = WIDTH / wanted[0][3]
     bars = []
-    for number, (label, href, counts, total) in enumerate(wanted[:bars_max]):
-        segments, x = [], NAME_WIDTH
+    for label, href, counts, total in wanted[:bars_max]:
+        segments, x = [], 0.0
         for kind, _ in kinds:
             if counts.get(kind, 0):
                 width = max(SHORTEST, counts[kind] * scale)
                 segments.append(Segment(round(x, 1), round(width, 1), kind))
                 x += width
         words = ", ".join(f"{counts[kind]:,} {called}" for kind, called in kinds if counts.get(kind, 0))
-        bars.append(Bar(label, href, ROW * number, tuple(segments), total, round(x + 6, 1), words))
-    return Chart(name, title, tuple(bars), ROW * len(bars), max(len(wanted) - bars_max, 0))
+        bars.append(Bar(label, href, tuple(segments), total, words))
+    return Chart(name, title, tuple(bars), max(len(wanted) - bars_max, 0))

@@ -96,7 +96,8 @@ def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
     for _ in range(ROUNDS):
         apart = np.linalg.norm(points[:, None] - points[None], axis=2)
         ratios = np.where(apart > 1e-9, weights * wanted / np.where(apart > 1e-9, apart, 1), 0)
-        points = inverse @ (np.diag(ratios.sum(axis=1)) - ratios) @ points
+        # from the right: products of a matrix and two columns, not of two matrices
+        points = inverse @ (ratios.sum(axis=1)[:, None] * points - ratios @ points)
     return _flat(points)
 
 

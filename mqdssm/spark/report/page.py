@@ -4,9 +4,6 @@ The policy in a page's head (CSP) lets a browser use the page's own style and sc
 nothing else: even markup that got through escaping could not run, or tell anybody that the page was opened.
 """
 
-import contextlib
-import os
-import tempfile
 from base64 import b64encode
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError, MissingPackageError
 from mqdssm.model.escapes import visible
+from mqdssm.spark.atomic_file import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -51,20 +49,8 @@ def write_page(path: Path, template: str, **values: Any) -> None:
         ConfigError: jinja2 is missing, or the file cannot be written.
     """
     check_page(path)
-    text = rendered(template, **values)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
-        try:
-            # 0600 of a temporary file, as it should be: whoever may read the report is the owner's business
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
+    # for its owner alone: whoever else may read the report is the owner's business
+    write_atomically(path, (rendered(template, **values),))
 
 
 def rendered(template: str, **values: Any) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,8 +19,13 @@ LABEL_MAX: Final = 22
 CHARACTER: Final = 7.2  # pixels
 BEND: Final = 18.0
 """Pixels between links of one pair of sites."""
-COST_AT: Final = 0.62
-"""Where on a link its cost stands: 0 is the site with more links."""
+COST_PLACES: Final = (0.62, 0.5, 0.7, 0.4, 0.55, 0.45, 0.76, 0.34, 0.66, 0.58, 0.82, 0.28, 0.87, 0.22)
+"""Where on a link its cost may stand, the best first: 0 is the site with more links."""
+COST_CHARACTER: Final = 6.4  # pixels
+COST_HEIGHT: Final = 11.0
+NAME_HEIGHT: Final = 15.0
+UP: Final = 8.0
+"""Pixels that a site's mark stands above the middle of its room: below it is the name."""
 RADIUS: Final = (7.0, 15.0)
 
 
@@ -39,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A link in the picture: a path, and where its cost stands."""
+    """A link in the picture: a path, and where its cost stands, if there is room for it."""
 
     path: str
     x: float
@@ -47,6 +52,7 @@ class Line:
     cost: str
     title: str
     severity: str
+    has_room: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,39 @@ class Picture:
     loose: int
 
 
+Box = tuple[float, float, float, float]
+"""Left, upper, right and lower edge."""
+
+
+class Room:
+    """Rectangles of a picture that are taken, found by the cell of a grid."""
+
+    CELL: Final = 64.0
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[int, int], list[Box]] = {}
+
+    def occupy(self, x: float, y: float, width: float, height: float) -> None:
+        """Take the rectangle around a point, whatever is there."""
+        box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+        for cell in self._cells_of(box):
+            self._taken.setdefault(cell, []).append(box)
+
+    def is_free(self, x: float, y: float, width: float, height: float) -> bool:
+        """Return True if nothing is in the rectangle around a point."""
+        box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+        return not any(
+            box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+            for cell in self._cells_of(box)
+            for other in self._taken.get(cell, ())
+        )
+
+    def _cells_of(self, box: Box) -> Iterator[tuple[int, int]]:
+        for column in range(int(box[0] // self.CELL), int(box[2] // self.CELL) + 1):
+            for row in range(int(box[1] // self.CELL), int(box[3] // self.CELL) + 1):
+                yield column, row
+
+
 def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None:
     """Draw a topology; None where there is no site."""
     if not topology.sites:
@@ -87,13 +126,14 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
     labels = [_short(node.name) for node in nodes]
     widths = [max(CHARACTER * len(label), 2 * RADIUS[1]) for label in labels]
     where = placed(widths, [(index[link.one], index[link.other]) for link in kept])
+    drawn = tuple(
+        Node(*point, _radius(node), label, _site_title(node), worst(node.own) or "fine", node.foreign)
+        for node, label, point in zip(nodes, labels, where.points, strict=True)
+    )
     return Picture(
-        nodes=tuple(
-            Node(*point, _radius(node), label, _site_title(node), worst(node.own) or "fine", node.foreign)
-            for node, label, point in zip(nodes, labels, where.points, strict=True)
-        ),
+        nodes=drawn,
         # what is wrong is drawn last, above the others
-        lines=tuple(reversed(_lines(kept, index, where.points, topology))),
+        lines=tuple(reversed(_lines(kept, index, drawn, topology))),
         width=where.width,
         height=where.height + HEIGHT / 4,
         sites=len(topology.sites),
@@ -158,9 +198,13 @@ def words(counts: Counts) -> str:
 def _lines(
     links: Sequence[LinkEdge],
     index: dict[int, int],
-    points: Sequence[tuple[float, float]],
+    nodes: Sequence[Node],
     topology: Topology,
 ) -> list[Line]:
+    room = Room()
+    for node in nodes:
+        room.occupy(*_circle(node))
+        room.occupy(*_name(node))
     pairs = Counter(frozenset((link.one, link.other)) for link in links)
     near = Counter(end for link in links for end in (link.one, link.other))
     drawn: Counter[frozenset[int]] = Counter()
@@ -171,14 +215,20 @@ def _lines(
         drawn[pair] += 1
         # from the site with more links, where there is no room for numbers
         one, other = sorted(pair, key=lambda end: (-near[end], end))
-        made.append(_line(link, points[index[one]], points[index[other]], bend, topology))
+        start, end = (nodes[index[number]] for number in (one, other))
+        made.append(_line(link, ((start.x, start.y - UP), (end.x, end.y - UP)), bend, topology, room))
     return made
 
 
 def _line(
-    link: LinkEdge, start: tuple[float, float], end: tuple[float, float], bend: float, topology: Topology
+    link: LinkEdge,
+    ends: tuple[tuple[float, float], tuple[float, float]],
+    bend: float,
+    topology: Topology,
+    room: Room,
 ) -> Line:
     """A straight line, or a curve where several links join two sites."""
+    start, end = ends
     x, y = end[0] - start[0], end[1] - start[1]
     length = math.hypot(x, y) or 1.0
     middle_x = (start[0] + end[0]) / 2 - y / length * bend
@@ -186,14 +236,42 @@ def _line(
     path = f"M{start[0]:g} {start[1]:g}Q{middle_x:.1f} {middle_y:.1f} {end[0]:g} {end[1]:g}"
     if not bend:
         path = f"M{start[0]:g} {start[1]:g}L{end[0]:g} {end[1]:g}"
-    parts = ((1 - COST_AT) ** 2, 2 * COST_AT * (1 - COST_AT), COST_AT**2)  # of a quadratic curve
     cost = "?" if link.cost is None else str(link.cost)
-    ends = f"{topology.sites[link.one].name} to {topology.sites[link.other].name}"
+    size = (COST_CHARACTER * len(cost), COST_HEIGHT)
+    places = [_on_curve(at, start, (middle_x, middle_y), end) for at in COST_PLACES]
+    free = next((place for place in places if room.is_free(*place, *size)), None)
+    if free is not None:
+        room.occupy(*free, *size)
+    x, y = free or places[0]
+    between = f"{topology.sites[link.one].name} to {topology.sites[link.other].name}"
     return Line(
         path=path,
-        x=round(parts[0] * start[0] + parts[1] * middle_x + parts[2] * end[0], 1),
-        y=round(parts[0] * start[1] + parts[1] * middle_y + parts[2] * end[1], 1),
+        x=round(x, 1),
+        y=round(y, 1),
         cost=cost,
-        title=f"Link {ends}, cost {cost}: {words(link.own)}",
+        title=f"Link {between}, cost {cost}: {words(link.own)}",
         severity=worst(link.own) or "fine",
+        has_room=free is not None,
     )
+
+
+def _on_curve(
+    at: float, start: tuple[float, float], middle: tuple[float, float], end: tuple[float, float]
+) -> tuple[float, float]:
+    """Return a point of a quadratic curve."""
+    parts = ((1 - at) ** 2, 2 * at * (1 - at), at**2)
+    points = (start, middle, end)
+    return (
+        sum(part * point[0] for part, point in zip(parts, points, strict=True)),
+        sum(part * point[1] for part, point in zip(parts, points, strict=True)),
+    )
+
+
+def _circle(node: Node) -> tuple[float, float, float, float]:
+    """Return centre and size of a site's mark."""
+    return node.x, node.y - UP, 2 * node.radius, 2 * node.radius
+
+
+def _name(node: Node) -> tuple[float, float, float, float]:
+    """Return centre and size of a site's name, which stands below its mark."""
+    return node.x, node.y - UP + node.radius + 10, CHARACTER * len(node.label), NAME_HEIGHT

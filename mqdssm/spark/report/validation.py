@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.spark.report.charts import chart
+from mqdssm.spark.report.development import development_of
 from mqdssm.spark.report.page import check_page, dn, shown, write_page
 from mqdssm.spark.report.picture import picture_of, words
 from mqdssm.spark.report.tally import Counts, Tally, added, tally, worst
@@ -15,6 +16,7 @@ from mqdssm.spark.rules.rule import SEVERITIES, Finding, Severity
 if TYPE_CHECKING:
     from mqdssm.spark.datasets import Dataset
     from mqdssm.spark.findings import Findings, RuleResult, Summary
+    from mqdssm.spark.nightly.run import RunOutcome
 
 SAMPLES_SHOWN: Final = (50, 25, 15, 10, 5, 3, 1)
 """Findings of a rule that are shown: the first number with which all samples take less than the budget."""
@@ -46,7 +48,11 @@ class SiteLine:
 
 
 def write_report(
-    path: Path, summary: "Summary", findings: "Findings", sets: "Mapping[str, Dataset] | None" = None
+    path: Path,
+    summary: "Summary",
+    findings: "Findings",
+    sets: "Mapping[str, Dataset] | None" = None,
+    outcome: "RunOutcome | None" = None,
 ) -> None:
     """Write the report of a validation.
 
@@ -55,6 +61,7 @@ def write_report(
         summary: counts and samples.
         findings: all of them; they are counted, not shown.
         sets: the types that were validated: sites and links for the picture; None: no picture.
+        outcome: what became of earlier findings; None: there is nothing to compare with.
 
     Raises:
         ConfigError: jinja2 is missing, or the file cannot be written.
@@ -88,6 +95,7 @@ def write_report(
             "by-type", "Findings by type of object", ((one, "", n) for one, n in found.types.items()), KINDS
         ),
         picture=picture_of(topology),
+        development=None if outcome is None else development_of(outcome),
         sites=sites,
         sites_left_out=sites_left_out,
         rules=[*bad, *sorted((one for one in summary.rules if not one.count), key=lambda one: one.id)],

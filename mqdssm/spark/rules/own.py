@@ -18,6 +18,8 @@ They come from a TOML file::
     [off]                                     # rules of ours that are not applied
     rules = ["certificate-not-yet-valid"]
 
+Findings that are accepted, and numbers that are allowed: `mqdssm.spark.nightly.suppressions`, `.judging`.
+
 A condition is Spark SQL over the columns of the type, true for a defect. It runs with the rights of who runs
 the validation, so that it may call only the functions of `mqdssm.spark.rules.functions`.
 """
@@ -44,7 +46,7 @@ SHOWN_MAX: Final = 15
 """Names that a message lists."""
 _REQUIRED: Final = ("id", "severity", "types", "what", "condition", "message")
 _OPTIONAL: Final = ("attribute", "section")
-_TABLES: Final = ("rule", "severity", "off")
+_TABLES: Final = ("rule", "severity", "off", "suppress", "fail")  # the last two: mqdssm.spark.nightly
 
 
 def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
@@ -57,12 +59,7 @@ def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
     Raises:
         ConfigError: the file cannot be read, or says what cannot be; the text names file and rule.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no TOML file: {error}") from error
+    content = read_content(path)
     try:
         _only(content, _TABLES, "the file")
         known = tuple(dict.fromkeys(rule.id for rule in rules))
@@ -73,6 +70,20 @@ def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
     return RuleFile(tuple(rule for rule in kept if rule.id not in off), own, off)
+
+
+def read_content(path: Path) -> dict[str, Any]:
+    """Return what a file of rules says, unchecked.
+
+    Raises:
+        ConfigError: it cannot be read, or is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no TOML file: {error}") from error
 
 
 def _list(content: dict[str, Any], name: str) -> list[Any]:

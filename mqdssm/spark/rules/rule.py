@@ -12,6 +12,7 @@ defect), or by the name of a function where SQL cannot say it. Whatever runs a r
 `Unequal`           an object and the one that it refers to do not agree
 `Judged`            a value that only a program understands, as a security descriptor; each distinct one once
 `Drawn`             what shows only when all objects of small types are seen together, as a graph
+`Stated`            a defect that is known before objects are read
 =================== =========================================================================================
 
 Several rules may share one id, severity and purpose: parts of one rule that name other attributes.
@@ -288,6 +289,25 @@ class Drawn(Rule):
     def others(self) -> Present:
         """All that is read."""
         return {name: frozenset(columns) for name, columns in self.reads.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated(Rule):
+    """A defect that is known before objects are read, as one of the file of rules.
+
+    Attributes:
+        findings: the defects.
+    """
+
+    kind: ClassVar[str] = "stated"
+
+    message: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    def applies(self, present: Present) -> Applies:
+        """Return all types: the rule looks at no object."""
+        del present
+        return Applies(self.types, "")
 
 
 class RuleFile(NamedTuple):

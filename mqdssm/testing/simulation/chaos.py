@@ -84,7 +84,7 @@ class Chaos:
     def _cut_somewhere(self) -> None:
         indexes = [one.index for one in self._world.servers if not one.retired]
         side = frozenset(one for one in indexes if self._dice.one_in(2))
-        self._world.network.cut(side, one_way=self._dice.one_in(4))
+        self._world.network.divide(side, one_way=self._dice.one_in(4))
         length_s = self._dice.between(1, self._world.options.network.cut_max_s)
         self._world.schedule.after(float(length_s), self._world.network.heal)
 

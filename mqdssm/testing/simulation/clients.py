@@ -95,7 +95,7 @@ class Clients:
             scope=scope,
         )
         world = self._world
-        unsure = world.options.network.doubled > 0
+        unsure = world.options.network.doubled > 0 or world.options.directories  # an intruder repeats, too
         world.book.ask(Request(change, server.index, server.life, world.schedule.now, unsure=unsure))
         if then is not None:
             world.when_answered(self._number, then)

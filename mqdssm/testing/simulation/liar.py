@@ -10,6 +10,7 @@ from mqdssm.engines.replication.actions import Send
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.dice import Dice
 from mqdssm.testing.simulation.census import Census
+from mqdssm.testing.simulation.driven import DrivenServer
 from mqdssm.testing.simulation.lies import Lies
 from mqdssm.testing.simulation.listening import LONG_S
 from mqdssm.testing.simulation.options import PER_MILLE
@@ -77,7 +78,10 @@ class Liar:
             )
             if self._world.trace is not None:
                 server.say(f"lies to {destination}: {message}")
-            self._world.network.send(server, sent)
+            if isinstance(server, DrivenServer):
+                server.say_so(sent)
+            else:
+                self._world.network.send(server, sent)
 
     def _bend(self, action: Send) -> Send:
         """Say something else than the engine wants."""

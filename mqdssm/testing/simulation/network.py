@@ -83,6 +83,13 @@ class Counts:
     cuts: int = 0
 
 
+def delay_of(dice: Dice, faults: NetworkFaults) -> tuple[float, bool]:
+    """Return how many seconds a message takes, and whether it is held up."""
+    if faults.late > 0 and dice.below(PER_MILLE) < faults.late:
+        return dice.between(_SOON_MS, faults.late_max_s * 1000) / 1000, True
+    return dice.between(1, _SOON_MS) / 1000, False
+
+
 class Network:
     """Delivers messages, or does not.
 
@@ -121,7 +128,7 @@ class Network:
         self.faults = NetworkFaults(coded=self.faults.coded)
         self.heal()
 
-    def cut(self, side: frozenset[int], *, one_way: bool) -> None:
+    def divide(self, side: frozenset[int], *, one_way: bool) -> None:
         """Cut some servers off from the others; one way: only what they send is held up."""
         self.counts.cuts += 1
         self._side = side
@@ -172,11 +179,9 @@ class Network:
         return chance > 0 and self._dice.below(PER_MILLE) < chance
 
     def _delay(self) -> float:
-        faults = self.faults
-        if self._happens(faults.late):
-            self.counts.late += 1
-            return self._dice.between(_SOON_MS, faults.late_max_s * 1000) / 1000
-        return self._dice.between(1, _SOON_MS) / 1000
+        seconds, is_late = delay_of(self._dice, self.faults)
+        self.counts.late += is_late
+        return seconds
 
     def _arrive(self, parcel: Parcel) -> None:
         if parcel.done:

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from mqdssm.engines.replication.actions import Action, Event, Perform, PropagateChange, Send
 from mqdssm.engines.replication.operations import ApplyChanges, Operation, UpdateObject
+from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryChange, Properties
 from mqdssm.model.seqnum import SequenceNumber
@@ -43,6 +44,13 @@ class Engine(Protocol):
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
         """What number a service beside it may give; MIN: none."""
 
+    def status(self, now: float) -> ServerStatus:
+        """Partitions and neighbours at a time in seconds since 1970."""
+
+    @property
+    def messages_waiting(self) -> int:
+        """How many of the messages that it was given wait behind the work that is under way."""
+
 
 class WindowsEngine:
     """An engine whose propagations carry an update as the properties that it set ([MC-MQDSRP] 3.1.7.1.2).
@@ -58,6 +66,15 @@ class WindowsEngine:
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
         """As the engine."""
         return self._engine.next_sequence_number(partition_id)
+
+    def status(self, now: float) -> ServerStatus:
+        """As the engine."""
+        return self._engine.status(now)
+
+    @property
+    def messages_waiting(self) -> int:
+        """As the engine."""
+        return self._engine.messages_waiting
 
     def step(self, event: Event, now: float) -> list[Action]:
         """As the engine, but for what it propagates."""

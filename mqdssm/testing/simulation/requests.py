@@ -33,7 +33,7 @@ class Request:
         asked_at: when, simulated seconds.
         status: what it was told; None: nothing.
         told_at: when.
-        unsure: MQDS_OWNER_NOT_REACHED may be wrong: the network doubles messages, and one of two arrives.
+        unsure: MQDS_OWNER_NOT_REACHED may be wrong: of two copies of a message one arrives.
     """
 
     change: ChangeObject

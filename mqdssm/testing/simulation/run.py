@@ -18,6 +18,7 @@ from mqdssm.testing.simulation.directories import DirectoryStore
 from mqdssm.testing.simulation.ending import members, what_differs
 from mqdssm.testing.simulation.liar import Liar
 from mqdssm.testing.simulation.losses import ANSWER_S
+from mqdssm.testing.simulation.network import Network
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.promises import Promises
 from mqdssm.testing.simulation.stores import CrashingStore
@@ -215,6 +216,7 @@ class Simulation:
         counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
         counts |= self._chaos.counts
         counts |= self._liar.told
+        counts |= {} if isinstance(world.network, Network) else world.network.intruder.counts
         network = world.network.counts
         counts |= {
             "crashes": world.counts.crashes,

@@ -9,6 +9,7 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Action, Event, Perform, Performed, Reply, Send, Started
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
+from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -77,6 +78,13 @@ class Engine(Protocol):
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
         """What number a service beside it may give; MIN: none."""
 
+    def status(self, now: float) -> ServerStatus:
+        """Partitions and neighbours at a time in seconds since 1970."""
+
+    @property
+    def messages_waiting(self) -> int:
+        """How many of the messages that it was given wait behind the work that is under way."""
+
 
 class World(Protocol):
     """What a server is in."""
@@ -87,8 +95,8 @@ class World(Protocol):
     def make_engine(self, settings: Settings, first_request: int) -> Engine:
         """A new engine."""
 
-    def sent(self, server: "Server", action: Send) -> None:
-        """A server sends a message."""
+    def sent(self, server: "Server", action: Send) -> Send:
+        """A server sends a message; return what leaves."""
 
     def performed(self, server: "Server", operation: Operation, result: Result) -> None:
         """A store has done something."""
@@ -233,6 +241,10 @@ class Server:
         self.say(f"starts, life {self.life}")
         number = self._dice.below(1 << 31)  # of its first request; half of the lives begin as others do (R10)
         self._engine = self._world.make_engine(self.settings, number if number % 2 else self.life << 16)
+        self.begin(self._engine)
+
+    def begin(self, _engine: Engine) -> None:
+        """Let a new engine begin."""
         self.step(Started())
 
     def crash(self) -> None:

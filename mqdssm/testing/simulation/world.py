@@ -14,11 +14,13 @@ from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor
 from mqdssm.samples.dice import Dice, guid
 from mqdssm.testing.simulation.describing import describe
+from mqdssm.testing.simulation.driven import DrivenServer
 from mqdssm.testing.simulation.ledger import Ledger
 from mqdssm.testing.simulation.listening import Listener, is_header
 from mqdssm.testing.simulation.network import Network
 from mqdssm.testing.simulation.options import NetworkFaults, Options, ServerFaults
 from mqdssm.testing.simulation.peers import WindowsEngine, is_windows, tuning_of
+from mqdssm.testing.simulation.queue_managers import QueueManagers
 from mqdssm.testing.simulation.requests import RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.servers import Engine, Given, Server
@@ -99,9 +101,12 @@ class World:
         self.is_faulty = False
         self.liar: Server | None = None
         self.bend: Callable[[Send], Send] = _unbent
-        self.network = Network(
-            self.schedule, Dice("network", options.seed), NetworkFaults(), self.find, self.trace
-        )
+        self.network: Network | QueueManagers
+        if options.directories:
+            self.network = QueueManagers(self.schedule, options.seed, self._known, self.trace)
+        else:
+            dice = Dice("network", options.seed)
+            self.network = Network(self.schedule, dice, NetworkFaults(), self.find, self.trace)
         self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find, self.is_foul)
         self._listener = Listener(self.ledger)
         self._make_engine = make_engine
@@ -142,6 +147,11 @@ class World:
     def _is_liars_name(self, name: str) -> bool:
         return self.liar is not None and name.casefold() == self.liar.name.casefold()
 
+    def _known(self, identifier: Guid) -> tuple[int, str, Role] | None:
+        """A server as queue managers know it."""
+        found = (one for one in self.servers if one.settings.machine_id == identifier)
+        return next(((one.index, one.name, one.settings.role) for one in found), None)
+
     # -- servers
 
     def add_server(
@@ -162,7 +172,13 @@ class World:
         )
         index = len(self.servers)
         dice = Dice("server", index, self.options.seed)
-        server = Server(index, settings, self._make_store(), world=self, dice=dice)
+        server: Server
+        if isinstance(self.network, QueueManagers):
+            server = DrivenServer(
+                index, settings, self._make_store(), world=self, dice=dice, network=self.network
+            )
+        else:
+            server = Server(index, settings, self._make_store(), world=self, dice=dice)
         self.servers.append(server)
         self._names[name.casefold()] = server
         return server
@@ -224,8 +240,8 @@ class World:
         index = next(one.index for one in self.servers if one.settings.machine_id == settings.machine_id)
         return WindowsEngine(engine) if is_windows(self.options, index) else engine
 
-    def sent(self, server: Server, action: Send) -> None:
-        """A server sends a message."""
+    def sent(self, server: Server, action: Send) -> Send:
+        """A server sends a message; return what leaves, which a hostile server bends."""
         if self.is_foul(server):
             action = self.bend(action) if server is self.liar else action
         elif not self._is_led_on(server, action):
@@ -233,6 +249,7 @@ class World:
         if is_header(action.message):
             self.headers[server.index, action.destination.casefold()] = self.schedule.now
         self.network.send(server, action)
+        return action
 
     def performed(self, server: Server, operation: Operation, result: Result) -> None:
         """A store has done something."""

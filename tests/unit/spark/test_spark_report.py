@@ -1,5 +1,6 @@
 """Reports: bounded, escaped, the same for the same findings, and what they show is what was found."""
 
+import random
 import re
 import xml.etree.ElementTree as ET
 from html import unescape
@@ -14,7 +15,7 @@ from rules_world import guid, link, source, tables
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark.report import check_page, write_report
-from mqdssm.spark.report.charts import WIDTH, chart
+from mqdssm.spark.report.charts import SHORTEST, WIDTH, chart
 from mqdssm.spark.report.layout import HEIGHT, placed
 from mqdssm.spark.report.page import CELL_CHARS_MAX, dn, shown
 from mqdssm.spark.report.picture import picture_of, words
@@ -252,6 +253,29 @@ def test_two_links_of_one_pair_are_two_curves_and_costs_stand_apart() -> None:
     assert (last.severity, "2 warnings" in last.title) == ("warning", True)
 
 
+@pytest.mark.parametrize("count", [5, 60])
+def test_costs_stand_on_no_name_no_site_and_no_other_cost(count: int) -> None:
+    chance = random.Random(count)
+    pairs = {tuple(chance.sample(range(count), 2)) for _ in range(2 * count)}
+    links = tuple(LinkEdge(one, other, chance.choice((1, 25, 99_999)), {}) for one, other in sorted(pairs))
+    drawn = picture_of(Topology(tuple(node(n) for n in range(count)), links, 0))
+    assert drawn is not None
+    boxes = []
+    for one in drawn.nodes:
+        high = one.y - 8
+        half = max(3.0 * len(one.label), one.radius)
+        boxes.append((one.x - one.radius, high - one.radius, one.x + one.radius, high + one.radius))
+        boxes.append((one.x - half, high + one.radius + 4, one.x + half, high + one.radius + 16))
+    costs = [one for one in drawn.lines if one.has_room]
+    assert len(costs) > len(links) / 2
+    for one in costs:
+        half = 3.0 * len(one.cost)
+        mine = (one.x - half, one.y - 5, one.x + half, one.y + 5)
+        for box in boxes:
+            assert not (mine[0] < box[2] and box[0] < mine[2] and mine[1] < box[3] and box[1] < mine[3])
+        boxes.append(mine)
+
+
 def test_words() -> None:
     assert words({}) == "no findings"
     assert words({"info": 1, "error": 1000}) == "1,000 errors, 1 note"
@@ -275,5 +299,5 @@ def test_bars_are_as_long_as_their_numbers(numbers) -> None:
     for bar in made.bars:
         (segment,) = bar.segments
         full = made.bars[0].segments[0].width
-        assert segment.width == pytest.approx(max(2.0, full * bar.total / totals[0]), abs=0.2)
-        assert segment.x + segment.width < WIDTH
+        assert segment.width == pytest.approx(max(SHORTEST, full * bar.total / totals[0]), abs=0.2)
+        assert segment.x + segment.width <= WIDTH

@@ -1,0 +1,128 @@
+"""Options of ``mqdssm validate`` for runs that come again: baseline, history, metrics; what they print."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli.run import Run
+
+if TYPE_CHECKING:
+    from mqdssm.spark.findings import Summary
+    from mqdssm.spark.nightly.judging import JudgedFinding
+    from mqdssm.spark.nightly.run import NightlyFiles, NightlyRun, RunOutcome
+    from mqdssm.spark.rules import Finding
+
+PANEL: Final = "Runs that come again"
+COUNTS: Final = ("rule", "severity", "findings", "what must hold")
+SHOWN_OF_RULE_MAX: Final = 5
+
+
+def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
+    return typer.Option(name, metavar=metavar, help=text, rich_help_panel=PANEL)  # type: ignore[no-any-return]
+
+
+BaselineOption = Annotated[
+    Path | None, _option("--baseline", "FILE", "Findings that are known: they are counted, and do not fail.")
+]
+NewBaselineOption = Annotated[
+    Path | None,
+    _option(
+        "--write-baseline", "FILE", "Write all findings as known; without --baseline none of them fails."
+    ),
+]
+HistoryOption = Annotated[
+    Path | None, _option("--history", "DIR", "Add a line for this run; say what is new since the last one.")
+]
+MetricsOption = Annotated[
+    Path | None, _option("--metrics", "FILE", "Write numbers of this run as OpenMetrics, for node_exporter.")
+]
+
+
+def prepare_run(
+    files: "NightlyFiles", rules: Path | None, ids: "Iterable[str]", fail_on: "StrEnum | None"
+) -> "NightlyRun":
+    """Read what is known and accepted, before hours of work.
+
+    Args:
+        files: of the run.
+        rules: the file of rules, if one was named.
+        ids: of all rules.
+        fail_on: the severity that was typed.
+
+    Raises:
+        ConfigError: a file cannot be read, or is damaged.
+    """
+    from mqdssm.spark.nightly.acceptance import NOTHING_ACCEPTED, load_acceptance
+    from mqdssm.spark.nightly.run import NightlyRun
+
+    accepted = NOTHING_ACCEPTED if rules is None else load_acceptance(rules, ids)
+    severity: Any = None if fail_on is None else fail_on.value
+    return NightlyRun.prepare(files, datetime.now(UTC), accepted=accepted, fail_on=severity)
+
+
+def idle_of(files: "NightlyFiles") -> dict[str, object]:
+    """Return the options as they were typed, for commands that use none of them."""
+    values = (files.baseline, files.new_baseline, files.history, files.metrics)
+    return dict(zip(("--baseline", "--write-baseline", "--history", "--metrics"), values, strict=True))
+
+
+def lines_of(outcome: "RunOutcome", findings: "Iterable[Finding]") -> Iterator[str]:
+    """Yield findings as JSON, with their state where something is known or accepted."""
+    for one in outcome.judge.judged(findings):
+        state = {} if outcome.judge.is_idle else _state(one)
+        yield json.dumps(asdict(one.finding) | state, ensure_ascii=False)
+
+
+def _state(one: "JudgedFinding") -> dict[str, str]:
+    state = {"state": one.state.value}
+    return state | ({} if one.suppression is None else {"reason": one.suppression.reason})
+
+
+def tell_outcome(run: Run, outcome: "RunOutcome") -> None:
+    """Print what the findings amount to, where more than a single validation was asked for."""
+    if outcome.is_plain:
+        return
+    if not outcome.judge.is_idle:
+        run.output.note(f"findings: {outcome.words}")
+    for one in outcome.counts.unused:
+        run.output.note(f"a suppression suppresses nothing, and can go: {one}")
+    changes = outcome.changes
+    if changes.since is not None:
+        run.output.note(
+            f"since {changes.since:%Y-%m-%d %H:%M} UTC: {outcome.lines[-1].appeared} appeared, "
+            f"{outcome.lines[-1].mended} mended"
+        )
+    for words in outcome.exceeded:
+        run.output.note(f"too many new findings: {words}")
+
+
+def count_table(outcome: "RunOutcome", summary: "Summary") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return columns and rows: the number of findings of each rule, by state where there are several."""
+    from mqdssm.spark.nightly.judging import FindingState
+
+    bad = [rule for rule in summary.rules if rule.count]
+    if outcome.judge.is_idle:
+        return COUNTS, [(rule.id, rule.severity, str(rule.count), rule.what) for rule in bad]
+    states = tuple(FindingState)
+    rows = [
+        (
+            rule.id,
+            rule.severity,
+            *(str(outcome.counts.count_of(state, rule=rule.id)) for state in states),
+            rule.what,
+        )
+        for rule in bad
+    ]
+    return (*COUNTS[:2], *(state.value for state in states), COUNTS[-1]), rows
+
+
+def new_samples(outcome: "RunOutcome", summary: "Summary") -> "Iterator[Finding]":
+    """Yield a few new findings of each rule."""
+    for rule in summary.rules:
+        yield from outcome.counts.samples.get(rule.id, ())[:SHOWN_OF_RULE_MAX]

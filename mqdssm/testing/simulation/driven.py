@@ -1,0 +1,271 @@
+"""A server of the simulation whose driver, store thread and queue manager are those that ship (R146, R147).
+
+Their threads are left out: the simulation calls what the threads call, in simulated time. What the engine
+says goes through the driver; the server only looks at it, and lets the machine stop between two actions.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from mqdssm.drivers.inprocess import Host
+from mqdssm.drivers.replication import ReplicationDriver
+from mqdssm.drivers.store_thread import StoreThread
+from mqdssm.drivers.transport import REPLICATION, Inbox
+from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
+from mqdssm.engines.replication.actions import Action, Event, Perform, Performed, Reply, Send, Started
+from mqdssm.engines.replication.operations import Operation, Result
+from mqdssm.engines.replication.settings import Settings
+from mqdssm.engines.replication.status import ServerStatus
+from mqdssm.errors import DirectoryNotConnected
+from mqdssm.samples.dice import Dice
+from mqdssm.store.disk import Crash
+from mqdssm.testing.simulation.describing import describe
+from mqdssm.testing.simulation.options import PER_MILLE
+from mqdssm.testing.simulation.queue_managers import QueueManagers
+from mqdssm.testing.simulation.servers import FAILING, TIMERS_MAX, Engine, Server, World
+from mqdssm.testing.simulation.signing import POLICY
+from mqdssm.testing.simulation.stores import Store
+from mqdssm.testing.simulation.violation import Violation
+
+_SOON_S: Final = 0.001
+
+
+class _Machinery:
+    """What one life of a server consists of.
+
+    Attributes:
+        host: the queue manager.
+        inbox: its replication queue.
+        store: the store's work.
+        driver: the driver.
+        is_working: an operation is under way.
+        next_at: when the store may go on, in simulated seconds.
+    """
+
+    def __init__(self, host: Host, inbox: Inbox, store: StoreThread, driver: ReplicationDriver) -> None:
+        self.host, self.inbox, self.store, self.driver = host, inbox, store, driver
+        self.is_working = False
+        self.next_at = 0.0
+
+
+class DrivenServer(Server):
+    """A server whose parts are those that ship; see `Server`.
+
+    Args:
+        network: the queue managers.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        settings: Settings,
+        store: Store,
+        *,
+        world: World,
+        dice: Dice,
+        network: QueueManagers,
+    ) -> None:
+        super().__init__(index, settings, store, world=world, dice=dice)
+        self._network = network
+        self._machinery: _Machinery | None = None
+        self._alarms: dict[str, float] = {}
+
+    def begin(self, engine: Engine) -> None:
+        """Start the parts of a new life."""
+        self._alarms.clear()
+        host = self._network.connect(self, lambda: self._wake("host", 0.0, self._turn_host))
+        store = StoreThread(_WatchedStore(self._attempt), self.name)
+        driver = ReplicationDriver(
+            _WatchedEngine(engine, self._watched), store, host, policy=POLICY, clock=self.now
+        )
+        self._machinery = _Machinery(host, host.open(REPLICATION), store, driver)
+        self._work(lambda: driver.take(Started()))
+
+    def crash(self) -> None:
+        """Stop at once: what is not in the store is lost."""
+        machinery, self._machinery = self._machinery, None
+        super().crash()
+        if machinery is not None:
+            self._network.disconnect(machinery.host)
+
+    def set_clock(self, seconds: float) -> None:
+        """Set the system's clock: the driver's goes on until the next start."""
+        self.say(f"has its clock set by {seconds} s")
+
+    def step(self, event: Event) -> None:
+        """Give the driver an event of a client or service."""
+        machinery = self._machinery
+        if machinery is not None:
+            self._work(lambda: machinery.driver.take(event))
+
+    def say_so(self, action: Send) -> None:
+        """Send what the engine does not say: a hostile server does."""
+        machinery = self._machinery
+        if machinery is not None:
+            self._work(lambda: machinery.driver.perform(action))
+
+    # -- what threads do in a process of its own
+
+    def _work(self, first: Callable[[], object]) -> None:
+        """Do something, and all that follows from it; arm a timer for what comes later."""
+        machinery = self._machinery
+        if machinery is None:
+            return
+        try:
+            first()
+            while self._turn(machinery):
+                pass
+        except Crash:
+            self.crash()
+            return
+        wait = machinery.driver.wait()
+        if wait is not None:
+            self._wake("timers", max(wait / self._rate, _SOON_S), lambda: self._work(_nothing))
+
+    def _turn(self, machinery: _Machinery) -> bool:
+        """Let each part do one thing; True if there was any."""
+        received = machinery.driver.receive(machinery.inbox)
+        stored = machinery.is_working and self._turn_store(machinery)
+        return machinery.driver.turn(0.0) or received or stored
+
+    def _turn_store(self, machinery: _Machinery) -> bool:
+        now = self._world.schedule.now
+        if now < machinery.next_at:
+            return False
+        wait = machinery.store.turn()
+        machinery.is_working = wait is not None
+        if wait is not None:
+            self._store_later(machinery, wait)
+        return wait is None
+
+    def _store_later(self, machinery: _Machinery, seconds: float) -> None:
+        machinery.next_at = self._world.schedule.now + seconds
+        self._wake("store", seconds, lambda: self._work(_nothing))
+
+    def _turn_host(self) -> None:
+        machinery = self._machinery
+        if machinery is not None:
+            wait = machinery.host.turn()
+            if wait is not None:
+                self._wake("host", max(wait, _SOON_S), self._turn_host)
+            self._work(_nothing)
+
+    def _wake(self, part: str, seconds: float, action: Callable[[], None]) -> None:
+        """Let a part go on later, if this life still lasts and it does not go on sooner."""
+        now, life = self._world.schedule.now, self.life
+        due = now + seconds
+        if now <= self._alarms.get(part, -1.0) <= due:
+            return
+        self._alarms[part] = due
+
+        def go_on() -> None:
+            if self.life == life and self._alarms.get(part) == due:
+                del self._alarms[part]
+                action()
+
+        self._world.schedule.after(seconds, go_on)
+
+    # -- what is seen
+
+    def _watched(self, actions: list[Action], event: Event) -> Iterator[Action]:
+        """Look at what the engine says, on its way to the driver."""
+        if isinstance(event, Performed):
+            self._waits = False
+        if isinstance(event, TimerFired):
+            self._timers.pop(event.name, None)
+        doom = self._doom
+        for count, action in enumerate(actions):
+            if doom is not None and doom.actions is not None and count >= doom.actions:
+                self.say(f"loses {len(actions) - count} actions")
+                raise Crash
+            yield self._seen(action)
+
+    def _seen(self, action: Action) -> Action:
+        """Look at one action; return what the driver is to do."""
+        match action:
+            case Perform():
+                self._see_operation()
+            case Send():
+                self.say(f"> {action.destination} {describe(action.message)}")
+                return self._world.sent(self, action)
+            case StartTimer(name=name):
+                self._timers[name] = 0
+                if len(self._timers) > TIMERS_MAX:
+                    raise Violation(f"{self.name} has {len(self._timers)} timers")
+            case StopTimer(name=name):
+                self._timers.pop(name, None)
+            case Reply():
+                self._world.replied(self, action)
+            case Note():
+                self._world.noted(self, action)
+        return action
+
+    def _see_operation(self) -> None:
+        machinery, faults = self._machinery, self.faults
+        if machinery is None:
+            return
+        if machinery.is_working:
+            raise Violation(f"{self.name} has two operations under way")
+        machinery.is_working = self._waits = True
+        if faults.slow and self._dice.below(PER_MILLE) < faults.slow:
+            self._store_later(machinery, self._dice.below(faults.slow_max_ms + 1) / 1000)
+
+    def _attempt(self, operation: Operation) -> Result:
+        """Attempt an operation, as the store thread has the store do it.
+
+        Raises:
+            DirectoryNotConnected: the directory cannot be reached, or has no room; perhaps it is done.
+            Crash: the machine stops in the middle.
+        """
+        faults, doom = self.faults, self._doom
+        if doom is not None and doom.moments is not None and doom.strikes(operation):
+            self.say(f"crashes in {describe(operation)}, behind {doom.moments} half writes")
+            self._world.torn(self, operation)
+            self.store.perform_torn(operation, doom.moments)
+            raise Crash
+        if faults.flaky and self._dice.below(PER_MILLE) < faults.flaky:
+            if self._dice.one_in(2):
+                self._performed(operation)  # and its answer is lost
+            raise DirectoryNotConnected("simulated")
+        if faults.failing and isinstance(operation, FAILING) and self._dice.below(PER_MILLE) < faults.failing:
+            return self._fail(operation)
+        result = self._performed(operation)
+        if result is None:
+            raise DirectoryNotConnected("no room")
+        return result
+
+
+class _WatchedStore:
+    """The store as the store thread has it."""
+
+    def __init__(self, attempt: Callable[[Operation], Result]) -> None:
+        self._attempt = attempt
+
+    def perform(self, operation: Operation) -> Result:
+        """Do one operation."""
+        return self._attempt(operation)
+
+
+class _WatchedEngine:
+    """The engine as the driver has it."""
+
+    def __init__(self, engine: Engine, watch: Callable[[list[Action], Event], Iterator[Action]]) -> None:
+        self._engine = engine
+        self._watch = watch
+
+    def step(self, event: Event, now: float) -> Iterator[Action]:
+        """Take one event."""
+        return self._watch(self._engine.step(event, now), event)
+
+    @property
+    def messages_waiting(self) -> int:
+        """How many of the messages that it was given wait behind the work that is under way."""
+        return self._engine.messages_waiting
+
+    def status(self, now: float) -> ServerStatus:
+        """Partitions and neighbours at a time in seconds since 1970."""
+        return self._engine.status(now)
+
+
+def _nothing() -> None:
+    """Do nothing first."""

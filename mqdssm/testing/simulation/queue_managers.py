@@ -1,0 +1,177 @@
+"""The queue managers that ship, without their threads, and what goes wrong between them."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from mqdssm.drivers.inprocess import Host
+from mqdssm.drivers.inprocess import Network as HostNetwork
+from mqdssm.drivers.outgoing import Address
+from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.settings import Role
+from mqdssm.model.guid import Guid
+from mqdssm.model.transport import Message, MessageClass, is_acknowledgement, is_nack
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.network import Counts, Station, delay_of
+from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
+from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.signing import Intruder, LiveKeys, Witness, signer_of
+
+EPOCH_S: Final = 1_700_000_000
+"""What the clocks of all queue managers show when a run begins: seconds since 1970."""
+_AGAIN_S: Final = 1.0
+_FORGED: Final = 20
+_REPLAYED: Final = 20
+"""So many messages of a thousand are forged, or repeated, while there are faults."""
+
+
+class QueueManagers(HostNetwork):
+    """A network of hosts in simulated time (as `mqdssm.testing.simulation.network.Network`).
+
+    Args:
+        schedule: the time.
+        seed: where every choice comes from.
+        find: a server's number, machine name and role by its identifier; None: there is none.
+        trace: what tells a reader, or None.
+
+    Attributes:
+        counts: what happened.
+        faults: how often what goes wrong now.
+        intruder: changes, forges and repeats messages.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        seed: int,
+        find: Callable[[Guid], tuple[int, str, Role] | None],
+        trace: Callable[[str], None] | None,
+    ) -> None:
+        super().__init__(clock=lambda: EPOCH_S + schedule.now, fault=self._under_way)
+        self._schedule = schedule
+        self._dice = Dice("network", seed)
+        self._keys = LiveKeys(find)
+        self._trace = trace
+        self._up: dict[str, tuple[int, Host]] = {}
+        self._side: frozenset[int] = frozenset()
+        self._one_way = False
+        self.faults = NetworkFaults()
+        self.intruder = Intruder(Dice("intruder", seed))
+        self.counts = Counts()
+
+    def connect(self, station: Station, on_work: Callable[[], None]) -> Host:
+        """Start the queue manager of a server, for one life of it."""
+        now = EPOCH_S + self._schedule.now
+        host = self.add(
+            station.name,
+            station.machine_id,
+            signer=signer_of(station.index, station.machine_id),
+            verifier=Witness(self._keys, now, self.intruder.bad),
+            on_work=on_work,
+        )
+        self._up[host.machine_name.casefold()] = station.index, host
+        return host
+
+    def disconnect(self, host: Host) -> None:
+        """Stop a queue manager: what waits there is gone."""
+        del self._up[host.machine_name.casefold()]
+        host.close()
+
+    def calm(self) -> None:
+        """Let nothing go wrong any more."""
+        self.faults = NetworkFaults()
+        self.heal()
+
+    def divide(self, side: frozenset[int], *, one_way: bool) -> None:
+        """Cut some servers off from the others; one way: only what they send is held up."""
+        self.counts.cuts += 1
+        self._side, self._one_way = side, one_way
+
+    def heal(self) -> None:
+        """Let all servers see each other again."""
+        self._side = frozenset()
+        self.wake()
+
+    def retry(self) -> None:
+        """Try again what waits: somebody may have come back."""
+        self.wake()
+
+    def send(self, _sender: Station, sent: Send) -> None:
+        """Count a message that a server sends: its queue manager has it already."""
+        operation = sent.message.operation
+        self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
+
+    def pass_on(self, source: Host, address: Address, message: Message) -> bool:
+        """Hand a message to the machine of an address; False: it cannot be reached."""
+        if self._side and self._is_cut(source, address):
+            return False
+        return super().pass_on(source, address, message)
+
+    def _is_cut(self, source: Host, address: Address) -> bool:
+        index = self._up.get(source.machine_name.casefold(), (-1, source))[0]
+        others = (number for number, host in self._up.values() if address in _addresses(host))
+        other = next(others, index)
+        if (index in self._side) is (other in self._side):
+            return False
+        return not self._one_way or index in self._side
+
+    def _under_way(self, _source: str, target: str, message: Message) -> Iterable[Message]:
+        """Let a message arrive later, or not, or changed; nothing arrives at once."""
+        faults = self.faults
+        if is_acknowledgement(message.message_class):
+            self._count_nack(message)
+        if self._happens(faults.lost):
+            self.counts.lost += 1
+            return ()
+        self._deliver(target, self._damaged(message, target))
+        if self._happens(faults.doubled):
+            self.counts.doubled += 1
+            self._deliver(target, message)
+        if message.signature and faults != NetworkFaults(coded=faults.coded):
+            self._intrude(target, message)
+        return ()
+
+    def _damaged(self, message: Message, target: str) -> Message | None:
+        """Return what arrives of a message; None: its queue is not there, and it is sent back."""
+        if self._happens(self.faults.refused):
+            _, host = self._up[target.casefold()]
+            host.acknowledge(message, MessageClass.NACK_BAD_DEST_QUEUE)
+            return None
+        if message.signature and self._happens(self.faults.unsigned):
+            return self.intruder.changed(message)
+        return message
+
+    def _intrude(self, target: str, message: Message) -> None:
+        self.intruder.record(target, message)
+        if self._happens(_FORGED):
+            self._deliver(target, self.intruder.forged(message))
+        if self._happens(_REPLAYED):
+            again = self.intruder.replayed()
+            if again is not None:
+                self._deliver(*again)
+
+    def _deliver(self, target: str, message: Message | None) -> None:
+        """Let a message arrive in a while; with the machine's life it is lost."""
+        if message is None:
+            return
+        seconds, is_late = delay_of(self._dice, self.faults)
+        self.counts.late += is_late
+
+        def arrive() -> None:
+            up = self._up.get(target.casefold())
+            if up is not None and not up[1].offer((message,)):
+                self._schedule.after(_AGAIN_S, arrive)
+
+        self._schedule.after(seconds, arrive)
+
+    def _happens(self, chance: int) -> bool:
+        return chance > 0 and self._dice.below(PER_MILLE) < chance
+
+    def _count_nack(self, message: Message) -> None:
+        self.counts.nacked += is_nack(message.message_class)
+        self.counts.expired += message.message_class == MessageClass.NACK_REACH_QUEUE_TIMEOUT
+        if self._trace is not None:
+            self._trace(f"an acknowledgement: {MessageClass(message.message_class).name}")
+
+
+def _addresses(host: Host) -> tuple[Address, Address]:
+    return host.machine_name.casefold(), host.identifier

@@ -1,0 +1,161 @@
+"""Real keys, and messages that somebody changed, forged or recorded (decision R147).
+
+Signing and verifying are the driver's own. `Witness` sees what a server believes: a message that was changed
+or forged, or the same one twice within one life of a server, breaks the run.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Final, TypeAlias
+
+from mqdssm.drivers.authentication import AS_SPECIFIED, Distrust, SignaturePolicy, Signer, Verified, Verifier
+from mqdssm.drivers.keyring import Sender
+from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey
+from mqdssm.engines.replication.settings import Role
+from mqdssm.model.guid import Guid
+from mqdssm.model.replication import Service
+from mqdssm.model.transport import Message, MessageId
+from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.violation import Violation
+
+POLICY: Final[SignaturePolicy] = AS_SPECIFIED
+_INTRUDER: Final = -1
+_RECORDED_MAX: Final = 50
+_FORGED: Final = 1 << 30
+_REPEATED: Final = 1 << 29
+"""Added to the numbers of messages, so that they are others than those that were seen."""
+_SERVICES: Final = {Role.BSC: Service.BSC, Role.PSC: Service.PSC, Role.PEC: Service.PEC}
+
+
+Content: TypeAlias = tuple[bytes, bytes]
+"""Body and signature of a message: what an intruder has to change."""
+
+
+def content_of(message: Message) -> Content:
+    """Return what a signature is about, and the signature."""
+    return message.body, message.signature
+
+
+@cache
+def key_of(index: int) -> PrivateKey:
+    """Return the private key of a server, one for all runs of this process: making one takes long."""
+    del index
+    return PrivateKey.generate(KEY_BITS_MIN)
+
+
+def signer_of(index: int, machine_id: Guid) -> Signer:
+    """Return what signs the messages of a server."""
+    return Signer(machine_id, key_of(index))
+
+
+class LiveKeys:
+    """A key ring that knows every server as it is called now.
+
+    Args:
+        find: a server's number, machine name and role by its identifier; None: there is none.
+    """
+
+    def __init__(self, find: Callable[[Guid], tuple[int, str, Role] | None]) -> None:
+        self._find = find
+
+    def senders(self, queue_manager: Guid) -> Iterator[Sender]:
+        """Return the server of an identifier (`mqdssm.drivers.keyring.KeyRing`)."""
+        known = self._find(queue_manager)
+        if known is not None:
+            index, name, role = known
+            yield Sender(
+                machine_name=name,
+                service=_SERVICES[role],
+                keys=key_of(index).public_keys().keys,
+                machine_id=queue_manager,
+            )
+
+
+class Witness(Verifier):
+    """The verifier of one life of a server, whose verdicts are checked.
+
+    Args:
+        keys: who may sign.
+        started_at: seconds since 1970.
+        bad: what was changed or forged.
+    """
+
+    def __init__(self, keys: LiveKeys, started_at: float, bad: set[Content]) -> None:
+        super().__init__(keys, started_at, POLICY)
+        self._bad = bad
+        self._started_at = started_at
+        self._believed: set[bytes] = set()
+
+    def verify(self, message: Message, now: float) -> Verified | Distrust:
+        """Verify a message, and break the run where it should not have been believed."""
+        verdict = super().verify(message, now)
+        if isinstance(verdict, Verified):
+            if content_of(message) in self._bad:
+                raise Violation(f"a message is believed that was changed or forged: {message}")
+            if message.signature in self._believed:
+                raise Violation(f"a message is believed twice: {message}")
+            if message.application_tag < int(self._started_at):
+                raise Violation(f"a message of an earlier life is believed: {message}")
+            self._believed.add(message.signature)
+        return verdict
+
+
+class Intruder:
+    """Changes, forges and repeats the messages of others; it has a key that nobody knows.
+
+    Args:
+        dice: chance.
+
+    Attributes:
+        bad: what was changed or forged.
+        counts: what it did.
+    """
+
+    def __init__(self, dice: Dice) -> None:
+        self._dice = dice
+        self._recorded: list[tuple[str, Message]] = []
+        self.bad: set[Content] = set()
+        self.counts: dict[str, int] = {}
+
+    def record(self, target: str, message: Message) -> None:
+        """Keep a message on its way to a machine."""
+        self._recorded.append((target, message))
+        del self._recorded[:-_RECORDED_MAX]
+
+    def changed(self, message: Message) -> Message:
+        """Change a bit of a signed message, or of its signature."""
+        self._count("changed messages")
+        if self._dice.one_in(2):
+            made = replace(message, body=self._flipped(message.body))
+        else:
+            made = replace(message, signature=self._flipped(message.signature))
+        self.bad.add(content_of(made))
+        return made
+
+    def _flipped(self, data: bytes) -> bytes:
+        at = self._dice.below(len(data))
+        return data[:at] + bytes((data[at] ^ (1 << self._dice.below(8)),)) + data[at + 1 :]
+
+    def forged(self, message: Message) -> Message:
+        """Make a message like another one, in its sender's name, signed with a key of one's own."""
+        self._count("forged messages")
+        identifier = MessageId(message.identifier.source, message.identifier.number + _FORGED)
+        bare = replace(message, identifier=identifier, signature=b"")
+        made = Signer(Guid(message.sender), key_of(_INTRUDER)).sign(bare)
+        self.bad.add(content_of(made))
+        return made
+
+    def replayed(self) -> tuple[str, Message] | None:
+        """Return a message that was sent before, and to whom; under its own identifier or another one."""
+        if not self._recorded:
+            return None
+        self._count("replayed messages")
+        target, message = self._dice.of(self._recorded)
+        if self._dice.one_in(2):
+            identifier = MessageId(message.identifier.source, message.identifier.number + _REPEATED)
+            message = replace(message, identifier=identifier)
+        return target, message
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
