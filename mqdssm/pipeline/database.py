@@ -6,7 +6,7 @@ connection, and its settings cannot be changed by a query.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -123,7 +123,9 @@ class Database:
         except duckdb.Error as error:
             raise _failure(error) from error
         except BaseException:
-            self._connection.interrupt()
+            while not (future.cancel() or future.done()):
+                self._connection.interrupt()  # again and again: one before the query begins is lost
+                wait([future], _POLL_S)
             raise
 
 
