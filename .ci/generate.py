@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from mqdssm.spark.rules import RULES
-from mqdssm.spark.rules.catalogue import page
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.catalogue import page
 from mqdssm.tables.generated import generated_files
 
 ROOT = Path(__file__).resolve().parent.parent

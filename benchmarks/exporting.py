@@ -16,7 +16,7 @@ from mqdssm.errors import ConfigError
 
 EXPORT: Final = Goal(
     name="export",
-    title="200,000 queues to Parquet with manifest: `mqdssm.spark.export.export`, Spark's start apart",
+    title="200,000 queues to Parquet with manifest: `mqdssm.pipeline.export.run.export`, Spark's start apart",
     against="ldapsearch -E pr=1000/noprompt > file",
     goal=0.75,
     direction="at_least",
@@ -45,7 +45,7 @@ class Exporting:
 
     def export(self) -> None:
         """Export all queues, and make sure that it is all of them."""
-        from mqdssm.spark.export import export
+        from mqdssm.pipeline.export.run import export
 
         shutil.rmtree(self.folder, ignore_errors=True)
         server = self.world.server

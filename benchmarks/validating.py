@@ -22,14 +22,14 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from benchmarks.growing import GOAL, GROWN, GROWN_QUICK, grown
 from benchmarks.harness import Goal, Outcome, Timing, interleaved
 from benchmarks.world import World
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.datasets import dataset
-from mqdssm.spark.rules import examiners
-from mqdssm.spark.rules.vocabulary import FRAMES
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.validate.rules import examiners
+from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.run import checked
+from mqdssm.pipeline.validate.sources import Source
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.session import spark_session
-from mqdssm.spark.validate import checked
-from mqdssm.spark.validate_sources import Source
 from mqdssm.wire.acl import allow
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import QueueAccess

@@ -6,7 +6,7 @@ from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.run import Run
 
 if TYPE_CHECKING:
-    from mqdssm.spark.access import LogIn
+    from mqdssm.pipeline.access import LogIn
 
 
 def login_of(run: Run) -> "LogIn":
@@ -18,7 +18,7 @@ def login_of(run: Run) -> "LogIn":
     Raises:
         UsageProblem: a setting that cannot be, or one of another kind of command.
     """
-    from mqdssm.spark.access import PASSWORD_VARIABLE, LogIn
+    from mqdssm.pipeline.access import PASSWORD_VARIABLE, LogIn
 
     settings = run.loaded.settings
     if settings.forest or settings.catalog:

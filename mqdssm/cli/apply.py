@@ -14,7 +14,7 @@ from mqdssm.cli.plan import tell_left_out, watched
 from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
-    from mqdssm.spark.migrate.report import Report
+    from mqdssm.pipeline.migrate.report import Report
 
 app = typer.Typer(add_completion=False)
 
@@ -69,7 +69,7 @@ def apply(
     rejected, refused or lost. Needs pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
     """
     chosen = engine_of(run, engine, workers)
-    from mqdssm.spark.migrate.applying import ApplyOptions, apply_plan
+    from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 
     options = ApplyOptions(
         max_rate=max_rate,
@@ -94,7 +94,7 @@ def going_on(run: Run, folder: Path) -> Iterator[None]:
         run: of the command.
         folder: of the plan.
     """
-    from mqdssm.spark.migrate.plan_file import PLAN_NAME
+    from mqdssm.pipeline.migrate.plan_file import PLAN_NAME
 
     try:
         yield

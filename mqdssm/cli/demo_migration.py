@@ -10,10 +10,10 @@ from mqdssm.cli.demo_stage import Stage
 from mqdssm.cli.engine import EngineName
 
 if TYPE_CHECKING:
+    from mqdssm.pipeline.migrate.migrating import Migrated
+    from mqdssm.pipeline.validate.run import Validation
     from mqdssm.samples.migrated import Accounts
     from mqdssm.samples.plan import Plan
-    from mqdssm.spark.migrate.migrating import Migrated
-    from mqdssm.spark.validate import Validation
     from mqdssm.testing.openldap import OpenLdapServer
 
 PLAN: Final = "plan"
@@ -58,9 +58,9 @@ def migrate(stage: Stage, server: "OpenLdapServer", folder: Path, tables: Path) 
         ConfigError: something is in the way in the directory.
     """
     from mqdssm.errors import ConfigError
-    from mqdssm.spark.migrate.aftermath import rejects
-    from mqdssm.spark.migrate.migrating import migrate as carry_over
-    from mqdssm.spark.migrate.planning import Asked
+    from mqdssm.pipeline.migrate.aftermath import rejects
+    from mqdssm.pipeline.migrate.migrating import migrate as carry_over
+    from mqdssm.pipeline.migrate.planning import Asked
 
     with stage.step("Migrate the tables into the directory, and verify"):
         stage.command(f"mqdssm migrate {tables.name} --to {PLAN} --create-computers --sid-map {SID_MAP}")
@@ -122,10 +122,10 @@ def account(stage: Stage, done: "Migrated", found: "Validation", folder: Path, t
 
 def _accounts(done: "Migrated", found: "Validation", plan: Path, tables: Path) -> "Accounts":
     from mqdssm.model.dn import normalize
+    from mqdssm.pipeline.migrate.aftermath import left_out, places, rejects
     from mqdssm.samples.faults import Truth
     from mqdssm.samples.migrated import Arrived, RejectedRow, accounted
     from mqdssm.samples.truth import read_truth
-    from mqdssm.spark.migrate.aftermath import left_out, places, rejects
 
     where = places(done.plan, plan)
     rejected = [

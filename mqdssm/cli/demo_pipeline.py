@@ -11,10 +11,10 @@ from mqdssm.cli.export import OBJECTS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mqdssm.pipeline.manifest import Manifest
+    from mqdssm.pipeline.validate.run import Validation
     from mqdssm.samples.generate import Written
     from mqdssm.samples.plan import Plan
-    from mqdssm.spark.manifest import Manifest
-    from mqdssm.spark.validate import Validation
     from mqdssm.testing.openldap import OpenLdapServer
 
 CONTAINERS: Final = frozenset({"msmq", "Computers", "Servers", "Sites", "Configuration"})
@@ -56,7 +56,7 @@ def export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
         server: the directory.
         folder: new.
     """
-    from mqdssm.spark.export import export as write
+    from mqdssm.pipeline.export.run import export as write
 
     with stage.step("Export all of it to Parquet"):
         stage.command(f"mqdssm export --type all --to {folder.name}")
@@ -80,8 +80,8 @@ def validated(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]
     Yields:
         What was found.
     """
-    from mqdssm.spark.report import write_report
-    from mqdssm.spark.validate import validation
+    from mqdssm.pipeline.report import write_report
+    from mqdssm.pipeline.validate.run import validation
 
     with contextlib.ExitStack() as stack:
         with stage.step("Validate the export, and write a report"):
@@ -105,11 +105,11 @@ def is_same_on_spark(stage: Stage, server: "OpenLdapServer", folder: Path, found
         folder: of the export by the local engine.
         found: what its validation found.
     """
-    from mqdssm.spark.export import export as write
-    from mqdssm.spark.manifest import Manifest
+    from mqdssm.pipeline.export.run import export as write
+    from mqdssm.pipeline.manifest import Manifest
+    from mqdssm.pipeline.validate.run import validation
     from mqdssm.spark.runner import RETRIES
     from mqdssm.spark.session import spark_session
-    from mqdssm.spark.validate import validation
 
     again = folder.with_name(f"{folder.name}-spark")
     with stage.step("The same export and validation on Spark"):

@@ -18,9 +18,9 @@ from mqdssm.cli.plan import Mapping, SidMapFile
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
-    from mqdssm.spark.diff.differences import Difference
-    from mqdssm.spark.diff.run import Comparison
-    from mqdssm.spark.diff.sides import Given
+    from mqdssm.pipeline.diff.differences import Difference
+    from mqdssm.pipeline.diff.run import Comparison
+    from mqdssm.pipeline.diff.sides import Given
 
 app = typer.Typer(add_completion=False)
 
@@ -93,9 +93,9 @@ def diff(
     profile file. Needs pip install 'mqdssm\[pipeline]'; with --engine spark, and for a database,
     'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.spark.diff.compared import check_ignored
-    from mqdssm.spark.diff.run import Asked, check_tables, comparison
-    from mqdssm.spark.sources.jdbc import is_jdbc
+    from mqdssm.pipeline.diff.compared import check_ignored
+    from mqdssm.pipeline.diff.run import Asked, check_tables, comparison
+    from mqdssm.spark.jdbc import is_jdbc
 
     database = next((one for one in (a, b) if is_jdbc(one)), "")
     chosen = engine_of(run, engine, workers, database)
@@ -128,8 +128,8 @@ def side_of(run: Run, named: str) -> "Given":
     Raises:
         UsageProblem: it is nothing that can be compared.
     """
-    from mqdssm.spark.diff.sides import Given
-    from mqdssm.spark.sources.jdbc import is_jdbc
+    from mqdssm.pipeline.diff.sides import Given
+    from mqdssm.spark.jdbc import is_jdbc
 
     if named.startswith(CONNECTION_PREFIX):
         return _directory(run.by(named.removeprefix(CONNECTION_PREFIX)), named)
@@ -147,7 +147,7 @@ def side_of(run: Run, named: str) -> "Given":
 
 
 def _directory(run: Run, name: str = "") -> "Given":
-    from mqdssm.spark.diff.sides import Given
+    from mqdssm.pipeline.diff.sides import Given
 
     run.connection_options()  # what cannot be is refused before Java starts
     return Given(urls=run.loaded.settings.url, login=login_of(run), name=name)
@@ -156,7 +156,7 @@ def _directory(run: Run, name: str = "") -> "Given":
 def _print(run: Run, found: "Comparison") -> None:
     match run.given.output:
         case DiffFormat.LDIF:
-            from mqdssm.spark.diff.changes import changes
+            from mqdssm.pipeline.diff.changes import changes
 
             for record in changes(found):
                 run.output.raw(record)
@@ -182,7 +182,7 @@ def _as_json(one: "Difference") -> dict[str, Any]:
 
 
 def _summary(found: "Comparison") -> dict[str, Any]:
-    from mqdssm.spark.diff.fields import What
+    from mqdssm.pipeline.diff.fields import What
 
     counts = found.differences.counted()
     objects = found.objects
@@ -230,7 +230,7 @@ def _rows(differences: "Iterator[Difference]") -> Iterator[tuple[str, ...]]:
 
 def _shown(attribute: str, value: Any) -> str:
     """A value for people, cut."""
-    from mqdssm.spark.diff.changes import sddl
+    from mqdssm.pipeline.diff.changes import sddl
 
     if attribute == "Security" and isinstance(value, str):
         value = sddl(value)

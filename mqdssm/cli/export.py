@@ -15,8 +15,8 @@ from mqdssm.cli.objects import ObjectType
 from mqdssm.cli.run import Run, add_command
 
 if TYPE_CHECKING:
-    from mqdssm.spark.export import Progress
-    from mqdssm.spark.manifest import Manifest
+    from mqdssm.pipeline.export.run import Progress
+    from mqdssm.pipeline.manifest import Manifest
 
 app = typer.Typer(add_completion=False)
 
@@ -99,7 +99,7 @@ def export(
     pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
     """
     chosen = engine_of(run, engine, workers)
-    from mqdssm.spark.export import export as export_to
+    from mqdssm.pipeline.export.run import export as export_to
 
     _check_format(file_format, dialect, compression)
     run.connection_options()  # what cannot be is refused before workers start

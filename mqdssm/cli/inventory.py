@@ -12,7 +12,7 @@ from mqdssm.cli.run import Run, add_command, usage_problems
 from mqdssm.cli.validate import source_of
 
 if TYPE_CHECKING:
-    from mqdssm.spark.inventory import Inventory
+    from mqdssm.pipeline.inventory import Inventory
 
 app = typer.Typer(add_completion=False)
 
@@ -45,9 +45,9 @@ def inventory(
     From an export, a directory (--url) or MQIS tables; --output json prints all of it, an object a line.
     Needs pip install 'mqdssm\[pipeline]'; with --engine spark 'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.spark.inventory import Inventory, opened, write_csv, write_inventory_page
-    from mqdssm.spark.inventory.writers import check_folder
-    from mqdssm.spark.report import check_page
+    from mqdssm.pipeline.inventory import Inventory, opened, write_csv, write_inventory_page
+    from mqdssm.pipeline.inventory.writers import check_folder
+    from mqdssm.pipeline.report import check_page
 
     with usage_problems():  # before hours of work
         if html is not None:
@@ -66,7 +66,7 @@ def inventory(
 
 
 def _print(run: Run, found: "Inventory") -> None:
-    from mqdssm.spark.inventory import json_lines
+    from mqdssm.pipeline.inventory import json_lines
 
     output = run.output
     if output.is_json:

@@ -51,9 +51,9 @@ def migrate(
     'mqdssm\[spark]' and Java 17.
     """
     chosen = engine_of(run, engine, workers, source)
-    from mqdssm.spark.migrate.applying import ApplyOptions
-    from mqdssm.spark.migrate.migrating import migrate as carry_over
-    from mqdssm.spark.migrate.planning import Asked
+    from mqdssm.pipeline.migrate.applying import ApplyOptions
+    from mqdssm.pipeline.migrate.migrating import migrate as carry_over
+    from mqdssm.pipeline.migrate.planning import Asked
 
     options = ApplyOptions(max_rate=max_rate, max_errors=max_errors, transactions=transactions, verify=verify)
     asked = Asked(

@@ -13,10 +13,10 @@ import typer
 from mqdssm.cli.run import Run
 
 if TYPE_CHECKING:
-    from mqdssm.spark.findings import Summary
-    from mqdssm.spark.nightly.judging import JudgedFinding
-    from mqdssm.spark.nightly.run import NightlyFiles, NightlyRun, RunOutcome
-    from mqdssm.spark.rules import Finding
+    from mqdssm.pipeline.validate.findings import Summary
+    from mqdssm.pipeline.validate.nightly.judging import JudgedFinding
+    from mqdssm.pipeline.validate.nightly.run import NightlyFiles, NightlyRun, RunOutcome
+    from mqdssm.pipeline.validate.rules import Finding
 
 PANEL: Final = "Runs that come again"
 COUNTS: Final = ("rule", "severity", "findings", "what must hold")
@@ -58,8 +58,8 @@ def prepare_run(
     Raises:
         ConfigError: a file cannot be read, or is damaged.
     """
-    from mqdssm.spark.nightly.acceptance import NOTHING_ACCEPTED, load_acceptance
-    from mqdssm.spark.nightly.run import NightlyRun
+    from mqdssm.pipeline.validate.nightly.acceptance import NOTHING_ACCEPTED, load_acceptance
+    from mqdssm.pipeline.validate.nightly.run import NightlyRun
 
     accepted = NOTHING_ACCEPTED if rules is None else load_acceptance(rules, ids)
     severity: Any = None if fail_on is None else fail_on.value
@@ -104,7 +104,7 @@ def tell_outcome(run: Run, outcome: "RunOutcome") -> None:
 
 def count_table(outcome: "RunOutcome", summary: "Summary") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return columns and rows: the number of findings of each rule, by state where there are several."""
-    from mqdssm.spark.nightly.judging import FindingState
+    from mqdssm.pipeline.validate.nightly.judging import FindingState
 
     bad = [rule for rule in summary.rules if rule.count]
     if outcome.judge.is_idle:

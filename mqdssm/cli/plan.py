@@ -17,10 +17,10 @@ from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.run import Run, add_command, usage_problems
 
 if TYPE_CHECKING:
-    from mqdssm.spark.engines import Engine
-    from mqdssm.spark.migrate.plan_file import MigrationPlan
-    from mqdssm.spark.migrate.planning import Asked
-    from mqdssm.spark.migrate.progress import Watch
+    from mqdssm.pipeline.engines import Engine
+    from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+    from mqdssm.pipeline.migrate.planning import Asked
+    from mqdssm.pipeline.migrate.progress import Watch
 
 app = typer.Typer(add_completion=False)
 
@@ -125,7 +125,7 @@ def plan(
     pip install 'mqdssm\[pipeline]'; with Spark, and for a database, 'mqdssm\[spark]' and Java 17.
     """
     chosen = engine_of(run, engine, workers, source)
-    from mqdssm.spark.migrate.planning import Asked
+    from mqdssm.pipeline.migrate.planning import Asked
 
     asked = Asked(
         source=source,
@@ -140,7 +140,7 @@ def plan(
 
 def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None, engine: "Engine") -> int:
     """Make a plan, tell of it, and write its LDIF if that is wanted; returns the exit code."""
-    from mqdssm.spark.migrate.ldif import WAITING_FILE, write_ldif
+    from mqdssm.pipeline.migrate.ldif import WAITING_FILE, write_ldif
 
     folder = to or named_by_time()
     made = _planned(run, asked, folder, engine, without_server=to_ldif is not None)
@@ -159,8 +159,8 @@ def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None, e
 def _planned(
     run: Run, asked: "Asked", folder: Path, engine: "Engine", *, without_server: bool
 ) -> "MigrationPlan":
-    from mqdssm.spark.migrate.nowhere import DEFAULT_PROFILE, nowhere
-    from mqdssm.spark.migrate.planning import plan_for_ldif, plan_migration
+    from mqdssm.pipeline.migrate.nowhere import DEFAULT_PROFILE, nowhere
+    from mqdssm.pipeline.migrate.planning import plan_for_ldif, plan_migration
 
     settings = run.loaded.settings
     if settings.url or not without_server:

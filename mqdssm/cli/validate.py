@@ -31,11 +31,11 @@ from mqdssm.cli.run import Run, add_command, usage_problems
 from mqdssm.model.escapes import printable_json
 
 if TYPE_CHECKING:
-    from mqdssm.spark.findings import Summary
-    from mqdssm.spark.nightly.run import RunOutcome
-    from mqdssm.spark.rules import Finding, Rule
-    from mqdssm.spark.rules.rule import RuleFile
-    from mqdssm.spark.validate import Validation
+    from mqdssm.pipeline.validate.findings import Summary
+    from mqdssm.pipeline.validate.nightly.run import RunOutcome
+    from mqdssm.pipeline.validate.rules import Finding, Rule
+    from mqdssm.pipeline.validate.rules.rule import RuleFile
+    from mqdssm.pipeline.validate.run import Validation
 
 app = typer.Typer(add_completion=False)
 
@@ -99,7 +99,7 @@ def validate(
 
     Needs pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.spark.nightly.run import NightlyFiles
+    from mqdssm.pipeline.validate.nightly.run import NightlyFiles
 
     chosen = _checked_options(rules, report)
     files = NightlyFiles(baseline, new_baseline, history, metrics)
@@ -112,7 +112,7 @@ def validate(
         ids = [*(one.id for one in (*chosen.rules, *chosen.own)), *chosen.off]
         night = prepare_run(files, rules, ids, fail_on)
     chosen_engine = engine_of(run, engine, workers)
-    from mqdssm.spark.validate import validation
+    from mqdssm.pipeline.validate.run import validation
 
     with (
         run.output.progress("validating", counted=False),
@@ -126,7 +126,7 @@ def validate(
     ):
         outcome = night.conclude(found.summary, found.findings)
         if report is not None:
-            from mqdssm.spark.report import write_report
+            from mqdssm.pipeline.report import write_report
 
             write_report(report, found.summary, found.findings, found.sets, outcome)
         _print(run, found, outcome)
@@ -138,23 +138,23 @@ def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
 
     Without a file nothing is imported that only rules of users need.
     """
-    from mqdssm.spark.rules import RULES
-    from mqdssm.spark.rules.rule import RuleFile
+    from mqdssm.pipeline.validate.rules import RULES
+    from mqdssm.pipeline.validate.rules.rule import RuleFile
 
     with usage_problems():
         if report is not None:
-            from mqdssm.spark.report.page import check_page
+            from mqdssm.pipeline.report.page import check_page
 
             check_page(report)
         if rules is None:
             return RuleFile(RULES, ())
-        from mqdssm.spark.rules.own import load
+        from mqdssm.pipeline.validate.rules.own import load
 
         return load(rules, RULES)
 
 
 def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -> dict[str, Any]:
-    """The one source that was named, as `mqdssm.spark.validate.validation` takes it.
+    """The one source that was named, as `mqdssm.pipeline.validate.run.validation` takes it.
 
     Args:
         run: the run of the command.
@@ -203,7 +203,7 @@ def _refuse_idle(run: Run, beside: str, more: Mapping[str, object] = MappingProx
 def _print(run: Run, found: "Validation", outcome: "RunOutcome") -> None:
     match run.given.output:
         case FindingsFormat.SARIF:
-            from mqdssm.spark.sarif import sarif
+            from mqdssm.pipeline.validate.sarif import sarif
 
             for piece in sarif(found.summary, found.findings, outcome.judge):
                 run.output.raw(printable_json(piece))
@@ -247,7 +247,7 @@ def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:
 
 
 def _list(run: Run, rules: "list[Rule]") -> int:
-    from mqdssm.spark.rules.catalogue import entries, types_of
+    from mqdssm.pipeline.validate.rules.catalogue import entries, types_of
 
     if run.given.output == FindingsFormat.SARIF:
         raise UsageProblem("--list-rules prints a table or JSON: SARIF is for findings")

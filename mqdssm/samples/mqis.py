@@ -105,7 +105,7 @@ class RowMaker:
 
 
 def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
-    """How an abstract value becomes that of a column, as `mqdssm.spark.mqis_sets` reads it."""
+    """How an abstract value becomes that of a column, as `mqdssm.pipeline.validate.mqis_sets` reads it."""
     kind = None if column.row is None else column.row.kind
     if kind is Kind.BOOLEAN and column.codes is not None:
         codes = {value: code for code, value in reversed(list(column.codes.items()))}

@@ -30,7 +30,7 @@ MASTER_WAIT_S: Final = 10.0
 MASTER_PORT: Final = 7077
 EXECUTOR_WAIT_S: Final = 300.0
 """For a cluster to give the first executor (images have to be fetched); Spark itself would wait for ever."""
-NEEDED: Final = ("ldap3", "pyarrow", "numpy", "pydantic", "mqdssm.spark.export_worker")
+NEEDED: Final = ("ldap3", "pyarrow", "numpy", "pydantic", "mqdssm.pipeline.export.worker")
 """Modules that executors must have; ours come from us."""
 PROBES_EACH: Final = 4  # looks for each core: chance spreads them, and each costs milliseconds
 _PROBES_MAX: Final = 1000

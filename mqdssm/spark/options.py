@@ -13,8 +13,8 @@ from mqdssm.directory.filters import LdapFilter, Not, attribute_description, enc
 from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Authentication, Endpoint, TlsMode
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.spark.access import Access
-from mqdssm.spark.columns import Column, FrameType, frame_type
+from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.frames.columns import Column, FrameType, frame_type
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory

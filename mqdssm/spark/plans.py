@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.spark.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, literal, template
-from mqdssm.spark.rules.rule import MissingReference, Repeated, Rule, Unequal, Wrong
-from mqdssm.spark.rules.vocabulary import UNREADABLE
+from mqdssm.pipeline.validate.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, literal, template
+from mqdssm.pipeline.validate.rules.rule import MissingReference, Repeated, Rule, Unequal, Wrong
+from mqdssm.pipeline.validate.rules.vocabulary import UNREADABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -40,9 +40,9 @@ from mqdssm.directory.profile import Profile
 from mqdssm.errors import MappingError
 from mqdssm.events.computed import maker_of
 from mqdssm.model.dn import DN
-from mqdssm.spark.bulk_columns import cell_of
-from mqdssm.spark.columns import DN_COLUMN, FrameType, enum_name
-from mqdssm.spark.matching import Matching
+from mqdssm.pipeline.frames.bulk_columns import cell_of
+from mqdssm.pipeline.frames.columns import DN_COLUMN, FrameType, enum_name
+from mqdssm.pipeline.frames.matching import Matching
 from mqdssm.tables.row import Computed, Holder, Row
 from mqdssm.tables.syntax import (
     DESCRIPTOR,

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, require_packages
+from mqdssm.pipeline.failures import SparkFailed, unpack
 from mqdssm.pipeline.without_pandas import show_pandas
 from mqdssm.spark.cluster import HERE, LOCAL, MASTER, SparkOptions, check_master, package_zip
-from mqdssm.spark.failures import SparkFailed, unpack
 from mqdssm.spark.gateway import (
     JavaEndedError,
     cause_of,

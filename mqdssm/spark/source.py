@@ -22,13 +22,13 @@ from pyspark.sql.types import StructType
 from mqdssm.directory.filters import LdapFilter, all_of, to_text
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.columns import Column
-from mqdssm.spark.failures import pack
-from mqdssm.spark.matching import Matching
+from mqdssm.pipeline.failures import pack
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.bulk import read_batches
+from mqdssm.pipeline.frames.columns import Column
+from mqdssm.pipeline.frames.matching import Matching
+from mqdssm.pipeline.frames.partitions import Slice, slices
 from mqdssm.spark.options import SourceOptions
-from mqdssm.spark.partitions import Slice, slices
 from mqdssm.spark.pushdown import Term, attributes_of, term_of, to_ldap
 
 if TYPE_CHECKING:

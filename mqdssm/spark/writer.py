@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.spark.failures import pack
+from mqdssm.pipeline.failures import pack
 from mqdssm.spark.writing.commit import Write
 from mqdssm.spark.writing.options import WriteOptions
 from mqdssm.spark.writing.task import Written, write

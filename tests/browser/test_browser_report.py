@@ -12,8 +12,8 @@ import pytest
 import report_world as world
 from rules_world import source, tables
 
-from mqdssm.spark.inventory import Inventory, write_inventory_page
-from mqdssm.spark.report import write_report
+from mqdssm.pipeline.inventory import Inventory, write_inventory_page
+from mqdssm.pipeline.report import write_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = ',CN=</title><script>document.title="owned"</script><img src=http://192.0.2.1/x onerror=alert(1)>'

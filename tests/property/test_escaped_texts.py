@@ -20,13 +20,13 @@ from mqdssm.cli.table_layout import layout_of
 from mqdssm.cli.watch_lines import status_json
 from mqdssm.errors import GenericDirectoryError, MappingError
 from mqdssm.model.escapes import printable_json, visible
+from mqdssm.pipeline.diff.changes import _Changes, _comment
+from mqdssm.pipeline.inventory.writers import _csv_line, _json, cell
+from mqdssm.pipeline.ldif import record, replacement
+from mqdssm.pipeline.migrate.places import MapRow, read_guid_map, write_guid_map
+from mqdssm.pipeline.report.page import shown
+from mqdssm.pipeline.texts import csv_head, csv_records, jsonl_records
 from mqdssm.samples.files import _csv_line as sample_line
-from mqdssm.spark.diff.changes import _Changes, _comment
-from mqdssm.spark.inventory.writers import _csv_line, _json, cell
-from mqdssm.spark.ldif import record, replacement
-from mqdssm.spark.migrate.places import MapRow, read_guid_map, write_guid_map
-from mqdssm.spark.report.page import shown
-from mqdssm.spark.texts import csv_head, csv_records, jsonl_records
 from mqdssm.tables.ldif import fold
 
 GUID = UUID("11111111-2222-3333-4444-555555555555")

@@ -5,9 +5,9 @@ from enterprises import enterprises, standing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.spark.arrow import batches
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
+from mqdssm.pipeline.frames.arrow import batches
+from mqdssm.pipeline.frames.bulk import read_batches
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, columns_of
 
 # what slapd stores and the mapping refuses: attribute -> values
 DAMAGE = {

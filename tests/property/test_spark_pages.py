@@ -10,8 +10,8 @@ from random_entries import random_content
 from mqdssm.directory.responses import split_messages
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.errors import DecodeError, GenericDirectoryError
-from mqdssm.spark import bulk_pages
-from mqdssm.spark.bulk_pages import EntryDecoder, gathered
+from mqdssm.pipeline.frames import bulk_pages
+from mqdssm.pipeline.frames.bulk_pages import EntryDecoder, gathered
 
 COLUMNS = ["mSMQLabelEx", "cn", "objectGUID", "mSMQSites", "a"]
 NAMES = [name.encode() for name in COLUMNS]

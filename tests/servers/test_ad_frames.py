@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.failures import MqdssmSparkError
+from mqdssm.pipeline.failures import MqdssmSparkError
+from mqdssm.pipeline.frames.bulk import read_batches
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.frames.partitions import Slice, slices
 from mqdssm.spark.options import SourceOptions
-from mqdssm.spark.partitions import Slice, slices
 from mqdssm.spark.source import MqdssmReader
 from mqdssm.testing import SambaDomainController
 

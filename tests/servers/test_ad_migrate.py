@@ -9,11 +9,11 @@ from planning import plan_here
 
 import mqdssm
 from mqdssm.directory.filters import Equal
+from mqdssm.pipeline.migrate.places import read_guid_map
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.migrate.places import read_guid_map
 from mqdssm.testing import SambaDomainController
 
 

@@ -14,13 +14,13 @@ from ldif_reader import comparable, read_ldif
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.spark import marks, settling
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.manifest import Manifest
-from mqdssm.spark.marks import Counter, Marks
-from mqdssm.spark.objects import columns
-from mqdssm.spark.texts import read_csv, read_jsonl
+from mqdssm.pipeline.export import marks, settling
+from mqdssm.pipeline.export.marks import Counter, Marks
+from mqdssm.pipeline.export.objects import columns
+from mqdssm.pipeline.frames.bulk import read_batches
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.manifest import Manifest
+from mqdssm.pipeline.texts import read_csv, read_jsonl
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server

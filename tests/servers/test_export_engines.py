@@ -8,10 +8,10 @@ from many_objects import fill
 
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.pipeline import local
-from mqdssm.spark import export as export_module
-from mqdssm.spark import objects
-from mqdssm.spark.access import access_to as access_of
-from mqdssm.spark.manifest import Manifest
+from mqdssm.pipeline.access import access_to as access_of
+from mqdssm.pipeline.export import objects
+from mqdssm.pipeline.export import run as export_module
+from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server

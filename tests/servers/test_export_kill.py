@@ -17,7 +17,7 @@ from many_objects import fill
 from runner_work import are_gone
 from without_java import blocked_packages
 
-from mqdssm.spark.manifest import MANIFEST_NAME
+from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [

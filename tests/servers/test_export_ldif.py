@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from ldif_reader import comparable, read_ldif
 
 import mqdssm
-from mqdssm.spark import load_order
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.ldif import record
-from mqdssm.spark.manifest import Manifest
+from mqdssm.pipeline.export import load_order
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.ldif import record
+from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server

@@ -18,12 +18,13 @@ from ldif_reader import comparable, read_ldif
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
 from mqdssm.events.locking import locked
-from mqdssm.spark import export as export_module
-from mqdssm.spark import export_worker, load_order, objects
-from mqdssm.spark.export import Progress
-from mqdssm.spark.export_worker import STOP_NAME, told
-from mqdssm.spark.journal import WORK_NAME, Plan
-from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
+from mqdssm.pipeline.export import load_order, objects
+from mqdssm.pipeline.export import run as export_module
+from mqdssm.pipeline.export import worker as export_worker
+from mqdssm.pipeline.export.journal import WORK_NAME, Plan
+from mqdssm.pipeline.export.run import Progress
+from mqdssm.pipeline.export.worker import STOP_NAME, told
+from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
 QUEUES = 60

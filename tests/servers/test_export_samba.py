@@ -15,8 +15,8 @@ from ldif_reader import comparable, read_ldif
 from queue_oracle import compare
 
 import mqdssm
-from mqdssm.spark.manifest import Manifest
-from mqdssm.spark.marks import Counter, Marks
+from mqdssm.pipeline.export.marks import Counter, Marks
+from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing import SambaDomainController
 from mqdssm.testing.openldap import OpenLdapServer
 

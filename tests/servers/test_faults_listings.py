@@ -18,7 +18,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError
-from mqdssm.spark.bulk_pages import EntryDecoder
+from mqdssm.pipeline.frames.bulk_pages import EntryDecoder
 from mqdssm.testing.openldap import OpenLdapServer
 
 CHILDREN = 40

@@ -19,9 +19,9 @@ from applying import (
 from bad_places import small_disk
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.migrate.apply_journal import Recorded
-from mqdssm.spark.migrate.plan_file import MigrationPlan
-from mqdssm.spark.migrate.report import Report
+from mqdssm.pipeline.migrate.apply_journal import Recorded
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
 
 

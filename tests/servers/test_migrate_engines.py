@@ -10,9 +10,9 @@ from without_java import environment_without_java, run_mqdssm
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline import local
-from mqdssm.spark.migrate import applying, jobs
-from mqdssm.spark.migrate.applying import apply_plan
-from mqdssm.spark.migrate.planning import Asked, Source, plan_for_ldif, plan_migration
+from mqdssm.pipeline.migrate import applying, jobs
+from mqdssm.pipeline.migrate.applying import apply_plan
+from mqdssm.pipeline.migrate.planning import Asked, Source, plan_for_ldif, plan_migration
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server

@@ -9,8 +9,8 @@ from applying import apply_here, connect, everything, undo
 from planning import lines_of, operations_of, plan_here, rejects_of, write_rows
 
 import mqdssm
-from mqdssm.spark.migrate.ldif import write_ldif
-from mqdssm.spark.migrate.places import read_guid_map
+from mqdssm.pipeline.migrate.ldif import write_ldif
+from mqdssm.pipeline.migrate.places import read_guid_map
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server

@@ -6,14 +6,14 @@ import pytest
 from planning import lines_of, operations_of, plan_here, rejects_of
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.migrate.applying import ApplyOptions, refuse
+from mqdssm.pipeline.migrate.ldif import write_ldif
+from mqdssm.pipeline.migrate.nowhere import nowhere
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.planning import Asked, plan_for_ldif
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.migrate.applying import ApplyOptions, refuse
-from mqdssm.spark.migrate.ldif import write_ldif
-from mqdssm.spark.migrate.nowhere import nowhere
-from mqdssm.spark.migrate.plan_file import MigrationPlan
-from mqdssm.spark.migrate.planning import Asked, plan_for_ldif
 from mqdssm.tables.ldif import base_tree_entries, entry_ldif
 from mqdssm.testing.openldap import OpenLdapServer
 

@@ -21,13 +21,13 @@ from planning import (
 
 import mqdssm
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.migrate.ldif import write_ldif
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.queues import Queues
-from mqdssm.spark.migrate.ldif import write_ldif
-from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.tables.ldif import base_tree_entries, entry_ldif
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor

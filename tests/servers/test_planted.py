@@ -7,9 +7,9 @@ import pytest
 import rules_world
 from planted import added, assert_equal, directory, read_tables
 
+from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.samples.fault_table import FAULTS, NOT_PLANTED
 from mqdssm.samples.faults import Form, Truth
-from mqdssm.spark.rules import RULES
 from mqdssm.testing.openldap import OpenLdapServer
 
 SEED = 1

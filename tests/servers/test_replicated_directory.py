@@ -13,7 +13,7 @@ from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.spark.access import Access
+from mqdssm.pipeline.access import Access
 from mqdssm.store.ldap import LdapStore, Owner
 from mqdssm.testing import OpenLdapServer
 

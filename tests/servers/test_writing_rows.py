@@ -14,9 +14,9 @@ from exports import access_to
 
 import mqdssm
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.manifest import MANIFEST_NAME
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.spark.writing.commit import Write
 from mqdssm.spark.writing.options import WriteOptions
 from mqdssm.spark.writing.outcomes import WAITING

@@ -9,8 +9,8 @@ import pytest
 from exports import access_to
 
 import mqdssm
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.spark.writing.commit import Write
 from mqdssm.spark.writing.options import WriteOptions
 from mqdssm.spark.writing.task import write

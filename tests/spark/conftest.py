@@ -11,7 +11,7 @@ import pytest
 import mqdssm
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
-from mqdssm.spark import work
+from mqdssm.pipeline.validate import work
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor

@@ -15,10 +15,10 @@ from mqdssm.cli.demo_migration import account
 from mqdssm.cli.demo_stage import Stage
 from mqdssm.cli.main import app
 from mqdssm.cli.output import Output
-from mqdssm.spark.manifest import Manifest
-from mqdssm.spark.migrate.migrating import Migrated
-from mqdssm.spark.migrate.plan_file import MigrationPlan
-from mqdssm.spark.migrate.report import Report
+from mqdssm.pipeline.manifest import Manifest
+from mqdssm.pipeline.migrate.migrating import Migrated
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.report import Report
 
 
 def invoke(*args, code=0, **environment):

@@ -14,7 +14,7 @@ from export_command import Command, readers
 from many_objects import fill
 from spark_cluster import SparkCluster, spark_cluster
 
-from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
+from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [

@@ -21,17 +21,17 @@ from typer.testing import CliRunner
 import mqdssm
 from mqdssm.cli.main import app
 from mqdssm.model.dn import DN, escape_value
+from mqdssm.pipeline.diff import recheck
+from mqdssm.pipeline.diff.fields import What
+from mqdssm.pipeline.diff.local_join import LocalJoin
+from mqdssm.pipeline.diff.run import Asked, comparison
+from mqdssm.pipeline.diff.sides import Given
+from mqdssm.pipeline.export.run import EXPORTED, export
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.samples.forms import Loader, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.diff import recheck
-from mqdssm.spark.diff.fields import What
-from mqdssm.spark.diff.local_join import LocalJoin
-from mqdssm.spark.diff.run import Asked, comparison
-from mqdssm.spark.diff.sides import Given
-from mqdssm.spark.diff.spark_join import SparkJoin
-from mqdssm.spark.export import EXPORTED, export
+from mqdssm.spark.diff_join import SparkJoin
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 

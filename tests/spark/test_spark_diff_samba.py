@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import mqdssm
-from mqdssm.spark.diff.changes import changes
-from mqdssm.spark.diff.run import Asked, comparison
-from mqdssm.spark.diff.sides import Given
-from mqdssm.spark.export import export
+from mqdssm.pipeline.diff.changes import changes
+from mqdssm.pipeline.diff.run import Asked, comparison
+from mqdssm.pipeline.diff.sides import Given
+from mqdssm.pipeline.export.run import export
 from mqdssm.testing import SambaDomainController
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]

@@ -13,11 +13,11 @@ from source_tree import ROOT
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
+from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
 from mqdssm.samples import elements
 from mqdssm.samples.forms import Loader, SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.migrate.sids import SidMap, SidRewriter
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.openldap_start import free_ports
 from mqdssm.wire.sid import Sid

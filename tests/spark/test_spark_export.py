@@ -12,17 +12,17 @@ import pytest
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected
-from mqdssm.spark import export as export_module
+from mqdssm.pipeline.export import run as export_module
+from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.failures import SparkFailed
+from mqdssm.pipeline.frames.bulk import read_batches
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedType, Manifest, sha256
+from mqdssm.pipeline.validate.findings import Summary
+from mqdssm.pipeline.validate.rules import Finding
+from mqdssm.pipeline.validate.run import validation
 from mqdssm.spark import runner as runner_module
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.export import export
-from mqdssm.spark.failures import SparkFailed
-from mqdssm.spark.findings import Summary
-from mqdssm.spark.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedType, Manifest, sha256
-from mqdssm.spark.rules import Finding
 from mqdssm.spark.source import spark_schema
-from mqdssm.spark.validate import validation
 
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
 

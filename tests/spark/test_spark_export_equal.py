@@ -9,8 +9,8 @@ from exports import access_to
 from many_objects import fill, ldapsearch
 from queue_oracle import compare
 
-from mqdssm.spark.export import export
-from mqdssm.spark.manifest import Manifest
+from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]

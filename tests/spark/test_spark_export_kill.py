@@ -12,7 +12,7 @@ import pytest
 from export_command import Command, readers
 from many_objects import fill
 
-from mqdssm.spark.manifest import MANIFEST_NAME
+from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]

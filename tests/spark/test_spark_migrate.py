@@ -16,7 +16,7 @@ from spark_cluster import spark_cluster
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
-from mqdssm.spark.migrate.report import Report
+from mqdssm.pipeline.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
 
 __all__ = ["spark_cluster"]

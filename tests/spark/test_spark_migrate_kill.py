@@ -19,7 +19,7 @@ from applying import everything, login_to, tables, undo
 from export_command import children, readers
 from planning import plan_here
 
-from mqdssm.spark.migrate.report import Report
+from mqdssm.pipeline.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.migrate.plan_file import MigrationPlan
 
 
 def invoke(*args, code=0, **environment):

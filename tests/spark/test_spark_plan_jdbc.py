@@ -9,11 +9,11 @@ import pytest
 from postgresql import DRIVER, PASSWORD, postgresql, why_none
 from source_tree import ROOT
 
+from mqdssm.pipeline.migrate.operations import read_operations
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.migrate.operations import read_operations
-from mqdssm.spark.migrate.plan_file import MigrationPlan
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.openldap_start import free_ports
 

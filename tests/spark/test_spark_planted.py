@@ -6,9 +6,9 @@ One seed in one form, without Spark, is in `tests/servers/test_planted.py`.
 import pytest
 from planted import assert_equal, directory, tables
 
-from mqdssm.spark.export import export
-from mqdssm.spark.rules.vocabulary import ALL
-from mqdssm.spark.validate import validation
+from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.validate.rules.vocabulary import ALL
+from mqdssm.pipeline.validate.run import validation
 from mqdssm.testing.openldap import OpenLdapServer
 
 SEEDS = range(10)

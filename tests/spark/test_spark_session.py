@@ -10,15 +10,15 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from mqdssm.errors import ConfigError, ObjectNotFound
-from mqdssm.spark.failures import SparkFailed, pack
+from mqdssm.pipeline.failures import SparkFailed, pack
 from mqdssm.spark.session import spark_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 PROGRAM = """
 import sys
-from mqdssm.spark.export import export
-from mqdssm.spark.validate import validation
+from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.validate.run import validation
 
 manifest = export(sys.argv[1], ["queue"], sys.argv[2], engine="spark")
 with validation(sys.argv[2], engine="spark") as found:
@@ -29,7 +29,7 @@ with validation(sys.argv[2], engine="spark") as found:
 MORTAL = """
 import os, signal, time
 from pyspark import SparkContext
-from mqdssm.spark.failures import SparkFailed
+from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.spark.session import spark_session
 
 def kill():

@@ -18,9 +18,9 @@ from source_tree import ROOT
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, ObjectNotFound
-from mqdssm.spark.arrow import arrow_schema, batches
-from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
-from mqdssm.spark.failures import unpack
+from mqdssm.pipeline.failures import unpack
+from mqdssm.pipeline.frames.arrow import arrow_schema, batches
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, columns_of
 from mqdssm.spark.options import SourceOptions
 from mqdssm.spark.session import LOG_NAME
 from mqdssm.spark.source import (

@@ -15,9 +15,9 @@ from sarif_model import KINDS, kinds_in
 from source_tree import ROOT
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark import finding_files, findings
-from mqdssm.spark.findings import Findings
-from mqdssm.spark.rules import (
+from mqdssm.pipeline.validate import finding_files, findings
+from mqdssm.pipeline.validate.findings import Findings
+from mqdssm.pipeline.validate.rules import (
     RULES,
     Drawn,
     Finding,
@@ -29,13 +29,13 @@ from mqdssm.spark.rules import (
     Unequal,
     Wrong,
 )
-from mqdssm.spark.rules.functions import checked_sql
-from mqdssm.spark.rules.own import load
+from mqdssm.pipeline.validate.rules.functions import checked_sql
+from mqdssm.pipeline.validate.rules.own import load
+from mqdssm.pipeline.validate.run import Validation, checked
+from mqdssm.pipeline.validate.sarif import sarif
+from mqdssm.pipeline.validate.translate import translate
+from mqdssm.pipeline.validate.work import can
 from mqdssm.spark.runner import SparkRunner
-from mqdssm.spark.sarif import sarif
-from mqdssm.spark.translate import translate
-from mqdssm.spark.validate import Validation, checked
-from mqdssm.spark.work import can
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -243,7 +243,7 @@ def test_no_object_at_all(runner, tmp_path) -> None:
 
 
 def test_too_many_objects_for_a_worker_go_to_spark(spark, tmp_path, monkeypatch) -> None:
-    from mqdssm.spark import work
+    from mqdssm.pipeline.validate import work
 
     monkeypatch.setattr(work, "REPEATED_ROWS_MAX", 1)
     monkeypatch.setattr(work, "TARGET_ROWS_MAX", 1)

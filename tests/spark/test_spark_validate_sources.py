@@ -10,13 +10,13 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.run import checked, validation
+from mqdssm.pipeline.validate.sources import Source, frames_source, schema_drift
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan as SamplePlan
-from mqdssm.spark.rules import RULES
 from mqdssm.spark.runner import SparkRunner
-from mqdssm.spark.validate import checked, validation
-from mqdssm.spark.validate_sources import Source, frames_source, schema_drift
 from mqdssm.testing import OpenLdapServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

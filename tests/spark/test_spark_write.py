@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 import mqdssm
-from mqdssm.spark.diff.run import Asked, comparison
-from mqdssm.spark.diff.sides import Given
-from mqdssm.spark.manifest import MANIFEST_NAME, sha256
+from mqdssm.pipeline.diff.run import Asked, comparison
+from mqdssm.pipeline.diff.sides import Given
+from mqdssm.pipeline.manifest import MANIFEST_NAME, sha256
 from mqdssm.spark.source import read, register
 from mqdssm.testing.openldap import OpenLdapServer
 

@@ -9,11 +9,11 @@ from hand_made import DESCRIPTOR, HandMade
 import mqdssm
 from mqdssm.directory.filters import Equal, GreaterOrEqual, any_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.spark.arrow import arrow_schema, batches
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.columns import FRAME_TYPES, TYPES, columns_of
-from mqdssm.spark.partitions import slices
-from mqdssm.spark.rules.examiners import Case, stored_descriptor
+from mqdssm.pipeline.frames.arrow import arrow_schema, batches
+from mqdssm.pipeline.frames.bulk import read_batches
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, columns_of
+from mqdssm.pipeline.frames.partitions import slices
+from mqdssm.pipeline.validate.rules.examiners import Case, stored_descriptor
 from mqdssm.wire.acl import allow
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import QueueAccess

@@ -12,18 +12,18 @@ import mqdssm
 from mqdssm.directory.filters import Present
 from mqdssm.directory.session import Session
 from mqdssm.model.dn import normalize
+from mqdssm.pipeline.access import Access
 from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.migrate.applying import Applying, ApplyOptions, Todo, check_target, refuse
+from mqdssm.pipeline.migrate.operations import Operation
+from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.report import Report
 from mqdssm.pipeline.runner import Calls, Job
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.access import Access
-from mqdssm.spark.migrate.applying import Applying, ApplyOptions, Todo, check_target, refuse
-from mqdssm.spark.migrate.operations import Operation
-from mqdssm.spark.migrate.plan_check import check_files, check_operations
-from mqdssm.spark.migrate.plan_file import MigrationPlan
-from mqdssm.spark.migrate.report import Report
 from mqdssm.testing.openldap import OpenLdapServer
 
 SAMPLE = {"sites": 3, "machines": 12, "queues": 60, "users": 3, "seed": 1}

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.model.dn import DN
+from mqdssm.pipeline.diff.compared import Compared, compared_of
+from mqdssm.pipeline.diff.fields import KEY, SIDE, FieldByField, Ground
+from mqdssm.pipeline.diff.pairing import ORDER, Pair
+from mqdssm.pipeline.diff.sides import Side, Sort
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.runner import Piece, Stop, Work
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.datasets import dataset
-from mqdssm.spark.diff.compared import Compared, compared_of
-from mqdssm.spark.diff.fields import KEY, SIDE, FieldByField, Ground
-from mqdssm.spark.diff.pairing import ORDER, Pair
-from mqdssm.spark.diff.sides import Side, Sort
+from mqdssm.pipeline.validate.datasets import dataset
 
 COLUMNS = ("Identifier", "Label", "Quota", "Journaling", "Security", "CreateTime", "FullPath")
 COMPARED = ("Label", "Quota", "Journaling", "Security", "FullPath")

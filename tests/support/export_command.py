@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from many_objects import ldapsearch
 from queue_oracle import compare
 
-from mqdssm.spark.manifest import MANIFEST_NAME, Manifest
+from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
 WAIT_S = 180.0

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.errors import MqdssmError
-from mqdssm.spark import export as export_module
-from mqdssm.spark.manifest import SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256
+from mqdssm.pipeline.export import run as export_module
+from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256
 
 export_here = partial(export_module.export, engine="local")
 """Exports without Spark, also where another test of this process has a session."""
@@ -40,7 +40,7 @@ def contents(folder: Path, manifest: Manifest, name: str) -> bytes:
 
 def breaks_after(monkeypatch, count: int, error: Exception | None = None) -> None:
     """Make the work break off after some files."""
-    from mqdssm.spark import export_worker
+    from mqdssm.pipeline.export import worker as export_worker
 
     real = export_worker.Journal.add
     left = [count]

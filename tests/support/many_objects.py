@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ldif_reader import comparable, read_ldif
 
-from mqdssm.spark.ldif import record
+from mqdssm.pipeline.ldif import record
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 

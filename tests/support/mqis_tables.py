@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
-from mqdssm.spark.validate_sources import mqis_source
+from mqdssm.pipeline.validate.sources import mqis_source
 
 
 def write_jsonl(folder: Path, name: str, *rows: Mapping[str, Any]) -> None:

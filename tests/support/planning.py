@@ -10,11 +10,11 @@ from exports import access_to
 
 import mqdssm
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.spark.migrate.gathering import resolved
-from mqdssm.spark.migrate.jobs import Jobs
-from mqdssm.spark.migrate.operations import ADD, DELETE, Operation, read_operations
-from mqdssm.spark.migrate.plan_file import MigrationPlan
-from mqdssm.spark.migrate.planning import Asked, Planning, Source, prepared
+from mqdssm.pipeline.migrate.gathering import resolved
+from mqdssm.pipeline.migrate.jobs import Jobs
+from mqdssm.pipeline.migrate.operations import ADD, DELETE, Operation, read_operations
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.planning import Asked, Planning, Source, prepared
 from mqdssm.testing.openldap import OpenLdapServer
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 import mqdssm
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.bulk import read_batches
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.validate.rules.vocabulary import ALL
 from mqdssm.samples.faults import Truth
 from mqdssm.samples.forms import Loader, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.ldif import BASE_TREE, OBJECTS
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.truth import compared, read_truth
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.bulk import read_batches
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.rules.vocabulary import ALL
 from mqdssm.testing.openldap import OpenLdapServer
 
 Planted = Counter[Truth]

@@ -22,10 +22,10 @@ from rules_world import (
     user,
 )
 
-from mqdssm.spark.datasets import Dataset
-from mqdssm.spark.findings import Findings, RuleResult, Skipped, Summary
-from mqdssm.spark.rules import RULES, Finding
-from mqdssm.spark.scan import SCHEMA
+from mqdssm.pipeline.validate.datasets import Dataset
+from mqdssm.pipeline.validate.findings import Findings, RuleResult, Skipped, Summary
+from mqdssm.pipeline.validate.rules import RULES, Finding
+from mqdssm.pipeline.validate.scan import SCHEMA
 from mqdssm.wire.acl import allow
 from mqdssm.wire.masks import QueueAccess
 from mqdssm.wire.sid import EVERYONE, Sid

@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import NameOID
 
 from mqdssm.model.queuenames import rdn_of
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.datasets import dataset
-from mqdssm.spark.rules import RULES, Drawn, Repeated, Rule
-from mqdssm.spark.rules.vocabulary import FRAMES
-from mqdssm.spark.validate import choose, draw
-from mqdssm.spark.validate_sources import Source
-from mqdssm.spark.work import Plan, can, here
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.validate.rules import RULES, Drawn, Repeated, Rule
+from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.run import choose, draw
+from mqdssm.pipeline.validate.sources import Source
+from mqdssm.pipeline.validate.work import Plan, can, here
 from mqdssm.wire.acl import Ace, allow
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import SecurityDescriptor

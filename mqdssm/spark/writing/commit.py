@@ -11,8 +11,8 @@ from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
 from mqdssm.directory.loading.there import guid_of
 from mqdssm.errors import MqdssmError
 from mqdssm.model.dn import DN
-from mqdssm.spark.manifest import utc_seconds
-from mqdssm.spark.migrate.target import TargetView
+from mqdssm.pipeline.manifest import utc_seconds
+from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.spark.writing.options import WriteOptions
 from mqdssm.spark.writing.outcomes import (
     OUTCOMES,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, Literal, Self, cast, get_args
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.spark.access import Access
-from mqdssm.spark.columns import RAW_TYPE, TYPES, FrameType, frame_type
+from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.frames.columns import RAW_TYPE, TYPES, FrameType, frame_type
 from mqdssm.spark.options import PARTITIONS_MAX, SourceOptions, number
 
 OnConflict = Literal["fail", "skip", "update"]

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from mqdssm.directory.loading.items import DONE
-from mqdssm.spark.journal import write_whole
-from mqdssm.spark.manifest import MANIFEST_NAME, ExportedFile, sha256
+from mqdssm.pipeline.export.journal import write_whole
+from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
 
 OUTCOMES: Final = "outcome"
 WAITING: Final = "waiting"

@@ -19,12 +19,12 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site, User
 from mqdssm.model.fieldtypes import problems_in
-from mqdssm.spark.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
-from mqdssm.spark.elements import element_of
-from mqdssm.spark.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
-from mqdssm.spark.migrate.known import Computer, Known
-from mqdssm.spark.migrate.operations import CONTAINER
-from mqdssm.spark.migrate.target import TargetView, computers_there, sites_there
+from mqdssm.pipeline.frames.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
+from mqdssm.pipeline.frames.elements import element_of
+from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
+from mqdssm.pipeline.migrate.known import Computer, Known
+from mqdssm.pipeline.migrate.operations import CONTAINER
+from mqdssm.pipeline.migrate.target import TargetView, computers_there, sites_there
 from mqdssm.spark.writing.options import OnConflict
 from mqdssm.tables import TABLES
 from mqdssm.tables.equality import differing

@@ -47,7 +47,7 @@ def test_export_logs_in_as_all_commands_do(monkeypatch, tmp_path) -> None:
     keys = tmp_path / "keys"
     keys.touch()
     monkeypatch.setattr("mqdssm.spark.session.check_spark", lambda: None)
-    monkeypatch.setattr("mqdssm.spark.export.export", export)
+    monkeypatch.setattr("mqdssm.pipeline.export.run.export", export)
     words = ["export", "--to", str(tmp_path / "out"), "--url", "ldap://dc1", "--user", "ann@example.com"]
     more = ["--authentication", "kerberos", "--keytab", str(keys), "--kerberos-host", "dc1.example.com"]
     done = CliRunner().invoke(app, [*words, *more])

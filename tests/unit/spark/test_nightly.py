@@ -10,13 +10,26 @@ from typing import Any
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.nightly.baseline import Baseline, difference
-from mqdssm.spark.nightly.history import LAST_NAME, RUNS_NAME, History, HistoryLine, count_findings, line_of
-from mqdssm.spark.nightly.identity import key_of
-from mqdssm.spark.nightly.judging import FindingState, Judge, StateCounts, Thresholds, read_thresholds
-from mqdssm.spark.nightly.metrics import metrics_of, write_metrics
-from mqdssm.spark.nightly.suppressions import EXPIRED_RULE, expiry_rule, read_suppressions
-from mqdssm.spark.rules.rule import Finding
+from mqdssm.pipeline.validate.nightly.baseline import Baseline, difference
+from mqdssm.pipeline.validate.nightly.history import (
+    LAST_NAME,
+    RUNS_NAME,
+    History,
+    HistoryLine,
+    count_findings,
+    line_of,
+)
+from mqdssm.pipeline.validate.nightly.identity import key_of
+from mqdssm.pipeline.validate.nightly.judging import (
+    FindingState,
+    Judge,
+    StateCounts,
+    Thresholds,
+    read_thresholds,
+)
+from mqdssm.pipeline.validate.nightly.metrics import metrics_of, write_metrics
+from mqdssm.pipeline.validate.nightly.suppressions import EXPIRED_RULE, expiry_rule, read_suppressions
+from mqdssm.pipeline.validate.rules.rule import Finding
 
 NOW = datetime(2026, 11, 22, 23, 30, tzinfo=UTC)
 GUID = "0a1b2c3d-0000-4000-8000-00000000000a"

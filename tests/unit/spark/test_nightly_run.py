@@ -10,11 +10,11 @@ import pytest
 import report_world as world
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.nightly.acceptance import NOTHING_ACCEPTED, load_acceptance
-from mqdssm.spark.nightly.run import NightlyFiles, NightlyRun, RunOutcome
-from mqdssm.spark.report import write_report
-from mqdssm.spark.rules import RULES
-from mqdssm.spark.sarif import sarif
+from mqdssm.pipeline.report import write_report
+from mqdssm.pipeline.validate.nightly.acceptance import NOTHING_ACCEPTED, load_acceptance
+from mqdssm.pipeline.validate.nightly.run import NightlyFiles, NightlyRun, RunOutcome
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.sarif import sarif
 
 NOW = datetime(2026, 11, 22, 23, 30, tzinfo=UTC)
 IDS = [rule.id for rule in RULES]

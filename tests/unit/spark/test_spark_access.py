@@ -15,7 +15,7 @@ import pytest
 
 from mqdssm.directory.secret import password_in
 from mqdssm.errors import ConfigError
-from mqdssm.spark.access import Access, LogIn, access_to
+from mqdssm.pipeline.access import Access, LogIn, access_to
 from mqdssm.spark.cluster import (
     HERE,
     SparkOptions,
@@ -108,7 +108,7 @@ def test_the_package_works_from_its_zip(tmp_path) -> None:
     names = zipfile.ZipFile(path).namelist()
     assert {"mqdssm/__init__.py", "mqdssm/py.typed", "pyspark_mqdssm/__init__.py"} < set(names)
     assert not [name for name in names if "__pycache__" in name or name.startswith("mqdssm/testing")]
-    code = "import mqdssm.spark.export_worker as one, mqdssm.spark.work; print(one.__file__)"
+    code = "import mqdssm.pipeline.export.worker as one, mqdssm.pipeline.validate.work; print(one.__file__)"
     found = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONPATH": str(path)},

@@ -9,15 +9,15 @@ import pytest
 from mqdssm.directory.loading.items import Effect, Outcome
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.spark.failures import SparkFailed
-from mqdssm.spark.migrate.apply_journal import LATER, ApplyJournal, Recorded
-from mqdssm.spark.migrate.apply_work import ErrorCount, FileDone, Refused, disk_errors_told
-from mqdssm.spark.migrate.applying import ApplyOptions
-from mqdssm.spark.migrate.places import MapRow, Place, Places, read_guid_map, write_guid_map
-from mqdssm.spark.migrate.plan_file import MigrationPlan, PlanOptions, TableCounts, Target
-from mqdssm.spark.migrate.report import LostRow, RefusedRow, Report, tables_of
-from mqdssm.spark.migrate.undo import WHOLE_NAME, begin_undo, keep_what_was_done
-from mqdssm.spark.migrate.verifying import Lost, Verified
+from mqdssm.pipeline.failures import SparkFailed
+from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, Recorded
+from mqdssm.pipeline.migrate.apply_work import ErrorCount, FileDone, Refused, disk_errors_told
+from mqdssm.pipeline.migrate.applying import ApplyOptions
+from mqdssm.pipeline.migrate.places import MapRow, Place, Places, read_guid_map, write_guid_map
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOptions, TableCounts, Target
+from mqdssm.pipeline.migrate.report import LostRow, RefusedRow, Report, tables_of
+from mqdssm.pipeline.migrate.undo import WHOLE_NAME, begin_undo, keep_what_was_done
+from mqdssm.pipeline.migrate.verifying import Lost, Verified
 from mqdssm.tables import compute, places
 
 ROOT = DN.parse("DC=example,DC=com")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mqdssm.errors import MappingError
 from mqdssm.model.elements import Queue, QueueManager, User
 from mqdssm.model.enums import PrivacyLevel
-from mqdssm.spark.arrow import BATCH_ROWS, arrow_schema, batches
-from mqdssm.spark.columns import TYPES, columns_of
+from mqdssm.pipeline.frames.arrow import BATCH_ROWS, arrow_schema, batches
+from mqdssm.pipeline.frames.columns import TYPES, columns_of
 
 GUIDS = [UUID(int=n) for n in range(1, 5)]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.spark import scan
-from mqdssm.spark.arrow_functions import contains, first_of_pairs, matches, without_first_rdn
-from mqdssm.spark.datasets import dataset
-from mqdssm.spark.repeated import surely_different
+from mqdssm.pipeline.frames.arrow_functions import contains, first_of_pairs, matches, without_first_rdn
+from mqdssm.pipeline.validate import scan
+from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.validate.repeated import surely_different
 
 TEXTS = st.lists(st.none() | st.text("aL:0\\\n,é", max_size=6), max_size=8)
 

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.errors import MappingError
-from mqdssm.spark.bulk_values import distinct, guids, integers, lists, octets, texts, times, with_gaps
+from mqdssm.pipeline.frames.bulk_values import (
+    distinct,
+    guids,
+    integers,
+    lists,
+    octets,
+    texts,
+    times,
+    with_gaps,
+)
 from mqdssm.tables import syntax
 
 ERRORS = (MappingError, pa.ArrowInvalid)

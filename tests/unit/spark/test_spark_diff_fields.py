@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.diff.compared import compared_of
-from mqdssm.spark.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground, What, place, sameness
+from mqdssm.pipeline.diff.compared import compared_of
+from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground, What, place, sameness
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 GUID = "00000000-0000-0000-0000-00000000000a"

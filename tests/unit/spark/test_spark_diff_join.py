@@ -17,15 +17,15 @@ from typer.testing import CliRunner
 from without_java import OF_SPARK, environment_without_java, run_mqdssm
 
 from mqdssm.cli.main import app
+from mqdssm.pipeline.diff import local_join
+from mqdssm.pipeline.diff.identity import write_map
+from mqdssm.pipeline.diff.local_join import LocalJoin
+from mqdssm.pipeline.diff.run import Asked, comparison
+from mqdssm.pipeline.diff.sides import Given
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.diff import local_join
-from mqdssm.spark.diff.identity import write_map
-from mqdssm.spark.diff.local_join import LocalJoin
-from mqdssm.spark.diff.run import Asked, comparison
-from mqdssm.spark.diff.sides import Given
 
 LABELS = [
     "",

@@ -3,10 +3,10 @@
 import pytest
 
 from mqdssm.errors import ConfigError, MissingPackageError
+from mqdssm.pipeline.engines import Engine, EngineKind
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.spark import cluster
 from mqdssm.spark.cluster import HERE, SparkOptions
-from mqdssm.spark.engines import Engine, EngineKind
 
 ON = SparkOptions("spark://head:7077")
 

@@ -7,12 +7,12 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.locking import locked
-from mqdssm.spark.export_rows import without
-from mqdssm.spark.manifest import ChangedObject, What
-from mqdssm.spark.marks import Counter, Marks
-from mqdssm.spark.objects import KEY_SCHEMA
-from mqdssm.spark.parts import Rows
-from mqdssm.spark.settling import _merged, differences
+from mqdssm.pipeline.export.marks import Counter, Marks
+from mqdssm.pipeline.export.objects import KEY_SCHEMA
+from mqdssm.pipeline.export.parts import Rows
+from mqdssm.pipeline.export.rows import without
+from mqdssm.pipeline.export.settling import _merged, differences
+from mqdssm.pipeline.manifest import ChangedObject, What
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 GUIDS = [f"00000000-0000-0000-0000-00000000000{n}" for n in range(6)]

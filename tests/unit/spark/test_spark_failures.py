@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm import errors
-from mqdssm.spark.failures import MqdssmSparkError, pack, unpack
+from mqdssm.pipeline.failures import MqdssmSparkError, pack, unpack
 
 SPARK = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
   File "source.py", line 1, in read
-mqdssm.spark.failures.{}
+mqdssm.pipeline.failures.{}
 SQLSTATE: 38000"""
 
 

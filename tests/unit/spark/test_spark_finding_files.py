@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mqdssm.spark import finding_files
-from mqdssm.spark.finding_files import ORDER, merge_parts, write_parts
-from mqdssm.spark.scan import SCHEMA
+from mqdssm.pipeline.validate import finding_files
+from mqdssm.pipeline.validate.finding_files import ORDER, merge_parts, write_parts
+from mqdssm.pipeline.validate.scan import SCHEMA
 
 
 def rows(seed: int, count: int) -> list[dict[str, str | None]]:

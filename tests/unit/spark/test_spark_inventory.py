@@ -26,10 +26,10 @@ from rules_world import (
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.escapes import visible
-from mqdssm.spark.inventory import TABLES, Inventory, json_lines, write_csv, write_inventory_page
-from mqdssm.spark.inventory.people import everywhere
-from mqdssm.spark.inventory.rights import rights_of
-from mqdssm.spark.inventory.writers import cell
+from mqdssm.pipeline.inventory import TABLES, Inventory, json_lines, write_csv, write_inventory_page
+from mqdssm.pipeline.inventory.people import everywhere
+from mqdssm.pipeline.inventory.rights import rights_of
+from mqdssm.pipeline.inventory.writers import cell
 from mqdssm.wire.acl import allow, deny
 from mqdssm.wire.control import Control
 from mqdssm.wire.masks import GENERIC_ALL, QueueAccess

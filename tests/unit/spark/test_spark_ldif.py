@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ldif_reader import read_ldif
 
-from mqdssm.spark.ldif import (
+from mqdssm.pipeline.ldif import (
     REFERENCES_SERIES,
     as_stored,
     class_of,

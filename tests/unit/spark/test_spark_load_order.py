@@ -2,8 +2,8 @@
 
 from mqdssm.directory.profile import Naming
 from mqdssm.model.dn import DN
-from mqdssm.spark.load_order import Parents, load_order, missing_parents
-from mqdssm.spark.manifest import ExportedFile
+from mqdssm.pipeline.export.load_order import Parents, load_order, missing_parents
+from mqdssm.pipeline.manifest import ExportedFile
 
 ROOT = DN.parse("DC=example,DC=com")
 CONFIGURATION = ROOT.child("CN", "Configuration")

@@ -9,9 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256
-from mqdssm.spark.objects import columns
-from mqdssm.spark.validate_sources import export_source
+from mqdssm.pipeline.export.objects import columns
+from mqdssm.pipeline.manifest import (
+    MANIFEST_NAME,
+    SCHEMA_VERSION,
+    ExportedFile,
+    ExportedType,
+    Manifest,
+    sha256,
+)
+from mqdssm.pipeline.validate.sources import export_source
 
 STARTED = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 

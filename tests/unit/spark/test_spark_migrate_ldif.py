@@ -8,9 +8,9 @@ import pytest
 from ldif_reader import read_ldif
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.manifest import sha256
-from mqdssm.spark.migrate.ldif import write_ldif
-from mqdssm.spark.migrate.operations import (
+from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.migrate.ldif import write_ldif
+from mqdssm.pipeline.migrate.operations import (
     ADD,
     DELETE,
     EQUAL,
@@ -21,7 +21,7 @@ from mqdssm.spark.migrate.operations import (
     read_operations,
     row_id,
 )
-from mqdssm.spark.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, Target
+from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, Target
 
 SITE, ONE, TWO = (UUID(int=number) for number in (1, 2, 3))
 ROOT = "DC=example,DC=com"

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from mqdssm.spark.migrate import progress
-from mqdssm.spark.migrate.progress import Doing, Lines, Told, counted, tell
+from mqdssm.pipeline.migrate import progress
+from mqdssm.pipeline.migrate.progress import Doing, Lines, Told, counted, tell
 
 
 def test_lines_are_counted_as_files_grow(tmp_path):

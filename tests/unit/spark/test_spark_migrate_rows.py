@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 
 from mqdssm.model.enums import DirectoryServerType
-from mqdssm.spark.migrate.rows import Reason, is_carried, key_of, read_row
-from mqdssm.spark.sources.folder import ROW
+from mqdssm.pipeline.migrate.rows import Reason, is_carried, key_of, read_row
+from mqdssm.pipeline.mqis.folder import ROW
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, SITE, USER
 
 GUID = "01234567-89ab-cdef-0123-456789abcdef"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.migrate.sids import SidMap, SidRewriter, load_sid_map
+from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter, load_sid_map
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.sid import Sid
 

@@ -5,9 +5,9 @@ import csv
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.mqis_files import csv_header
-from mqdssm.spark.sources.folder import find_files, left_out
-from mqdssm.spark.sources.mapping import SourceMapping
+from mqdssm.pipeline.mqis.files import csv_header
+from mqdssm.pipeline.mqis.folder import find_files, left_out
+from mqdssm.pipeline.mqis.mapping import SourceMapping
 
 
 def touch(folder, *names):

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 from mqis_tables import read_sets
 
+from mqdssm.pipeline.frames.arrow import batches
+from mqdssm.pipeline.frames.columns import TYPES, columns_of
+from mqdssm.pipeline.migrate.rows import gates_of, read_row
+from mqdssm.pipeline.mqis.folder import find_files, read_rows, source_table
+from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
-from mqdssm.spark.arrow import batches
-from mqdssm.spark.columns import TYPES, columns_of
-from mqdssm.spark.migrate.rows import gates_of, read_row
-from mqdssm.spark.sources.folder import find_files, read_rows, source_table
-from mqdssm.spark.sources.mapping import SourceMapping
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
 
 

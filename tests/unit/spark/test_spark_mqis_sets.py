@@ -10,13 +10,13 @@ import pytest
 from mqis_tables import read_rows, read_sets, write_jsonl
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.frames.arrow import batches
+from mqdssm.pipeline.frames.columns import TYPES, columns_of
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.queues import Queues
-from mqdssm.spark.arrow import batches
-from mqdssm.spark.columns import TYPES, columns_of
 from mqdssm.wire.sid import Sid
 
 PLAN = Plan(sites=4, machines=30, queues=400, users=12, seed=3)

@@ -14,8 +14,8 @@ from mqdssm.directory.filters import (
     encode,
 )
 from mqdssm.errors import ConfigError
-from mqdssm.spark.access import Access
-from mqdssm.spark.columns import FRAME_TYPES
+from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.spark.options import NAMES, SourceOptions
 
 SECRET = "s3cr3t-never-shown"

@@ -14,8 +14,8 @@ from mqdssm.directory.profile import Profile
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.partitions import SAMPLE_MAX, Sample, Slice, slices
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.frames.partitions import SAMPLE_MAX, Sample, Slice, slices
 
 
 @given(st.sets(st.integers(1, 2**63)), st.integers(1, 9))

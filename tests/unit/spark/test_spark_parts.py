@@ -5,11 +5,11 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mqdssm.spark import parts
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.journal import WORK_NAME, Folder
-from mqdssm.spark.parts import PartOptions, Parts, Rows, repeating
+from mqdssm.pipeline.export import parts
+from mqdssm.pipeline.export.journal import WORK_NAME, Folder
+from mqdssm.pipeline.export.parts import PartOptions, Parts, Rows, repeating
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
 
 ROWS = 10
 TEXTS = (b"short\n", b"and more\n", b"last\n")

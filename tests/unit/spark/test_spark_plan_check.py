@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.manifest import sha256
-from mqdssm.spark.migrate.operations import DELETE, MODIFY, OBJECT, SETTINGS, Operation, OperationsFile
-from mqdssm.spark.migrate.plan_check import check_files, check_operations
-from mqdssm.spark.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, Target
+from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.migrate.operations import DELETE, MODIFY, OBJECT, SETTINGS, Operation, OperationsFile
+from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
+from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, Target
 
 ROOT = "DC=example,DC=com"
 QUEUE = f"CN=orders,CN=msmq,CN=WEB01,CN=Computers,{ROOT}"

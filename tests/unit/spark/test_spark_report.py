@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from rules_world import guid, link, source, tables
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.report import check_page, write_report
-from mqdssm.spark.report.charts import SHORTEST, WIDTH, chart
-from mqdssm.spark.report.layout import HEIGHT, placed
-from mqdssm.spark.report.page import CELL_CHARS_MAX, dn, shown
-from mqdssm.spark.report.picture import picture_of, words
-from mqdssm.spark.report.tally import tally
-from mqdssm.spark.report.topology import LinkEdge, SiteNode, Topology, topology_of
-from mqdssm.spark.report.validation import anchor
+from mqdssm.pipeline.report import check_page, write_report
+from mqdssm.pipeline.report.charts import SHORTEST, WIDTH, chart
+from mqdssm.pipeline.report.layout import HEIGHT, placed
+from mqdssm.pipeline.report.page import CELL_CHARS_MAX, dn, shown
+from mqdssm.pipeline.report.picture import picture_of, words
+from mqdssm.pipeline.report.tally import tally
+from mqdssm.pipeline.report.topology import LinkEdge, SiteNode, Topology, topology_of
+from mqdssm.pipeline.report.validation import anchor
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202e\x1b[31m\ud800'
 VOID = {"meta", "br", "wbr", "input"}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from source_tree import ROOT
 
-from mqdssm.spark.rules import (
+from mqdssm.pipeline.validate.rules import (
     RULES,
     Drawn,
     Finding,
@@ -19,11 +19,11 @@ from mqdssm.spark.rules import (
     Unequal,
     Wrong,
 )
-from mqdssm.spark.rules.catalogue import entries, page
-from mqdssm.spark.rules.drift import Drift
-from mqdssm.spark.rules.examiners import EXAMINERS
-from mqdssm.spark.rules.graphs import DRAWINGS
-from mqdssm.spark.rules.vocabulary import DIRECTORY, FRAMES
+from mqdssm.pipeline.validate.rules.catalogue import entries, page
+from mqdssm.pipeline.validate.rules.drift import Drift
+from mqdssm.pipeline.validate.rules.examiners import EXAMINERS
+from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
+from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, FRAMES
 
 ISSUE_ASKS_FOR = 40
 

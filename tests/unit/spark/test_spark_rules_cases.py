@@ -35,8 +35,8 @@ from rules_world import (
     user,
 )
 
-from mqdssm.spark.rules import RULES
-from mqdssm.spark.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 from mqdssm.tables.access import KINDS, to_directory
 from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, deny
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts

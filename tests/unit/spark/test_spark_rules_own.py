@@ -6,9 +6,9 @@ import pytest
 from source_tree import ROOT
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.rules import RULES, Wrong
-from mqdssm.spark.rules.functions import ALLOWED
-from mqdssm.spark.rules.own import RuleFile, load
+from mqdssm.pipeline.validate.rules import RULES, Wrong
+from mqdssm.pipeline.validate.rules.functions import ALLOWED
+from mqdssm.pipeline.validate.rules.own import RuleFile, load
 
 GOOD = """
 [[rule]]

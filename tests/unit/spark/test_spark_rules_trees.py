@@ -6,20 +6,20 @@ from importlib.resources import files
 
 from without_java import environment_without_java
 
-from mqdssm.spark.rules import RULES
-from mqdssm.spark.rules.kept_trees import trees_text
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.kept_trees import trees_text
 
 
 def test_the_file_is_of_these_rules() -> None:
-    kept = files("mqdssm.spark.rules").joinpath("trees.json").read_text(encoding="utf-8")
-    assert kept == trees_text(), "python -m mqdssm.spark.rules.kept_trees"
+    kept = files("mqdssm.pipeline.validate.rules").joinpath("trees.json").read_text(encoding="utf-8")
+    assert kept == trees_text(), "python -m mqdssm.pipeline.validate.rules.kept_trees"
 
 
 def test_rules_of_ours_need_no_parser(tmp_path) -> None:
     code = """
-from mqdssm.spark.rules import RULES
-from mqdssm.spark.rules.rule import Wrong
-from mqdssm.spark.rules.trees import parsed
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.rule import Wrong
+from mqdssm.pipeline.validate.rules.trees import parsed
 for rule in RULES:
     rule.columns(), rule.others()
     if isinstance(rule, Wrong):

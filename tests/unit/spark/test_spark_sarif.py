@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from sarif_model import KINDS, kinds_in
 
-from mqdssm.spark.findings import RuleResult, Skipped, Summary
-from mqdssm.spark.rules import Finding
-from mqdssm.spark.rules.rule import SEVERITIES, Severity
-from mqdssm.spark.sarif import sarif
+from mqdssm.pipeline.validate.findings import RuleResult, Skipped, Summary
+from mqdssm.pipeline.validate.rules import Finding
+from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Severity
+from mqdssm.pipeline.validate.sarif import sarif
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FINDING = Finding("a-rule", "info", "queue", "CN=q,DC=x", "guid", "Label", 'wrong: \u2028 "x"', "[MS-X] 1")

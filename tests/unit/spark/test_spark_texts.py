@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.spark.arrow import arrow_schema
-from mqdssm.spark.columns import FRAME_TYPES
-from mqdssm.spark.texts import csv_head, csv_records, jsonl_records, read_csv, read_jsonl
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.texts import csv_head, csv_records, jsonl_records, read_csv, read_jsonl
 
 SCHEMA = pa.schema(
     [

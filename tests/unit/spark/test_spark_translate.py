@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from mqdssm.spark.translate import Untranslatable, condition
+from mqdssm.pipeline.validate.translate import Untranslatable, condition
 
 TYPES = {"Quota": pa.int64(), "Label": pa.string(), "Keys": pa.list_(pa.string())}
 COLUMNS = {

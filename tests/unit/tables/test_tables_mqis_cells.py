@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.model.propids import INTEGERS, Variant
+from mqdssm.pipeline.mqis.cells import cell_maker
 from mqdssm.samples import elements
 from mqdssm.samples.mqis import RowMaker
 from mqdssm.samples.plan import Plan
 from mqdssm.samples.queues import Queues
-from mqdssm.spark.sources.cells import cell_maker
 from mqdssm.tables.mqis import MQIS_TABLES
 from mqdssm.tables.mqis_cells import CellError, plain, value_of
 from mqdssm.wire.sid import Sid

@@ -1,0 +1,222 @@
+"""LDIF that makes the second side equal the first, for ``ldapmodify``: adds, changes, moves, deletes.
+
+Entries are made by the adapter's own rules (`mqdssm.events.making`). Parents come before children, references
+to objects that are added behind these, deletes last. What cannot be said in LDIF is a comment.
+"""
+
+import contextlib
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.errors import ConfigError, DecodeError, MqdssmError
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.diff.destination import PLACE, Destination
+from mqdssm.pipeline.diff.fields import What
+from mqdssm.pipeline.diff.leftover import Leftover
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.ldif import record, replacement
+from mqdssm.tables.ldif import comment
+from mqdssm.tables.row import Holder
+from mqdssm.wire.dtyp import SecurityDescriptor
+
+if TYPE_CHECKING:
+    from mqdssm.events.making import MadeEntry
+    from mqdssm.pipeline.diff.differences import Difference
+    from mqdssm.pipeline.diff.run import Comparison
+
+ORDER: Final = (
+    "enterprise",
+    "site",
+    "computer",
+    "user",
+    "queue-manager",
+    "settings",
+    "routing-link",
+    "queue",
+)
+"""Types, those that hold others first."""
+POSTPONED: Final = ("mSMQOutRoutingServers", "mSMQInRoutingServers", "mSMQSiteGates")
+"""References of new objects that a server may refuse until what they refer to is there."""
+UNREADABLE: Final = "Unreadable"
+
+
+def changes(found: "Comparison") -> Iterator[str]:
+    """The records.
+
+    Args:
+        found: the comparison; its second side must be a tree.
+
+    Raises:
+        ConfigError: the second side are MQIS tables, which LDIF cannot change.
+        DirectoryError: the second side is a directory that cannot be asked any more.
+    """
+    if found.b.root is None:
+        raise ConfigError(f"LDIF cannot change {found.b.label}: name a directory or an export as B")
+    with contextlib.ExitStack() as stack:
+        live = None
+        if found.b.is_directory:
+            live = stack.enter_context(found.b.given.connected())
+        yield from _Changes(found, Leftover(live)).records()
+
+
+class _Changes:
+    def __init__(self, found: "Comparison", leftover: Leftover) -> None:
+        self._found = found
+        self._leftover = leftover
+        self._to = Destination(found)
+        self._taken: dict[DN, Difference] = {}
+        self._moves: list[tuple[DN, DN]] = []
+        self._later: list[tuple[DN, Mapping[str, Sequence[bytes]]]] = []
+
+    def records(self) -> Iterator[str]:
+        """All records, in the order in which they are to be applied."""
+        a, b = self._found.a, self._found.b
+        yield _comment(
+            f"makes {b.name} equal {a.name}: ldapmodify -f, with the option -c to go on behind errors"
+        )
+        self._find_taken()
+        for type_name in ORDER:
+            for one in self._found.differences.of(type_name, What.MISSING):
+                yield from self._told(one, self._added(one))
+        for type_name in ORDER:
+            for one in self._found.differences.of(type_name, What.DIFFERENT):
+                yield from self._told(one, self._changed(one))
+        for dn, values in self._later:
+            yield replacement(str(self._moved(dn)), list(values.items())).decode("ascii")
+        for type_name in reversed(ORDER):
+            for one in self._found.differences.of(type_name, What.EXTRA):
+                yield from self._told(one, self._deleted(one))
+
+    def _told(self, one: "Difference", records: Iterator[str]) -> Iterator[str]:
+        try:
+            yield from records
+        except (MqdssmError, ValueError) as error:
+            yield _comment(f"{one.type} {one.name or one.key} is left as it is: {error}")
+
+    # -- names that are taken by objects with other GUIDs
+
+    def _find_taken(self) -> None:
+        """Find objects that stand where others are to be added: they are changed, not deleted."""
+        wanted = set()
+        for one in self._of(What.MISSING):
+            with contextlib.suppress(MqdssmError, ValueError):
+                wanted.add(hash(self._to.made(one.type, self._to.row(one)).dn))
+        if not wanted:
+            return
+        for one in self._of(What.EXTRA):
+            dn = self._to.dn_of(one)
+            if dn is not None and hash(dn) in wanted:
+                self._taken[dn] = one
+
+    def _of(self, what: What) -> "Iterator[Difference]":
+        for type_name in ORDER:
+            yield from self._found.differences.of(type_name, what)
+
+    # -- records of one difference
+
+    def _added(self, one: "Difference") -> Iterator[str]:
+        row = self._to.row(one)
+        made = self._to.made(one.type, row)
+        if one.type == "settings":
+            for above in self._leftover.missing_above(made.dn):
+                yield _add(self._to.container(above))
+        later = made.postpone(POSTPONED)
+        if later:
+            self._later.append((made.dn, self._to.references(later)))
+        there = self._taken.get(made.dn)
+        if there is not None and there.type == one.type:
+            known = self._to.attributes_of(one.type)
+            values = dict.fromkeys(known, ()) | made.values
+            yield replacement(str(made.dn), list(values.items())).decode("ascii")
+        else:
+            yield _add(made)
+        keys = self._to.computer_keys(one.type, row)
+        if keys:
+            yield replacement(str(made.dn.parent), list(keys.items())).decode("ascii")
+
+    def _changed(self, one: "Difference") -> Iterator[str]:
+        row = self._to.row(one)
+        made = self._to.made(one.type, row)
+        dn = self._moved(self._to.dn_of(one) or made.dn)
+        if PLACE.intersection(one.attributes) and dn != made.dn:
+            yield _move(dn, made.dn)
+            self._moves.append((dn, made.dn))
+            dn = made.dn
+        own: dict[str, Sequence[bytes]] = {}
+        on_computer: dict[str, Sequence[bytes]] = {}
+        for name in one.attributes:
+            if name == UNREADABLE:
+                yield _comment(f"{one.type} {dn}: a value of A cannot be read, B is left as it is there")
+                continue
+            of_table = FRAME_TYPES[one.type].rows[name]
+            if of_table.holder is Holder.COMPUTER:
+                keys = self._to.computer_keys(one.type, row)
+                on_computer |= {attribute: keys.get(attribute, ()) for attribute in of_table.written}
+            elif name != "FullPath":
+                there = one.b or {}
+                own |= {
+                    attribute: made.values.get(attribute, ())
+                    for attribute in _written(of_table)
+                    # a name without a second part on both sides
+                    if attribute in made.values or there.get(attribute, attribute) is not None
+                }
+        if own:
+            yield replacement(str(dn), list(own.items())).decode("ascii")
+        if on_computer:
+            yield replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
+
+    def _deleted(self, one: "Difference") -> Iterator[str]:
+        dn = self._to.dn_of(one)
+        if dn is None or one.type == "enterprise":
+            raise ConfigError("it does not say where it is")
+        if self._taken.get(dn) is one or (dn in self._taken and self._taken[dn].key == one.key):
+            return
+        now = self._moved(dn)
+        for below in self._leftover.below(now, one.type):
+            yield _delete(below)
+        yield _delete(now)
+        for empty in self._leftover.emptied(now, one.type):
+            yield _delete(empty)
+
+    def _moved(self, dn: DN) -> DN:
+        """Where an object is when the moves before have been made."""
+        for old, new in self._moves:
+            if dn.is_at_or_below(old):
+                dn = DN(dn.rdns[: len(dn) - len(old)] + new.rdns)
+        return dn
+
+
+def _written(row: Any) -> Sequence[str]:
+    return row.written or tuple(name for name in row.ldap if name != "distinguishedName")
+
+
+def _comment(text: str) -> str:
+    return comment(text) + "\n\n"
+
+
+def _add(made: "MadeEntry") -> str:
+    ((name, value), *_) = made.dn.rdn
+    attributes = [
+        ("objectClass", [b"top", made.ldap_class.encode()]),
+        (name.lower(), [value.encode()]),
+        *made.values.items(),
+    ]
+    return record(str(made.dn), attributes, "add").decode("ascii")
+
+
+def _move(old: DN, new: DN) -> str:
+    lines = [("newrdn", str(DN((new.rdns[0],)))), ("deleteoldrdn", "1"), ("newsuperior", str(new.parent))]
+    return record(str(old), [(name, [value.encode()]) for name, value in lines], "modrdn").decode("ascii")
+
+
+def _delete(dn: DN) -> str:
+    return record(str(dn), [], "delete").decode("ascii")
+
+
+def sddl(value: str) -> str:
+    """A descriptor in base64 as SDDL; as it is, if it is damaged."""
+    try:
+        return SecurityDescriptor.from_bytes(b64decode(value)).to_sddl()
+    except (DecodeError, ValueError):
+        return value

@@ -1,0 +1,264 @@
+"""What of two sources can be compared: types and columns that both have and that say something of their own.
+
+A column that is left out is named with the reason, so that nobody takes silence for equality.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.enums import DirectoryServerType
+from mqdssm.model.fieldtypes import spec_name
+from mqdssm.pipeline.frames.columns import (
+    CONVERT,
+    FRAME_TYPES,
+    ORIGINAL_IDENTIFIER,
+    UNREADABLE,
+    Column,
+    FrameType,
+)
+from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.tables.references import REFERENCES
+from mqdssm.tables.row import Access, Computed, Holder, Missing, Row
+from mqdssm.tables.syntax import Kind
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.diff.sides import Side
+
+KEY: Final = "Identifier"
+SELF_SAID: Final = Access.CREATE | Access.WRITE | Access.NAME
+"""What somebody who makes an object says of it; the rest a server sets, or it follows from other objects."""
+DIRECTORY_SERVER_TYPE: Final = "DirectoryServerType"
+_BY: Final[Mapping[str, str]] = {
+    "user": "SecurityIdentifier",  # whose account it is; the GUID is the directory's affair (decision M44)
+}
+CERTIFICATES: Final = ("CertificateDigestList", "Certificates")
+"""What makes an account a user of MSMQ: a directory holds all accounts that there are, MQIS only these."""
+REFERRED: Final = ("site", "queue-manager")
+"""Types whose objects others refer to by GUID."""
+SINGLE: Final = frozenset({"enterprise"})
+"""Types of which a source holds one object, whatever its GUID (decision M44)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column that is compared.
+
+    Attributes:
+        column: of the frame.
+        row: of the mapping table; None for what no attribute holds.
+        default: what NULL stands for; None: nothing.
+        lenient: NULL on a side of MQIS tables is no statement: the attribute cannot be absent elsewhere.
+        refers: it names other objects by their GUIDs.
+    """
+
+    column: Column
+    row: Row | None
+    default: Any = None
+    lenient: bool = False
+    refers: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+        return self.column.name
+
+    @property
+    def ignores_case(self) -> bool:
+        """True if values are one in letters of any case, so that the join may lower them."""
+        return self.column.kind in {Kind.TEXT, Kind.DN}
+
+    @property
+    def is_place(self) -> bool:
+        """Whether it is the object's own name in its tree, which is compared below the roots of the trees."""
+        return self.row is not None and self.row.computed is Computed.FULL_PATH
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is not compared.
+
+    Attributes:
+        type: of the objects.
+        column: that is left out, or words for some of the objects; empty: the whole type.
+        reason: why.
+    """
+
+    type: str
+    column: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.type}{'.' if self.column else ''}{self.column}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How the objects of a type are compared. In another process it is made anew, of the names alone.
+
+    Attributes:
+        type: name, as on the command line.
+        fields: in the order of the mapping table.
+    """
+
+    type: str
+    fields: tuple[Field, ...]
+
+    def __reduce__(self) -> tuple[Callable[[str, tuple[str, ...]], "Compared"], tuple[str, tuple[str, ...]]]:
+        return compared_of, (self.type, tuple(field.name for field in self.fields))
+
+    @property
+    def frame(self) -> FrameType:
+        """The type of frame."""
+        return FRAME_TYPES[self.type]
+
+    @property
+    def identity(self) -> str:
+        """The column by whose value objects are the same, unless it is NULL."""
+        return _BY.get(self.type, KEY)
+
+
+def compared_of(type_name: str, columns: Sequence[str]) -> Compared:
+    """Compare some columns of a type."""
+    frame = FRAME_TYPES[type_name]
+    fields = (field_of(type_name, column, frame.rows.get(column.name)) for column in frame.select(columns))
+    return Compared(type_name, tuple(fields))
+
+
+def choose(
+    a: "Side", b: "Side", types: Collection[str] | None, ignored: Collection[str]
+) -> tuple[tuple[Compared, ...], tuple[LeftOut, ...]]:
+    """Choose what is compared.
+
+    Args:
+        a: one side.
+        b: the other one.
+        types: those asked for; None: all that both sides have.
+        ignored: columns to leave out, as ``Label`` or ``queue.Label``.
+
+    Raises:
+        ConfigError: a column that there is not, or nothing to compare.
+    """
+    check_ignored(ignored)
+    found: list[Compared] = []
+    left: list[LeftOut] = []
+    for name in FRAMES:
+        if types is not None and name not in types:
+            continue
+        lacking = [side for side in (a, b) if name not in side.sets]
+        if lacking:
+            # a directory that was not asked for them may well hold some
+            left += [
+                LeftOut(name, "", f"{side.label} holds no such objects")
+                for side in lacking
+                if not side.is_directory
+            ]
+            continue
+        fields, out = _fields(name, a, b, ignored)
+        found.append(Compared(name, fields))
+        left += out
+        if name == "user" and (a.root is None) != (b.root is None):
+            left.append(LeftOut(name, "accounts without certificates", "no users of MSMQ"))
+    if not found:
+        raise ConfigError(f"nothing to compare: {a.label} and {b.label} hold no type of objects in common")
+    return tuple(found), tuple(left)
+
+
+def check_ignored(ignored: Collection[str]) -> None:
+    """Refuse the name of a column that there is not.
+
+    Raises:
+        ConfigError: naming the likely one.
+    """
+    known = {column.name for frame in FRAME_TYPES.values() for column in frame.columns}
+    for one in ignored:
+        type_name, _, column = one.rpartition(".")
+        if type_name and type_name not in FRAMES:
+            raise ConfigError(f"{one}: there is no type {type_name}; there are {', '.join(FRAMES)}")
+        of_type = {found.name for found in FRAME_TYPES[type_name].columns} if type_name else known
+        if column not in of_type:
+            close = get_close_matches(column, of_type, 1)
+            hint = f": did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"there is no attribute {one} to ignore{hint}")
+
+
+def _fields(
+    name: str, a: "Side", b: "Side", ignored: Collection[str]
+) -> tuple[tuple[Field, ...], list[LeftOut]]:
+    frame = FRAME_TYPES[name]
+    fields: list[Field] = []
+    left: list[LeftOut] = []
+    for column in frame.columns:
+        if column.name in {KEY, _BY.get(name), ORIGINAL_IDENTIFIER.name}:
+            continue  # by these objects are found
+        row = frame.rows.get(column.name)
+        reason = _reason(frame, column, row, (a, b), ignored)
+        if reason:
+            left.append(LeftOut(name, column.name, reason))
+        else:
+            fields.append(field_of(name, column, row))
+    return tuple(fields), left
+
+
+def references_of(type_name: str) -> frozenset[str]:
+    """The columns of a type that name other objects."""
+    found = REFERENCES.get(FRAME_TYPES[type_name].ldap_class or "", {})
+    return frozenset(one.adm for one in found.values())
+
+
+def needed(types: Collection[str] | None, *, mending: bool) -> frozenset[str] | None:
+    """The types that have to be there to compare some.
+
+    Args:
+        types: those asked for; None: all.
+        mending: LDIF shall be made, which names computers and what others refer to.
+    """
+    if types is None:
+        return None
+    refer = any(references_of(name) for name in types)
+    more = (*REFERRED, "computer") if mending else REFERRED if refer else ()
+    return frozenset((*types, *more))
+
+
+def field_of(type_name: str, column: Column, row: Row | None) -> Field:
+    """How a column is compared.
+
+    Args:
+        type_name: of the objects.
+        column: of the frame.
+        row: of the mapping table.
+    """
+    default = None
+    if row is not None and row.has_default:
+        convert = CONVERT.get(column.kind)
+        default = row.default if convert is None or column.many else convert(row.default)
+    elif type_name == "queue-manager" and column.name == DIRECTORY_SERVER_TYPE:
+        # unpopulated where it is no directory server at all, which is what Standalone says ([MS-MQDSSM]
+        # 3.1.6.11.1.5)
+        default = spec_name(DirectoryServerType.STANDALONE)
+    lenient = row is not None and row.missing in {Missing.ERROR, Missing.ERROR_IF_ASKED}
+    return Field(column, row, default, lenient, column.name in references_of(type_name))
+
+
+def _reason(
+    frame: FrameType, column: Column, row: Row | None, sides: Sequence["Side"], ignored: Collection[str]
+) -> str:
+    """Why a column is not compared; empty: it is."""
+    if column.name in ignored or f"{frame.name}.{column.name}" in ignored:
+        return "ignored, as asked for"
+    if row is not None:
+        if row.holder is Holder.COMPUTER and not row.access & SELF_SAID:
+            return "an attribute of the computer, compared there"
+        is_place = row.computed is Computed.FULL_PATH
+        if frame.element is not None and not row.access & SELF_SAID and not is_place:
+            return "set by the server, or follows from other attributes"
+        if is_place and any(side.root is None for side in sides):
+            return "MQIS tables are no tree"
+    elif column != UNREADABLE:
+        return "the stored form of another attribute"
+    for side in sides:
+        if column.name not in side.sets[frame.name].types:
+            return f"{side.label} has no such column"
+    return ""

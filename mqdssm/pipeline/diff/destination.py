@@ -1,0 +1,221 @@
+"""What objects of the first side are on the second one: names, references and values there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from mqdssm.errors import MqdssmError, ObjectNotFound
+from mqdssm.events.making import STORED, MadeEntry, Maker, Target, dns_in
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Queue, QueueManager
+from mqdssm.model.names import PathName
+from mqdssm.pipeline.diff.compared import KEY, REFERRED, SINGLE, references_of
+from mqdssm.pipeline.diff.fields import What
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER
+from mqdssm.pipeline.frames.elements import element_of
+from mqdssm.pipeline.texts import rows_of
+from mqdssm.tables.row import Holder
+from mqdssm.tables.syntax import GUID
+
+if TYPE_CHECKING:
+    from mqdssm.events.encode import Values
+    from mqdssm.pipeline.diff.differences import Difference
+    from mqdssm.pipeline.diff.run import Comparison
+
+PLACE: Final = frozenset({"FullPath", "Pathname", "ComputerName", "Name"})
+"""Attributes that say what an object is called: another value is another DN."""
+NAME: Final = "Name"
+"""The attribute that is the object's RDN."""
+WORKSTATION: Final = (b"4096",)  # userAccountControl, [MS-ADTS] 2.2.16
+_READ_ROWS: Final = 65_536
+
+
+class Destination:
+    """The second side of a comparison, as the place of objects of the first.
+
+    Args:
+        found: the comparison; its second side is a tree.
+    """
+
+    def __init__(self, found: "Comparison") -> None:
+        self._found = found
+        self._root = found.b.root or DN()
+        self._from = found.a.root
+        self._common = found.pair.grounds[0].names
+        self._target = Target.named(found.b.profile or "openldap", self._root)
+        self._real: dict[str, str] = {}  # what both sides call an object -> its objectGUID in B
+        self._known: dict[UUID, str] = {}
+        self._computers: dict[str, DN] = {}
+        self._look_around()
+        # descriptors that A's objects lack are made only where A cannot hold any
+        self._maker = Maker(self._target, dns_in(self._known), complete=self._from is None)
+        self._expect()
+
+    def _look_around(self) -> None:
+        """Where the objects of B are that others refer to, and its computers."""
+        names = self._found.pair.grounds[1].names
+        for type_name in (*REFERRED, "computer"):
+            for row in self._rows(type_name, (KEY, ORIGINAL_IDENTIFIER.name, "FullPath")):
+                guid, dn = row.get(KEY), row.get("FullPath")
+                if dn is None:
+                    continue
+                if type_name != "site":
+                    computer = DN.parse(dn) if type_name == "computer" else DN.parse(dn).parent
+                    self._computers[computer.name.lower()] = computer
+                if guid is not None and type_name in REFERRED:
+                    self._real[names.get(guid, guid)] = guid
+                    self._known[UUID(guid)] = dn
+
+    def _rows(self, type_name: str, wanted: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        there = self._found.b.sets.get(type_name)
+        if there is None:
+            return
+        columns = [name for name in wanted if name in there.types]
+        for batch in there.batches(columns, _READ_ROWS):
+            yield from batch.to_pylist()
+
+    def _expect(self) -> None:
+        """Where objects will be that are added or moved, so that others can refer to them."""
+        for type_name in ("site", "computer", "queue-manager"):
+            for what in (What.MISSING, What.DIFFERENT):
+                for one in self._found.differences.of(type_name, what):
+                    if what is What.MISSING or PLACE.intersection(one.attributes):
+                        self._expect_one(one)
+
+    def _expect_one(self, one: "Difference") -> None:
+        try:
+            made = self.made(one.type, self.row(one))
+        except (MqdssmError, ValueError):
+            return  # said when it is to be added
+        guid = (one.b or one.a or {}).get(KEY)
+        if one.type == "computer":
+            self._computers[made.dn.name.lower()] = made.dn
+        elif guid:
+            self._known[UUID(guid)] = str(made.dn)
+
+    # -- objects of A
+
+    def row(self, one: "Difference") -> dict[str, Any]:
+        """An object of A, with references to what the same objects are in B."""
+        frame = FRAME_TYPES[one.type]
+        found: dict[str, Any] = rows_of([one.a or {}], arrow_schema(frame.columns)).to_pylist()[0]
+        for name in references_of(one.type):
+            value = found[name]
+            if value:
+                found[name] = list(map(self._there, value)) if isinstance(value, list) else self._there(value)
+        return found
+
+    def _there(self, guid: str) -> str:
+        common = self._common.get(guid, guid)
+        return self._real.get(common, common)
+
+    def made(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
+        """The entry of an object in B.
+
+        Raises:
+            MqdssmError, ValueError: it cannot be one.
+        """
+        if type_name in {"settings", "computer"}:
+            made = self._companion(type_name, row)
+        else:
+            made = self._element(type_name, row)
+        path = row.get("FullPath")
+        if self._from is not None and path is not None and type_name not in SINGLE:
+            made.dn = self._rebased(path)
+        return made
+
+    def _element(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
+        obj: Any = element_of(FRAME_TYPES[type_name], row)
+        maker = self._maker
+        match type_name:
+            case "queue":
+                return maker.queue(obj, self._computer(row, PathName.parse_stored(_text(obj)).computer, 2))
+            case "queue-manager":
+                return maker.queue_manager(obj, self._computer(row, _text(obj), 1))
+            case "site":
+                return maker.site(obj)
+            case "routing-link":
+                return maker.link(obj)
+            case "enterprise":
+                return maker.enterprise(obj)
+        path = row.get("FullPath")
+        if path is None:
+            raise ObjectNotFound("there is no account with this SID, and MQIS does not tell its name")
+        return maker.user(obj, DN.parse(path).name)
+
+    def _computer(self, row: Mapping[str, Any], name: str, above: int) -> DN:
+        """The computer of an object.
+
+        Raises:
+            ObjectNotFound: B has none of that name.
+        """
+        path = row.get("FullPath")
+        if self._from is not None and path is not None:
+            return DN(self._rebased(path).rdns[above:])
+        found = self._computers.get(name.lower())
+        if found is None:
+            raise ObjectNotFound(f"there is no computer {name}: add it first")
+        return found
+
+    def _companion(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
+        frame = FRAME_TYPES[type_name]
+        values: Values = {}
+        if self._target.keeps_guids and row.get(KEY):
+            values["objectGUID"] = (GUID.dump(UUID(row[KEY])),)
+        for name, of_table in frame.rows.items():
+            value = row.get(name)
+            plain = of_table.computed is None and name not in {KEY, NAME}
+            if not plain or value is None or (name == "Sid" and not self._target.keeps_guids):
+                continue
+            if raws := of_table.encode(UUID(value) if of_table.kind == "GUID" else value):
+                values[of_table.ldap[0]] = raws
+        if type_name == "computer":
+            values["userAccountControl"] = WORKSTATION
+        return MadeEntry(type_name, self._root, frame.ldap_class or "", values)
+
+    def container(self, dn: DN) -> MadeEntry:
+        """A server object, or the container of a site's server objects (decision M6)."""
+        if len(dn) > 1 and dn.parent.name == "Servers":
+            return self._maker.server(dn.parent.parent.name, dn.name)
+        return self._maker.servers(dn.parent.name)
+
+    def computer_keys(self, type_name: str, row: Mapping[str, Any]) -> "Values":
+        """What of a queue manager stands at its computer; nothing for other types."""
+        if type_name != "queue-manager":
+            return {}
+        obj = element_of(FRAME_TYPES[type_name], row)
+        return self._maker.computer_keys(obj) if isinstance(obj, QueueManager) else {}
+
+    def references(self, later: Mapping[str, Sequence[UUID]]) -> "Values":
+        """References that were postponed, as they are stored."""
+        return {
+            name: tuple(self._known[guid].encode() for guid in guids if guid in self._known)
+            for name, guids in later.items()
+        }
+
+    # -- names
+
+    def dn_of(self, one: "Difference") -> DN | None:
+        """Where an object is in B now; None: it does not say."""
+        path = None if one.b is None else one.b.get("FullPath")
+        return None if path is None else DN.parse(path)
+
+    def _rebased(self, dn: str) -> DN:
+        """A name of A's tree in B's."""
+        parsed, old = DN.parse(dn), self._from or DN()
+        return DN(parsed.rdns[: len(parsed) - len(old)] + self._root.rdns)
+
+    def attributes_of(self, type_name: str) -> Iterator[str]:
+        """The LDAP attributes of a type that somebody writes, without those that its name is made of."""
+        frame = FRAME_TYPES[type_name]
+        for name, of_table in frame.rows.items():
+            said = of_table.access & STORED if frame.element is not None else of_table.computed is None
+            if said and name != NAME and of_table.holder is Holder.OWN:
+                yield from of_table.written or of_table.ldap
+
+
+def _text(obj: Any) -> str:
+    """The name of a queue or a queue manager, as its element says it."""
+    found = obj.pathname if isinstance(obj, Queue) else obj.computer_name
+    return found or ""

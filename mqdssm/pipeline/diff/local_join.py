@@ -1,0 +1,257 @@
+"""The join without Java: by DuckDB in the runner's workers, a type of objects each.
+
+A full outer join by key compares the canonical forms of values (`mqdssm.pipeline.diff.sql`); objects that may
+differ, and those whose key is there twice, are sorted and looked at field by field. Memory has a limit, the
+rest goes to the folder of the job.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.pipeline.database import Database, file_list, open_database
+from mqdssm.pipeline.diff import sql
+from mqdssm.pipeline.diff.compared import Compared
+from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground
+from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
+from mqdssm.pipeline.diff.sql import DUCKDB, NEW, OLD
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.runner import Job, Piece, Runner, Stop
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.diff.sides import Side
+
+SMALL_ROWS: Final = 50_000
+"""Objects of both sides together that are compared in this process: starting workers would cost more."""
+BATCH_ROWS: Final = 2_000
+"""A row holds certificates of up to 1 MiB each."""
+
+
+class LocalJoin:
+    """The join in workers of this machine; see `mqdssm.pipeline.diff.pairing.Join`.
+
+    Args:
+        runner: has the workers.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def find(self, compared: Sequence[Compared], pair: Pair, folder: Path) -> tuple[Path, ...]:
+        """See `Join`."""
+        tasks = tuple(_task(one, pair) for one in sorted(compared, key=lambda one: one.type))
+        rows = sum(side.sets[one.type].rows for one in compared for side in pair.sides)
+        names = tuple(f"comparing {task.compared.type}" for task in tasks)
+        found = self._runner.run(Job(JoinWork(folder, tasks), names, is_small=rows < SMALL_ROWS))
+        return tuple(path for path in found if path is not None)
+
+    def sort(self, path: Path, folder: Path) -> tuple[Path, ...]:
+        """See `Join`."""
+        work = SortWork(path, folder)
+        return tuple(self._runner.run(Job(work, (f"sorting {path.name}",), is_small=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class SideFiles:
+    """Objects of a type on one side, as workers need to know them.
+
+    Attributes:
+        letter: of the side.
+        paths: Parquet files.
+        columns: that they have.
+        root: where the side's tree begins; None: it has none.
+    """
+
+    letter: str
+    paths: tuple[str, ...]
+    columns: frozenset[str]
+    root: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTask:
+    """A type of objects to compare.
+
+    Attributes:
+        compared: the type, and what is compared of it.
+        sides: A and B.
+        shown: columns that one of the sides has.
+        grounds: of each side, what comparing its values needs.
+        guid_map: file of GUIDs that were changed; None: none was.
+        respelt: the sides call some objects by different GUIDs.
+    """
+
+    compared: Compared
+    sides: tuple[SideFiles, SideFiles]
+    shown: pa.Schema
+    grounds: tuple[Ground, Ground]
+    guid_map: str | None
+    respelt: bool
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files that are read."""
+        changed = () if self.guid_map is None else (self.guid_map,)
+        return (*self.sides[0].paths, *self.sides[1].paths, *changed)
+
+
+def _task(compared: Compared, pair: Pair) -> JoinTask:
+    changed = pair.guid_map if sql.is_mapped(compared) else None
+    return JoinTask(
+        compared,
+        (_files(compared, pair.sides[0]), _files(compared, pair.sides[1])),
+        arrow_schema(shown_columns(compared, pair.sides)),
+        pair.grounds,
+        None if changed is None else str(changed),
+        pair.has_other_names,
+    )
+
+
+def _files(compared: Compared, side: "Side") -> SideFiles:
+    there = side.sets[compared.type]
+    paths = tuple(str(Path(path).resolve()) for path in there.paths)
+    return SideFiles(
+        side.letter, paths, frozenset(there.types), None if side.root is None else str(side.root)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JoinWork:
+    """Comparing types of objects (`mqdssm.pipeline.runner.Work`).
+
+    Attributes:
+        folder: for the differences, and for what does not fit into memory.
+        tasks: each is a piece of work.
+    """
+
+    folder: Path
+    tasks: tuple[JoinTask, ...]
+
+    @contextmanager
+    def open(self, stop: Stop) -> Iterator[Piece]:
+        """See `Work`. A piece gives its file of differences, or None where there is no difference."""
+
+        def compare(number: int) -> Path | None:
+            task = self.tasks[number]
+            folder = self.folder / f"join-{number}"
+            shutil.rmtree(folder, ignore_errors=True)  # a worker that crashed may have left it
+            folder.mkdir()
+            with open_database(folder, task.files, stop) as database:
+                return _compare(database, task, folder)
+
+        yield compare
+
+
+@dataclass(frozen=True, slots=True)
+class SortWork:
+    """Sorting a file of differences (`mqdssm.pipeline.runner.Work`).
+
+    Attributes:
+        path: the file.
+        folder: an empty one for the result.
+    """
+
+    path: Path
+    folder: Path
+
+    @contextmanager
+    def open(self, stop: Stop) -> Iterator[Piece]:
+        """See `Work`."""
+
+        def sort(_: int) -> Path:
+            with open_database(self.folder, [str(self.path)], stop) as database:
+                return _sorted(database, self.path, self.folder)
+
+        yield sort
+
+
+def _compare(database: Database, task: JoinTask, folder: Path) -> Path | None:
+    """Find and sort the differences of a type."""
+    for side in task.sides:
+        database.run(f"create view {side.letter} as {_objects(task, side)}")
+    database.run(_candidates(task))
+    batches = (_typed(batch, task.shown) for batch in database.batches(_rows(task), BATCH_ROWS))
+    path = folder / "unsorted.parquet"
+    count = 0
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        for batch in FieldByField(task.compared, *task.grounds).differences(batches):
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return _sorted(database, path, folder) if count else None
+
+
+def _objects(task: JoinTask, side: SideFiles) -> str:
+    """Query for the objects of a side with their keys."""
+    has_map = task.guid_map is not None
+    key = sql.key(task.compared, side.columns, side.root, DUCKDB, has_map=has_map)
+    query = f"select *, {key} as {KEY} from {file_list(side.paths)}"
+    if task.guid_map is not None:
+        changed = f"(select distinct on ({OLD}) {OLD}, {NEW} from {file_list([task.guid_map])})"
+        own = sql.own_key(task.compared, side.columns, DUCKDB)
+        query += f" left join {changed} as changed on {own} = changed.{OLD}"
+    return query
+
+
+def _candidates(task: JoinTask) -> str:
+    """Query that makes the table of the keys of objects that may differ."""
+    a, b = (side.letter for side in task.sides)
+    forms = []
+    for side in task.sides:
+        cells = [
+            f"{sql.canonical(field, side.letter, side.root, DUCKDB, respelt=task.respelt)} as c{number}"
+            for number, field in enumerate(task.compared.fields)
+        ]
+        once = f"{KEY} not in (select {KEY} from repeated)"
+        forms.append(f"(select {', '.join([KEY, *cells])} from {side.letter} where {once})")
+    differs = [f"x.c{number} is distinct from y.c{number}" for number in range(len(task.compared.fields))]
+    where = " or ".join([f"x.{KEY} is null", f"y.{KEY} is null", *differs])
+    twice = " union ".join(f"select {KEY} from {one} group by {KEY} having count(*) > 1" for one in (a, b))
+    return (
+        f"create table wanted as with repeated as materialized ({twice} union select '') "
+        f"select {KEY} from repeated union all "
+        f"select coalesce(x.{KEY}, y.{KEY}) from {forms[0]} as x full join {forms[1]} as y "
+        f"on x.{KEY} = y.{KEY} where {where}"
+    )
+
+
+def _rows(task: JoinTask) -> str:
+    """Query for the objects that may differ, of both sides, in the order of their keys."""
+    parts = []
+    for place, side in enumerate(task.sides):
+        cells = [
+            DUCKDB.column(name) if name in side.columns else f"null as {DUCKDB.column(name)}"
+            for name in task.shown.names
+        ]
+        picked = ", ".join([KEY, f"{place} as {SIDE}", *cells])
+        parts.append(f"select {picked} from {side.letter} where {KEY} in (select {KEY} from wanted)")
+    return f"{' union all '.join(parts)} order by {KEY}, {SIDE}"
+
+
+def _typed(batch: pa.RecordBatch, shown: pa.Schema) -> pa.RecordBatch:
+    """The same rows with the types that comparing expects."""
+    columns = [batch.column(field.name).cast(field.type) for field in shown]
+    names = [KEY, SIDE, *shown.names]
+    return pa.RecordBatch.from_arrays([batch.column(KEY), batch.column(SIDE), *columns], names=names)
+
+
+def _sorted(database: Database, path: Path, folder: Path) -> Path:
+    """Sort a file of differences by DuckDB, which spills to disk."""
+    target = folder / "sorted.parquet"
+    order = ", ".join(f"coalesce({name}, '')" for name in ORDER)
+    with pq.ParquetWriter(target, SCHEMA, compression="zstd") as writer:
+        query = f"select * from {file_list([str(path)])} order by {order}"
+        for batch in database.batches(query, BATCH_ROWS):
+            writer.write_batch(_of_differences(batch))
+    path.unlink()
+    return target
+
+
+def _of_differences(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [batch.column(field.name).cast(field.type) for field in SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

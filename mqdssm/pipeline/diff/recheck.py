@@ -1,0 +1,159 @@
+"""What differs in directories is read again: perhaps it was only changed while the other side was read."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.directory.filters import any_of
+from mqdssm.pipeline.diff.compared import KEY as IDENTIFIER
+from mqdssm.pipeline.diff.compared import Compared
+from mqdssm.pipeline.diff.differences import Difference, Differences
+from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField
+from mqdssm.pipeline.diff.pairing import Join, Pair, shown_columns
+from mqdssm.pipeline.diff.sides import Side
+from mqdssm.pipeline.export import objects
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
+from mqdssm.pipeline.texts import rows_of
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
+
+TOGETHER: Final = 500
+"""Differences that are looked at again at once."""
+PAUSE_S: Final = 2.0
+"""Between two looks: what one server has heard another one may hear a moment later."""
+
+
+def rechecked(
+    join: Join,
+    differences: Differences,
+    compared: Sequence[Compared],
+    pair: Pair,
+    folder: Path,
+    *,
+    times: int,
+) -> Differences:
+    """Look again at what differs, as often as asked for, until nothing does.
+
+    Args:
+        join: sorts what is left.
+        differences: what was found.
+        compared: the types that were compared.
+        pair: the sides; those that are no directories stay as they are.
+        folder: where files can be made.
+        times: how often.
+
+    Raises:
+        DirectoryError: a directory cannot be read any more.
+    """
+    if not any(side.is_directory for side in pair.sides):
+        return differences
+    found = differences
+    for number in range(times):
+        if not found.count:
+            break
+        if number:
+            time.sleep(PAUSE_S)
+        target = folder / f"recheck-{number}"
+        target.mkdir()
+        again = _once(found, {one.type: one for one in compared}, pair, target / "again.parquet")
+        (target / "sorted").mkdir()
+        found = Differences(join.sort(again, target / "sorted"))
+    return found
+
+
+def _once(differences: Differences, compared: Mapping[str, Compared], pair: Pair, file: Path) -> Path:
+    with contextlib.ExitStack() as stack:
+        directories = [_connected(stack, side) for side in pair.sides]
+        writer = stack.enter_context(pq.ParquetWriter(file, SCHEMA, compression="zstd"))
+        for name, of_type in groupby(differences, key=lambda one: one.type):
+            one = compared[name]
+            looks = [_Look(one, pair, place, directory) for place, directory in enumerate(directories)]
+            judge = FieldByField(one, *pair.grounds)
+            while some := list(islice(of_type, TOGETHER)):
+                rows = pa.concat_tables([look.rows(some) for look in looks])
+                rows = rows.sort_by([(KEY, "ascending"), (SIDE, "ascending")]).combine_chunks()
+                for batch in judge.differences(rows.to_batches()):
+                    writer.write_batch(batch)
+    return file
+
+
+def _connected(stack: contextlib.ExitStack, side: Side) -> "Directory | None":
+    if not side.is_directory:
+        return None
+    return stack.enter_context(side.given.connected())
+
+
+class _Look:
+    """One side's rows of some differences: as they are now, or as they were where nobody can be asked."""
+
+    def __init__(self, compared: Compared, pair: Pair, place: int, directory: "Directory | None") -> None:
+        self._type = compared.type
+        self._frame = compared.frame
+        self._place = place
+        self._directory = directory
+        self._common = {other: own for own, other in dict(pair.grounds[place].names).items()}
+        self._schema = arrow_schema(shown_columns(compared, pair.sides))
+
+    def rows(self, some: Sequence[Difference]) -> pa.Table:
+        """The objects of the differences, with their keys."""
+        known = [(one.key, (one.a, one.b)[self._place]) for one in some]
+        asked = {self._guid(key, row): key for key, row in known} if self._directory is not None else {}
+        kept = [(key, row) for key, row in known if row is not None and self._guid(key, row) not in asked]
+        asked.pop(None, None)
+        own = rows_of([row for _, row in kept], self._schema)
+        tables = [self._with_keys(own, [key for key, _ in kept])]
+        tables += [self._with_keys(batch, keys) for batch, keys in self._read(asked)]
+        return pa.concat_tables(tables)
+
+    def _guid(self, key: str, row: Mapping[str, Any] | None) -> str | None:
+        """By which GUID an object is asked for; None: by none."""
+        if row is not None:
+            found: str | None = row.get(IDENTIFIER)
+            return found
+        guid = self._common.get(key, key)
+        return guid if objects.guid_of(guid) is not None else None
+
+    def _read(self, asked: Mapping[str | None, str]) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
+        directory = self._directory
+        if directory is None:
+            return
+        ldap_class = self._frame.ldap_class or ""
+        profile = directory.session.profile
+        for some in _in_pieces([guid for guid in asked if guid is not None], objects.KEYS_ASKED):
+            guids = [guid for guid in map(objects.guid_of, some) if guid is not None]
+            where = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in guids))
+            for batch in objects.read(directory, self._type, where):
+                yield batch, [self._key(row, asked) for row in _identities(batch)]
+
+    @staticmethod
+    def _key(row: Sequence[str | None], asked: Mapping[str | None, str]) -> str:
+        return next(asked[guid] for guid in row if guid in asked)
+
+    def _with_keys(self, batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Table:
+        there = set(batch.schema.names)
+        columns = [
+            batch.column(field.name).cast(field.type)
+            if field.name in there
+            else pa.nulls(len(keys), field.type)
+            for field in self._schema
+        ]
+        own = [pa.array(keys, pa.string()), pa.array([self._place] * len(keys), pa.int32())]
+        return pa.Table.from_arrays([*own, *columns], names=[KEY, SIDE, *self._schema.names])
+
+
+def _identities(batch: pa.RecordBatch) -> Iterable[tuple[str | None, ...]]:
+    """Of each row the GUIDs by which it may have been asked for."""
+    names = [name for name in (IDENTIFIER, ORIGINAL_IDENTIFIER.name) if name in batch.schema.names]
+    return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+
+
+def _in_pieces(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

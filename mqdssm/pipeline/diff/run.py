@@ -1,0 +1,235 @@
+"""A whole comparison, from two sources to sorted differences."""
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mqdssm.directory.profiles import PROFILES
+from mqdssm.errors import ConfigError, require_packages
+from mqdssm.pipeline.diff.compared import Compared, LeftOut, check_ignored, choose, needed
+from mqdssm.pipeline.diff.differences import Differences
+from mqdssm.pipeline.diff.fields import Ground
+from mqdssm.pipeline.diff.identity import check_map, referred, write_map
+from mqdssm.pipeline.diff.pairing import Join, Pair
+from mqdssm.pipeline.diff.recheck import rechecked
+from mqdssm.pipeline.diff.sides import Given, Reading, Side, Sort, opened
+from mqdssm.pipeline.engines import Engine, EngineKind
+from mqdssm.pipeline.migrate.gathering import resolved
+from mqdssm.pipeline.migrate.jobs import NEEDS_SPARK
+from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
+from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret
+from mqdssm.pipeline.runner import Runner
+from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
+from mqdssm.spark.jdbc import spark_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What shall be compared.
+
+    Attributes:
+        types: of objects; None: all that both sides hold.
+        ignored: attributes to leave out, as ``Label`` or ``queue.Label``.
+        guid_map: the GUID map of a migration; None: no GUID was changed.
+        recheck: how often objects of directories that differ are read again.
+        mending: LDIF shall be made of what differs.
+        sid_map: file of old and new SIDs; those of MQIS tables are replaced.
+        mapping: file with names of tables and columns of MQIS tables.
+    """
+
+    types: Collection[str] | None = None
+    ignored: Collection[str] = ()
+    guid_map: Path | None = None
+    recheck: int = 1
+    mending: bool = False
+    sid_map: Path | None = None
+    mapping: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of it; the files are there until the comparison is left.
+
+    Attributes:
+        a: the first side.
+        b: the second side.
+        compared: the types, and their attributes.
+        left_out: what was not compared, and why.
+        differences: what differs.
+        pair: the sides, and what is known of them.
+        settled: differences that were none any more when the objects were read again.
+        engine: that compared them.
+    """
+
+    a: Side
+    b: Side
+    compared: tuple[Compared, ...]
+    left_out: tuple[LeftOut, ...]
+    differences: Differences
+    pair: Pair
+    settled: int = 0
+    engine: str = ""
+
+    @property
+    def objects(self) -> tuple[int, int]:
+        """How many objects of both sides were compared."""
+        first, second = (sum(side.sets[one.type].rows for one in self.compared) for side in (self.a, self.b))
+        return first, second
+
+
+@contextlib.contextmanager
+def comparison(
+    a: Given,
+    b: Given,
+    asked: Asked,
+    *,
+    engine: str = "auto",
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+) -> Iterator[Comparison]:
+    """Compare two sources.
+
+    Args:
+        a: the first one.
+        b: the one that is held against it.
+        asked: what of them.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`; a database needs
+            Spark.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
+        on: where Spark runs.
+
+    Yields:
+        What differs, for as long as the context lasts.
+
+    Raises:
+        ConfigError: a source that is not there or not whole, a package that is missing, a wrong name.
+        DirectoryError: a directory cannot be read.
+        SparkFailed: Spark itself failed, as when the disk is full.
+    """
+    chosen = _engine((a, b), engine, on, workers)
+    check_ignored(asked.ignored)
+    if asked.guid_map is not None:
+        check_map(asked.guid_map)
+    check_tables((a, b), asked)
+    reading = _reading((a, b), asked, chosen)
+    mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
+    with (
+        chosen.runner("mqdssm diff", conf=spark_settings(mapping), brief=False) as runner,
+        contextlib.ExitStack() as stack,
+    ):
+        first, second = _opened(stack, runner, (a, b), asked, reading)
+        folder = stack.enter_context(scratch(chosen.on, "mqdssm-diff-"))
+        found = _compared(_join(runner, chosen, (first, second)), (first, second), asked, folder)
+        yield replace(found, engine=chosen.kind.value)
+
+
+def _engine(given: Sequence[Given], kind: str, on: SparkOptions, workers: int | None) -> Engine:
+    """Choose the engine, and check that it could run here: a database needs Spark.
+
+    Raises:
+        ConfigError: options that do not go together, or what is not installed.
+    """
+    has_database = any(one.database for one in given)
+    if has_database and kind == EngineKind.LOCAL:
+        raise ConfigError(NEEDS_SPARK)
+    chosen = Engine.of(EngineKind.SPARK if has_database else kind, on, workers)
+    chosen.check()
+    if chosen.is_local:
+        require_packages("duckdb", extra="pipeline")
+    return chosen
+
+
+def _join(runner: Runner, engine: Engine, sides: tuple[Side, Side]) -> Join:
+    """The join of an engine.
+
+    Raises:
+        ConfigError: the cluster does not see the files.
+    """
+    if engine.is_local:
+        from mqdssm.pipeline.diff.local_join import LocalJoin
+
+        return LocalJoin(runner)
+    from mqdssm.spark.diff_join import SparkJoin
+    from mqdssm.spark.runner import SparkRunner
+
+    if not isinstance(runner, SparkRunner):
+        raise TypeError(f"{engine.kind} has another runner")
+    probe(runner.spark, engine.on, [Path(side.sets[one].paths[0]) for side in sides for one in side.sets])
+    return SparkJoin(runner.spark)
+
+
+def check_tables(given: Sequence[Given], asked: Asked) -> None:
+    """Refuse what is for MQIS tables where there are none, and secrets in the URL of a database.
+
+    Raises:
+        ConfigError: such a thing.
+    """
+    for one in given:
+        if one.database:
+            refuse_secret(one.database)
+    if not any(one.is_mqis for one in given):
+        for name, file in (("--sid-map", asked.sid_map), ("--mapping", asked.mapping)):
+            if file is not None:
+                raise ConfigError(f"{name} is for MQIS tables: none of the sides is any")
+
+
+def _reading(given: Sequence[Given], asked: Asked, engine: Engine) -> Reading:
+    """How sources are read; names of accounts in the map of SIDs are those of the directory.
+
+    Raises:
+        ConfigError: the map cannot be used.
+    """
+    sids = SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map)
+    if sids.names:
+        directory = next((one for one in given if one.is_directory), None)
+        if directory is None:
+            raise ConfigError(
+                f"{asked.sid_map} names accounts ({min(sids.names.values())}): only a directory tells which "
+                "SIDs they have, and none of the sides is one"
+            )
+        with directory.connected() as connected:
+            sids = resolved(connected.session, sids)
+    return Reading(engine, asked.mapping, sids)
+
+
+def _opened(
+    stack: contextlib.ExitStack,
+    runner: Runner,
+    given: Sequence[Given],
+    asked: Asked,
+    reading: Reading,
+) -> tuple[Side, Side]:
+    """Open both sides; a directory is read only as far as the other side can be held against it."""
+    found: dict[str, Side] = {}
+    types = asked.types
+    # folders first: what they hold is known without reading it
+    for letter, one in sorted(zip("AB", given, strict=True), key=lambda pair: pair[1].is_directory):
+        wanted = needed(types, mending=asked.mending)
+        side = stack.enter_context(opened(runner, letter, one, wanted, reading))
+        found[letter] = side
+        if types is None and not side.is_directory:
+            types = frozenset(side.sets)
+    return found["A"], found["B"]
+
+
+def _compared(join: Join, sides: tuple[Side, Side], asked: Asked, folder: Path) -> Comparison:
+    a, b = sides
+    compared, left_out = choose(a, b, asked.types, asked.ignored)
+    grounds = (ground(a, asked.guid_map), ground(b, asked.guid_map))
+    guid_map = None if asked.guid_map is None else write_map(asked.guid_map, folder)
+    pair = Pair(sides, grounds, guid_map)
+    differences = Differences(join.find(compared, pair, folder))
+    kept = rechecked(join, differences, compared, pair, folder, times=asked.recheck)
+    return Comparison(a, b, compared, left_out, kept, pair, settled=differences.count - kept.count)
+
+
+def ground(side: Side, guid_map: Path | None) -> Ground:
+    """What has to be known of a side to compare its values.
+
+    Raises:
+        ConfigError: the GUID map cannot be used.
+    """
+    root = "" if side.root is None else str(side.root)
+    hides_sacls = bool(side.profile) and PROFILES[side.profile].hides_sacls
+    return Ground(root, side.sort is Sort.MQIS, hides_sacls, referred(side, guid_map))

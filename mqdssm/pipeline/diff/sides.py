@@ -1,0 +1,178 @@
+"""The two sides of a comparison: whatever they are, they become Parquet files of the same columns."""
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.access import LogIn, access_to
+from mqdssm.pipeline.diff.tables import tables_of
+from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
+from mqdssm.pipeline.migrate.sids import SidMap
+from mqdssm.pipeline.runner import Runner
+from mqdssm.pipeline.validate.datasets import Dataset
+from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.sources import export_source
+from mqdssm.spark.cluster import scratch
+from mqdssm.spark.jdbc import shown_url
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
+
+
+class Sort(StrEnum):
+    """What a side is."""
+
+    DIRECTORY = "directory"
+    EXPORT = "export"
+    MQIS = "MQIS tables"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A side as it was named.
+
+    Attributes:
+        folder: of an export or of MQIS tables; or
+        database: the JDBC URL of MQIS tables; or
+        urls: the servers of a directory, with
+        login: how to log in. May hold a password: not shown.
+        name: of the side for people; empty: its folder or server.
+    """
+
+    folder: Path | None = None
+    database: str = ""
+    urls: tuple[str, ...] = ()
+    login: LogIn = field(default_factory=LogIn, repr=False)
+    name: str = ""
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory."""
+        return self.folder is None and not self.database
+
+    @property
+    def is_mqis(self) -> bool:
+        """Whether it is MQIS tables."""
+        return bool(self.database) or (self.folder is not None and not is_export(self.folder))
+
+    @contextlib.contextmanager
+    def connected(self) -> "Iterator[Directory]":
+        """Connect to the directory, only to read.
+
+        Raises:
+            DirectoryError: it cannot be reached, or does not let us in.
+        """
+        with access_to(self.urls, self.login) as access, access.connect() as directory:
+            yield directory
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side, as files.
+
+    Attributes:
+        letter: A or B.
+        sort: what it is.
+        name: for people.
+        sets: its types.
+        root: where its tree begins; None: it has none.
+        profile: kind of server that it is, or was exported from; empty: none.
+        given: as it was named.
+    """
+
+    letter: str
+    sort: Sort
+    name: str
+    sets: Mapping[str, Dataset]
+    root: DN | None = None
+    profile: str = ""
+    given: Given = field(default_factory=Given, repr=False)
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it can be asked for more."""
+        return self.sort is Sort.DIRECTORY
+
+    @property
+    def label(self) -> str:
+        """The side in a message."""
+        return f"{self.letter} ({self.name})"
+
+
+def is_export(folder: Path) -> bool:
+    """Whether a folder holds an export, rather than MQIS tables."""
+    return (folder / MANIFEST_NAME).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How sources are read.
+
+    Attributes:
+        engine: that does the work.
+        mapping: file with names of tables and columns of MQIS; None: they are called as in MQIS.
+        sids: what stands for old SIDs in MQIS tables, resolved.
+    """
+
+    engine: Engine
+    mapping: Path | None = None
+    sids: SidMap = field(default_factory=SidMap)
+
+
+@contextlib.contextmanager
+def opened(
+    runner: Runner,
+    letter: str,
+    given: Given,
+    types: Collection[str] | None,
+    reading: Reading,
+) -> Iterator[Side]:
+    """Make files of a side, those of a directory or of MQIS tables for as long as the context lasts.
+
+    Args:
+        runner: does the work; for a database Spark's.
+        letter: A or B.
+        given: the side as it was named.
+        types: those that are needed; None: all.
+        reading: how.
+
+    Raises:
+        ConfigError: there is no such source, or it is not whole.
+        DirectoryError: a directory cannot be read.
+    """
+    if given.is_directory:
+        with _directory(letter, given, types, reading.engine) as side:
+            yield side
+    elif given.folder is not None and is_export(given.folder):
+        yield _of_export(letter, Sort.EXPORT, given, given.folder)
+    else:
+        if given.folder is not None and not given.folder.is_dir():
+            raise ConfigError(f"{given.folder} is no folder: name an export, MQIS tables or a directory")
+        source = given.database or str(given.folder)
+        with tables_of(runner, source, reading.mapping, reading.sids, reading.engine.on) as sets:
+            name = given.name or (shown_url(given.database) if given.database else str(given.folder))
+            yield Side(letter, Sort.MQIS, name, sets, given=given)
+
+
+@contextlib.contextmanager
+def _directory(letter: str, given: Given, types: Collection[str] | None, engine: Engine) -> Iterator[Side]:
+    wanted = [name for name in FRAMES if types is None or name in types]
+    with scratch(engine.on, "mqdssm-diff-") as made:
+        folder = made / "export"
+        export(given.urls, wanted, folder, **engine.arguments(), **given.login)
+        yield _of_export(letter, Sort.DIRECTORY, given, folder)
+
+
+def _of_export(letter: str, sort: Sort, given: Given, folder: Path) -> Side:
+    manifest = Manifest.load(folder)
+    source = export_source(folder)
+    name = given.name or (str(folder) if sort is Sort.EXPORT else manifest.server)
+    root = DN.parse(manifest.naming_context)
+    return Side(letter, sort, name, source.sets, root, manifest.profile, given)

@@ -1,0 +1,1 @@
+"""Export: objects of a directory as files and a manifest."""

@@ -1,0 +1,154 @@
+"""LDIF of several types as one directory: the objects above those of the types, and the order of loading.
+
+A queue is below a queue manager, this below a computer, and that below containers: who exports queues alone
+still wants to load them. So what is above an exported object and is of no exported type stands in files of
+its own, once.
+"""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.model.dn import DN, normalize
+from mqdssm.pipeline.export import objects
+from mqdssm.pipeline.export.held import keys_in
+from mqdssm.pipeline.export.journal import Folder, Plan
+from mqdssm.pipeline.export.marks import Marks
+from mqdssm.pipeline.export.parts import PartOptions, Parts
+from mqdssm.pipeline.export.rows import LDIF, all_rows
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.frames.raw import guid_text
+from mqdssm.pipeline.ldif import REFERENCES_SERIES
+from mqdssm.pipeline.manifest import ChangedObject, ExportedFile
+
+if TYPE_CHECKING:
+    from mqdssm.directory.profile import Naming
+    from mqdssm.events.facade import Directory
+
+log: Final = logging.getLogger(__name__)
+
+PARENTS: Final = "parents"
+"""The folder of what is above the exported objects."""
+_EVERYTHING: Final = next(name for name, frame in FRAME_TYPES.items() if frame.ldap_class is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Parents:
+    """What is above the exported objects.
+
+    Attributes:
+        files: with these objects.
+        changed: those of them that were changed after the exported objects were read.
+    """
+
+    files: tuple[ExportedFile, ...] = ()
+    changed: tuple[ChangedObject, ...] = ()
+
+
+def load_order(types: Sequence[tuple[str, Iterable[ExportedFile]]], parents: Parents) -> tuple[str, ...]:
+    """The paths of all files of LDIF, all parents before their children, and references last.
+
+    Entries of all classes hold the objects of the other types, too: then these need not be loaded.
+
+    Args:
+        types: the files of each type.
+        parents: of their objects.
+    """
+    everything = [files for name, files in types if name == _EVERYTHING]
+    paths = [one.path for files in everything or [files for _, files in types] for one in files]
+    return tuple(sorted([*paths, *(one.path for one in parents.files)], key=_place))
+
+
+def _place(path: str) -> tuple[str, str]:
+    folder, _, name = path.partition("/")
+    return name.split("-")[1], f"{folder}/{name}"  # part-SERIES-ITEM-NUMBER.ldif
+
+
+def write_parents(directory: "Directory", folder: Folder, plan: Plan, marks: Marks) -> Parents:
+    """Write the objects above those of the files.
+
+    Args:
+        directory: that was read.
+        folder: of the export, with all its files of the types.
+        plan: what was exported.
+        marks: of the moment that the files show.
+
+    Raises:
+        DirectoryError: they could not be read.
+    """
+    shutil.rmtree(folder.path / PARENTS, ignore_errors=True)  # of an attempt that broke off here
+    if plan.format != LDIF or _EVERYTHING in plan.types:
+        return Parents()
+    wanted = missing_parents(lambda: _dns(folder, plan), directory.session.naming)
+    if not wanted:
+        return Parents()
+    (folder.path / PARENTS).mkdir()
+    options = PartOptions(folder, PARENTS, LDIF, plan.compression, 0, plan.file_rows)
+    parts = Parts(options, ())
+    files: list[ExportedFile] = []
+    written = 0
+    try:
+        for where in objects.filters(directory, wanted):
+            for rows in all_rows(directory, _EVERYTHING, LDIF, plan.dialect, where):
+                written += rows.objects
+                files += [one.file for one in parts.add(rows)]
+        files += [one.file for one in parts.finish(empty=False)]
+    finally:
+        parts.abandon()
+    if written < len(wanted):
+        log.warning("%d objects above the exported ones cannot be read or written", len(wanted) - written)
+    return Parents(tuple(sorted(files, key=lambda one: one.path)), _changed(directory, wanted, marks))
+
+
+def missing_parents(dns: Callable[[], Iterable[str]], naming: "Naming") -> list[str]:
+    """The names above some objects that are not among them, down from the roots of the directory.
+
+    Args:
+        dns: gives the names of the objects; called twice, so that not all of them are kept.
+        naming: where the directory ends.
+    """
+    above: dict[str, str] = {}
+    for dn in dns():
+        parent = _parent(dn)
+        while parent and (key := normalize(parent)) not in above:
+            above[key] = parent
+            parent = _parent(parent)
+    for dn in dns():
+        above.pop(normalize(dn), None)
+    bases = naming.guid_bases
+    return [dn for dn in above.values() if any(DN.parse(dn).is_at_or_below(base) for base in bases)]
+
+
+def _parent(dn: str) -> str:
+    if "\\" in dn or '"' in dn:
+        return str(DN.parse(dn).parent)
+    return dn.partition(",")[2]
+
+
+def _dns(folder: Folder, plan: Plan) -> Iterator[str]:
+    for name in plan.types:
+        for journal in folder.journals(plan, name):
+            for one in journal.read():
+                if one.series != REFERENCES_SERIES:
+                    yield from keys_in(folder, plan, one).column("dn").to_pylist()
+
+
+def _changed(directory: "Directory", wanted: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
+    """Which of some objects were changed after a moment, or may have been, or went away."""
+    session = directory.session
+    now = Marks.read(session)
+    if now.same_as(marks):
+        return ()
+    since = now.changes_since(marks)
+    left = {normalize(dn): dn for dn in wanted}
+    found: list[ChangedObject] = []
+    for where in objects.filters(directory, wanted):
+        for base in session.naming.guid_bases:
+            for dn, guid, *stamps in session.rows(base, where, ("objectGUID", *since.stamps)):
+                left.pop(normalize(dn), None)
+                if since.is_changed(stamps) is not False:
+                    found.append(ChangedObject(type=PARENTS, dn=dn, guid=guid_text(guid), what="modified"))
+    gone = (ChangedObject(type=PARENTS, dn=dn, guid=None, what="deleted") for dn in left.values())
+    return (*found, *gone)

@@ -1,0 +1,318 @@
+"""The files of an export: written under another name, digested on the way, and in place only when whole."""
+
+import contextlib
+import hashlib
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mqdssm.pipeline.export.journal import Finished, Folder
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.ldif import REFERENCES_SERIES
+from mqdssm.pipeline.manifest import ExportedFile
+
+PARQUET: Final = "parquet"
+"""The format whose files are searched as they are; the others are texts."""
+FILE_BYTES: Final = 256 * 1024 * 1024
+"""Bytes after which a file ends, whatever its rows: certificates reach 1 MiB each."""
+PRIVATE_MODE: Final = 0o600
+READABLE_MODE: Final = 0o666
+"""As the umask allows."""
+_BUFFER_BYTES: Final = 1024 * 1024
+
+KEYS_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string()), ("bytes", pa.int64())])
+"""Of the keys of a file: which object each row is, where it is, and how many bytes it takes in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some objects, ready to be written.
+
+    Attributes:
+        keys: objectGUID of each as text; the name of the object where it has none.
+        dns: where each is; NULL where its type does not tell.
+        data: a batch for Parquet, else the text of each.
+        series: files of a lower one are loaded first (LDIF).
+    """
+
+    keys: pa.Array
+    dns: pa.Array
+    data: "pa.RecordBatch | Sequence[bytes]"
+    series: int = 0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def objects(self) -> int:
+        """How many objects these are: none where they only complete objects of other files."""
+        return 0 if self.series == REFERENCES_SERIES else len(self)
+
+    def slice(self, start: int, stop: int) -> "Rows":
+        """Some of the rows."""
+        size = min(stop, len(self)) - start
+        if isinstance(self.data, pa.RecordBatch):
+            data: pa.RecordBatch | Sequence[bytes] = self.data.slice(start, size)
+        else:
+            data = self.data[start:stop]
+        return Rows(self.keys.slice(start, size), self.dns.slice(start, size), data, self.series)
+
+
+class DigestingFile(io.RawIOBase):
+    """A file that is only written, and knows the SHA-256 of what was.
+
+    Args:
+        path: of the file, which is made anew.
+        is_private: for its owner alone (mode 0600), from the first moment.
+
+    Attributes:
+        size: bytes written so far.
+        is_given_up: nothing more is written, whatever comes.
+    """
+
+    def __init__(self, path: Path, *, is_private: bool = True) -> None:
+        super().__init__()
+        path.unlink(missing_ok=True)  # of an attempt that broke off, whatever its mode
+        mode = PRIVATE_MODE if is_private else READABLE_MODE
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        self._file = os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES)
+        self._digest = hashlib.sha256()
+        self.size = 0
+        self.is_given_up = False
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write, and digest."""
+        if self.is_given_up:
+            return memoryview(data).nbytes
+        self._digest.update(data)
+        self._file.write(data)
+        count = memoryview(data).nbytes
+        self.size += count
+        return count
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self.size
+
+    @property
+    def sha256(self) -> str:
+        """Digest of what was written so far."""
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Make sure that it is on the disk."""
+        if self.closed:
+            return
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            super().close()
+
+
+@dataclass(frozen=True, slots=True)
+class PartOptions:
+    """How the files of one work item are made.
+
+    Attributes:
+        folder: of the export.
+        type_name: type of the objects.
+        format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
+        compression: of Parquet.
+        item: number of the work item.
+        file_rows: rows after which a file ends.
+        head: what text files begin with.
+        schema: of Parquet; None for the others.
+        readable: others may read the files, as the umask allows; never those that may hold password hashes.
+    """
+
+    folder: Folder
+    type_name: str
+    format: str
+    compression: str
+    item: int
+    file_rows: int
+    head: bytes = b""
+    schema: "pa.Schema | None" = field(default=None, repr=False)
+    readable: bool = False
+
+    @property
+    def is_private(self) -> bool:
+        """True if the files are for their owner alone.
+
+        Entries as they are stored always are: they may hold hashes of passwords.
+        """
+        has_hashes = self.format == "ldif" or FRAME_TYPES[self.type_name].ldap_class is None
+        return has_hashes or not self.readable
+
+    def name(self, series: int, number: int) -> str:
+        """Name of a file: in the order of names all parents come before their children."""
+        parts = [f"{series:03d}"] if self.format == "ldif" else []
+        return "-".join(["part", *parts, f"{self.item:03d}", f"{number:05d}"]) + f".{self.format}"
+
+
+class Part:
+    """One file that is being written.
+
+    Args:
+        options: of its work item.
+        series: of the file.
+        number: of the file in its series.
+    """
+
+    def __init__(self, options: PartOptions, series: int, number: int) -> None:
+        self._options = options
+        self._series = series
+        self.relative = f"{options.type_name}/{options.name(series, number)}"
+        self._target = options.folder.path / self.relative
+        self._draft = options.folder.work / f"{self._target.name}.{options.type_name}.{os.getpid()}"
+        self._file = DigestingFile(self._draft, is_private=options.is_private)
+        self._keys: list[pa.RecordBatch] = []
+        self._parquet: pq.ParquetWriter | None = None
+        self.rows = 0
+        self.objects = 0
+        if options.format != PARQUET:
+            self._file.write(options.head)
+
+    @property
+    def room(self) -> int:
+        """How many more rows the file shall take."""
+        return 0 if self._file.size >= FILE_BYTES else max(0, self._options.file_rows - self.rows)
+
+    def add(self, rows: Rows) -> None:
+        """Write some rows."""
+        if self._options.format == PARQUET:
+            if self._parquet is None:
+                self._parquet = self._writer(rows.data)
+            self._parquet.write_batch(rows.data)
+        else:
+            self._file.write(b"".join(rows.data))
+            sizes = pa.array(map(len, rows.data), pa.int64())
+            self._keys.append(pa.RecordBatch.from_arrays([rows.keys, rows.dns, sizes], schema=KEYS_SCHEMA))
+        self.rows += len(rows)
+        self.objects += rows.objects
+
+    def finish(self) -> Finished:
+        """Put the file in its place, with its keys."""
+        if self._options.format != PARQUET:
+            self._write_keys()
+        else:
+            (self._parquet or self._writer(None)).close()
+        self._file.close()
+        self._draft.replace(self._target)
+        sync_folder(self._target.parent)
+        file = ExportedFile(path=self.relative, rows=self.objects, sha256=self._file.sha256)
+        return Finished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
+
+    def _writer(self, first: "pa.RecordBatch | None") -> pq.ParquetWriter:
+        """Begin a file of Parquet, by what the first rows look like."""
+        return pq.ParquetWriter(
+            self._file,
+            self._options.schema,
+            compression=self._options.compression,
+            use_dictionary=[] if first is None else repeating(first),
+        )
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._file.is_given_up = True
+        if self._parquet is not None:
+            self._parquet.close()
+        with contextlib.suppress(OSError):  # the disk is full, as was said before
+            self._file.close()
+        self._draft.unlink(missing_ok=True)
+
+    def _write_keys(self) -> None:
+        table = pa.Table.from_batches(self._keys, schema=KEYS_SCHEMA)
+        pq.write_table(table, self._options.folder.keys_path(self.relative), compression="zstd")
+
+
+def repeating(batch: pa.RecordBatch) -> list[str]:
+    """The columns of a batch whose values come again, as Parquet calls them.
+
+    A dictionary of values that are all different costs time and room. Of lists and maps it is not looked at.
+    """
+    return [
+        path
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        for path in _paths_that_repeat(name, column)
+    ]
+
+
+def _paths_that_repeat(name: str, column: pa.Array) -> tuple[str, ...]:
+    if pa.types.is_map(column.type):
+        return f"{name}.key_value.key", f"{name}.key_value.value.list.element"
+    if pa.types.is_list(column.type):
+        return (f"{name}.list.element",)
+    few = not pa.types.is_boolean(column.type) and pc.count_distinct(column).as_py() * 2 <= len(column)
+    return (name,) if few else ()
+
+
+class Parts:
+    """The files of one work item; one is open for each series.
+
+    Args:
+        options: how they are made.
+        finished: those that are there already.
+    """
+
+    def __init__(self, options: PartOptions, finished: Iterable[Finished]) -> None:
+        self._options = options
+        self._open: dict[int, Part] = {}
+        self._next: dict[int, int] = {}
+        for one in finished:
+            self._next[one.series] = max(self._next.get(one.series, 0), one.number + 1)
+
+    def add(self, rows: Rows) -> Iterator[Finished]:
+        """Write some rows; gives the files that are complete with them."""
+        start = 0
+        while start < len(rows):
+            part = self._open.get(rows.series)
+            if part is None:
+                part = self._open[rows.series] = self._begin(rows.series)
+            stop = start + part.room
+            part.add(rows if start == 0 and stop >= len(rows) else rows.slice(start, stop))
+            start = stop
+            if not part.room:
+                del self._open[rows.series]
+                yield part.finish()
+
+    def finish(self, *, empty: bool) -> list[Finished]:
+        """Complete the files that are open; with `empty` make one without rows if there is none at all."""
+        if empty and not self._open and not self._next:
+            self._open[0] = self._begin(0)
+        return [self._open.pop(series).finish() for series in sorted(self._open)]
+
+    def abandon(self) -> None:
+        """Remove the files that are open."""
+        while self._open:
+            self._open.popitem()[1].abandon()
+
+    def _begin(self, series: int) -> Part:
+        number = self._next.get(series, 0)
+        self._next[series] = number + 1
+        return Part(self._options, series, number)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # Windows opens no folders, and keeps names safe itself
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,386 @@
+"""Export: the objects of a directory as files and a manifest, by workers that write the files themselves."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Unpack
+
+from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
+from mqdssm.events.locking import locked
+from mqdssm.pipeline.access import Access, LogIn, access_to, variable_read
+from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.export.journal import (
+    FILE_ROWS,
+    PLAN_NAME,
+    Folder,
+    Plan,
+    prepare,
+    progress_of,
+)
+from mqdssm.pipeline.failures import SparkFailed
+from mqdssm.pipeline.frames.columns import FRAME_TYPES
+from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds, versions
+from mqdssm.pipeline.runner import Job, WorkerFailed
+from mqdssm.spark.cluster import HERE, SparkOptions, Witness
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
+    from mqdssm.pipeline.export.worker import Task
+
+EXPORTED: Final = tuple(FRAME_TYPES)
+"""All types, by their names on the command line."""
+FORMATS: Final = ("parquet", "csv", "jsonl", "ldif")
+DIALECTS: Final = ("openldap", "ad")
+COMPRESSIONS: Final = ("none", "zstd", "snappy")
+_SAID_AGAIN: Final[Mapping[type[MqdssmError], type[MqdssmError]]] = {
+    one: one for one in (ConfigError, SparkFailed, WorkerFailed)
+}
+SMALL_OBJECTS: Final = 10_000
+"""Fewer objects than these are exported in this process: starting workers would cost more."""
+PROGRESS_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an export is.
+
+    Attributes:
+        rows: objects that were read so far.
+        total: objects that there were when it was counted; None as long as that is not known.
+    """
+
+    rows: int
+    total: int | None
+
+
+Watch = Callable[[Progress], None]
+
+
+def export(
+    urls: str | Sequence[str],
+    types: Sequence[str],
+    to_dir: str | os.PathLike[str],
+    *,
+    format: str = "parquet",  # noqa: A002  what everybody calls it
+    dialect: str | None = None,
+    compression: str = "none",
+    file_rows: int | None = None,
+    partitions: int = 1,
+    resume: bool = False,
+    readable: bool = False,
+    watch: Watch | None = None,
+    engine: str = "auto",
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+    **login: Unpack[LogIn],
+) -> Manifest:
+    """Export types of objects to ``DIR/<type>/part-*.<format>``, and write ``DIR/manifest.json`` last.
+
+    What cannot work is found before workers start: a folder with something in it, Spark without Java, a
+    server that does not let us in. What was complete when an export broke off stays in the folder, and
+    ``resume`` goes on with it. An attribute that is not set is NULL, where the specification gives no
+    default.
+
+    Args:
+        urls: one or several LDAP servers; they are tried in turn, and the first that answers is read.
+        types: names as on the command line (``queue``, ``queue-manager``, ..., or ``ldap``).
+        to_dir: the folder; it is made, or must be empty, or hold what is resumed.
+        format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
+        dialect: of LDIF: ``openldap`` or ``ad``; None: that of the server.
+        compression: of Parquet: ``none``, ``zstd`` or ``snappy``.
+        file_rows: objects after which a file ends; None: 100,000.
+        partitions: into how many searches each type is divided, to be read at the same time. Dividing costs
+            a scan of one attribute; types are read at the same time anyhow.
+        resume: go on with an export that was broken off; begin one if the folder is empty.
+        readable: others may read the files, as the umask allows; else they are for their owner alone
+            (mode 0600), as those of LDIF and of type ``ldap`` always are.
+        watch: called every half second, from another thread, with how far it is.
+        engine: ``local`` reads with processes of this machine, without Java and pyspark; ``spark`` with
+            Spark's workers. ``auto`` is Spark where `on` says anything or this program has an active session
+            of Spark, and else local, whatever the number of objects.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
+        on: where Spark runs. On a cluster the folder must be one that all of its machines share.
+        login: how to log in, as `mqdssm.pipeline.access.LogIn` says.
+
+    Returns:
+        The manifest, as it was written.
+
+    Raises:
+        ConfigError: what the engine needs is not installed, a folder that cannot be used, an unknown type, a
+            full disk, or a resume with other arguments.
+        DirectoryNotConnected: no server can be reached, or none lets us in.
+        DirectoryError: a search failed; what was complete stays.
+        WorkerFailed: a worker crashed again and again; the same.
+        SparkFailed: Spark itself failed; the same.
+    """
+    asked = Asked(
+        types,
+        format,
+        dialect,
+        compression,
+        file_rows=file_rows or FILE_ROWS,
+        partitions=partitions,
+        readable=readable,
+    )
+    chosen = Engine.of(engine, on, workers)
+    chosen.check()
+    own = variable_read(login) if chosen.is_local else login
+    with access_to(urls, own, chosen.on, check_msmq=asked.needs_msmq) as access:
+        return _checked_export(asked, Path(to_dir), access, chosen, watch, resume=resume)
+
+
+def _checked_export(
+    asked: "Asked", to_dir: Path, access: Access, engine: Engine, watch: Watch | None, *, resume: bool
+) -> Manifest:
+    """Export, after everything was looked at that can be known before workers start."""
+    unfinished = prepare(to_dir, resume=resume)
+    folder = Folder(to_dir.resolve())
+    from mqdssm.pipeline.export import objects
+
+    with access.connect() as directory:
+        plan = asked.plan(directory, access.naming_context)
+        server = directory.session.server_url or ""
+        is_small = engine.is_local and objects.are_fewer(directory, plan.types, SMALL_OBJECTS)
+    with _told(folder), _alone(folder):
+        begun = _begun(folder, plan, unfinished=unfinished)
+        task = _task(folder, begun, access.at(server), engine, plan.marks.server)
+        return _export(task, access.at(server), engine, watch, is_small=is_small)
+
+
+class Asked:
+    """What shall be exported, checked.
+
+    Args:
+        types: names as on the command line.
+        kind: format of the files.
+        dialect: of LDIF; None: that of the server.
+        compression: of Parquet.
+        file_rows: objects after which a file ends.
+        partitions: into how many searches each type is divided.
+        readable: others may read the files.
+
+    Raises:
+        ConfigError: an unknown name, or one that does not go with the others.
+    """
+
+    def __init__(
+        self,
+        types: Sequence[str],
+        kind: str,
+        dialect: str | None,
+        compression: str,
+        *,
+        file_rows: int,
+        partitions: int,
+        readable: bool = False,
+    ) -> None:
+        if min(partitions, file_rows) < 1:
+            raise ConfigError("file_rows and partitions are 1 at least")
+        if not types:
+            raise ConfigError(f"nothing to export: name one of {', '.join(EXPORTED)}")
+        for what, value, known in (
+            *(("type", name, EXPORTED) for name in types),
+            ("format", kind, FORMATS),
+            ("dialect", dialect or DIALECTS[0], DIALECTS),
+            ("compression", compression, COMPRESSIONS),
+        ):
+            if value not in known:
+                raise ConfigError(f"{value!r} is no {what}: use one of {', '.join(known)}")
+        if dialect is not None and kind != "ldif":
+            raise ConfigError(f"a dialect is for LDIF alone, not for {kind}: leave it out")
+        if compression != "none" and kind != "parquet":
+            raise ConfigError(f"compression is for Parquet alone, not for {kind}: leave it out")
+        self._types = tuple(dict.fromkeys(types))
+        self._kind = kind
+        self._dialect = dialect
+        self._compression = compression
+        self._file_rows = file_rows
+        self._partitions = partitions
+        self._readable = readable
+
+    @property
+    def needs_msmq(self) -> bool:
+        """True if the directory has to hold MSMQ's objects; entries as they are can be any."""
+        return any(FRAME_TYPES[name].ldap_class is not None for name in self._types)
+
+    def plan(self, directory: "Directory", context: str | None) -> Plan:
+        """The plan for a directory, with its marks of this moment.
+
+        Args:
+            directory: to export.
+            context: base of computers, queues and users, if another one was chosen.
+        """
+        from mqdssm.pipeline.export.journal import Item
+        from mqdssm.pipeline.export.marks import Marks
+        from mqdssm.pipeline.frames.partitions import slices
+
+        session = directory.session
+        usual = "ad" if session.profile.translates_security else "openldap"
+        return Plan(
+            types=self._types,
+            format=self._kind,
+            dialect=(self._dialect or usual) if self._kind == "ldif" else None,
+            compression=self._compression,
+            profile=session.profile.name,
+            naming_context=str(session.naming.root),
+            context=context,
+            started=datetime.now(UTC),
+            marks=Marks.read(session),
+            items={
+                name: tuple(map(Item.of, slices(directory, FRAME_TYPES[name], self._partitions)))
+                for name in self._types
+            },
+            file_rows=self._file_rows,
+            readable=self._readable,
+        )
+
+
+@contextlib.contextmanager
+def _told(folder: Folder) -> Iterator[None]:
+    """Say of an error that what is complete was kept."""
+    from mqdssm.pipeline.export.worker import told
+
+    try:
+        yield
+    except OSError as error:
+        raise told(error, folder.path) from error
+    except MqdssmError as error:
+        kept = f"what is complete stays in {folder.path}: go on with --resume (resume=True)"
+        if "--resume" in str(error) or not (folder.work / PLAN_NAME).exists():
+            raise
+        if isinstance(error, DirectoryError):
+            error.hint = "; ".join(filter(None, (error.hint, kept)))
+            raise
+        raise _SAID_AGAIN.get(type(error), MqdssmError)(f"{error}; {kept}") from error
+
+
+@contextlib.contextmanager
+def _alone(folder: Folder) -> Iterator[None]:
+    """Make sure that no other program exports into the folder now."""
+    folder.work.mkdir(exist_ok=True)
+    taken = f"another export is writing into {folder.path}: wait for its end, or name another folder"
+    with locked(folder.work / "lock", wait_s=0, taken=taken):
+        yield
+
+
+def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
+    """Begin an export, or go on with one; gives the plan that counts."""
+    from mqdssm.pipeline.export.worker import STOP_NAME
+
+    if not unfinished:
+        folder.begin(asked)
+        return asked
+    plan = Plan.load(folder.work)
+    plan.refuse_other(asked, folder.path)
+    (folder.work / STOP_NAME).unlink(missing_ok=True)
+    folder.verify(plan)
+    plan = plan.model_copy(update={"resumed": plan.resumed + 1})
+    plan.write(folder.work)
+    return plan
+
+
+def _task(folder: Folder, plan: Plan, access: Access, engine: Engine, controller: str) -> "Task":
+    """The export as workers need to know it."""
+    from mqdssm.pipeline.export.worker import Task
+
+    witness = Witness.of(folder.work / PLAN_NAME) if engine.on.is_cluster else None
+    return Task(access.for_executors(engine.on), str(folder.path), plan, witness, controller)
+
+
+def _export(task: "Task", access: Access, engine: Engine, watch: Watch | None, *, is_small: bool) -> Manifest:
+    from mqdssm.pipeline.export.load_order import load_order, write_parents
+    from mqdssm.pipeline.export.settling import settle
+
+    folder, plan = Folder(Path(task.folder)), task.plan
+    with _watched(folder, plan, access, watch):
+        _read(task, engine, is_small=is_small)
+        with access.connect() as directory:
+            settled = settle(directory, folder, plan)
+            parents = write_parents(directory, folder, plan, settled.marks)
+    types = {name: _exported(folder, plan, name) for name in plan.types}
+    files = [(name, one.files) for name, one in types.items()]
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        server=access.urls[0],
+        profile=plan.profile,
+        naming_context=plan.naming_context,
+        format=plan.format,
+        dialect=plan.dialect,
+        started=utc_seconds(plan.started),
+        ended=utc_seconds(datetime.now(UTC)),
+        resumed=plan.resumed,
+        consistent=settled.consistent and not parents.changed,
+        changed=(*settled.changed, *parents.changed),
+        types=types,
+        parents=parents.files,
+        load_order=load_order(files, parents) if plan.format == "ldif" else (),
+        engine=engine.kind.value,
+        versions=versions(),
+    )
+    manifest.write(folder.path, readable=plan.readable)
+    folder.finish()
+    return manifest
+
+
+def _read(task: "Task", engine: Engine, *, is_small: bool) -> None:
+    """Let the engine's workers do what is not done yet."""
+    from mqdssm.pipeline.export.worker import ExportWork
+
+    folder = Folder(Path(task.folder))
+    items = tuple(
+        (name, item)
+        for name in task.plan.types
+        for item, journal in enumerate(folder.journals(task.plan, name))
+        if not journal.done
+    )
+    if not items:
+        return
+    names = tuple(f"the export of {name} (part {item})" for name, item in items)
+    with engine.runner("mqdssm export", [folder.work / PLAN_NAME], may_speculate=False) as runner:
+        runner.run(Job(ExportWork(task, items), names, is_small=is_small))
+
+
+@contextlib.contextmanager
+def _watched(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> Iterator[None]:
+    """Tell somebody how far the export is, and count meanwhile how far it has to go."""
+    if watch is None:
+        yield
+        return
+    ended = threading.Event()
+    total: list[int] = []
+
+    def count() -> None:
+        from mqdssm.pipeline.export import objects
+
+        with contextlib.suppress(MqdssmError), access.connect() as directory:
+            total.append(sum(objects.count(directory, name) for name in plan.types))
+
+    def tell() -> None:
+        while not ended.wait(PROGRESS_S):
+            rows = sum(progress_of(folder.progress).values())
+            watch(Progress(rows, total[0] if total else None))
+
+    threads = [threading.Thread(target=one, daemon=True) for one in (count, tell)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        threads[1].join()
+
+
+def _exported(folder: Folder, plan: Plan, name: str) -> ExportedType:
+    from mqdssm.pipeline.export.objects import columns
+    from mqdssm.pipeline.texts import names_and_types
+
+    files = [one.file for journal in folder.journals(plan, name) for one in journal.read()]
+    return ExportedType(
+        rows=sum(file.rows for file in files),
+        files=tuple(sorted(files, key=lambda file: file.path)),
+        columns={} if plan.format == "ldif" else names_and_types(columns(name)),
+    )

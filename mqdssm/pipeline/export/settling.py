@@ -1,0 +1,287 @@
+"""What changed while an export ran: found by comparing keys, read again, and listed in the manifest.
+
+A scan that pages through a directory may miss an object that is moved, or see it twice, and of an object that
+changes later it holds the former state. So when the server's marks are not what they were, the keys of all
+objects are read once more (names and stamps only), and the columns that tell of other objects, whose changes
+leave no stamp here (`mqdssm.pipeline.export.elsewhere`). What differs from the files is taken out of them and
+read again, until nothing differs any more, or a few times on a directory that never rests.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import TypeAdapter
+
+from mqdssm.pipeline.export import elsewhere, objects
+from mqdssm.pipeline.export.held import keys_in, rewritten
+from mqdssm.pipeline.export.journal import Finished, Folder, Journal, Plan, write_whole
+from mqdssm.pipeline.export.marks import Counter, Marks, Since
+from mqdssm.pipeline.export.parts import PartOptions, Parts
+from mqdssm.pipeline.export.rows import all_rows
+from mqdssm.pipeline.export.worker import part_options
+from mqdssm.pipeline.ldif import REFERENCES_SERIES
+from mqdssm.pipeline.manifest import ChangedObject, What
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
+
+ROUNDS_MAX: Final = 3
+"""How often what changed is read again before the export gives up to catch one moment."""
+
+log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An object that is not in the files as it is in the directory.
+
+    Attributes:
+        key: of the object.
+        dn: where it is, or was.
+        guid: its objectGUID, if that is known.
+        what: what happened to it.
+    """
+
+    key: str
+    dn: str | None
+    guid: str | None
+    what: What
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of an export whose work items are done.
+
+    Attributes:
+        consistent: whether the files show the directory as it was at one moment.
+        changed: the objects that were changed, and read again.
+        marks: of the server at that moment, or at the last one that was tried.
+    """
+
+    consistent: bool
+    changed: tuple[ChangedObject, ...]
+    marks: Marks
+
+
+def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
+    """Bring the files to what the directory holds now.
+
+    Args:
+        directory: that was read.
+        folder: of the export, all of whose work items are done.
+        plan: what was exported, and the marks at the beginning.
+
+    Raises:
+        DirectoryError: the directory could not be read.
+    """
+    noted = _Noted(folder.work)
+    earlier = plan.marks
+    for _ in range(ROUNDS_MAX):
+        now = Marks.read(directory.session)
+        if now.same_as(earlier):
+            return Settled(consistent=True, changed=noted.changed, marks=now)
+        since = now.changes_since(earlier)
+        found = silent = 0
+        for name in plan.types:
+            differing, unknown = _differing(directory, folder, plan, name, since)
+            silent += unknown
+            noted.before(name, differing)
+            replaced = _replace(directory, folder, plan, name, differing)
+            noted.after(name, replaced)
+            found += len(replaced)
+        log.info("%d objects changed while the export ran, and were read again", found)
+        if silent:
+            log.warning(
+                "%d objects show this user no %s: changes are not seen", silent, "/".join(since.stamps)
+            )
+        if not found or silent or now.counter is Counter.TIME:  # times are too coarse for what came later
+            return Settled(not found and not silent, noted.changed, now)
+        earlier = now
+    now = Marks.read(directory.session)
+    return Settled(consistent=now.same_as(earlier), changed=noted.changed, marks=now)
+
+
+def _differing(
+    directory: "Directory", folder: Folder, plan: Plan, name: str, since: Since
+) -> tuple[list[Difference], int]:
+    """What of a type is not in the files as it is in the directory, or tells of others what is not so.
+
+    Returns:
+        That, and of how many objects it is not known whether they were changed.
+    """
+    found = objects.keys(directory, name, since)
+    outdated = elsewhere.outdated(directory, folder, plan, name, _files(folder, plan, name))
+    told = pc.fill_null(found.column("changed"), fill_value=False)
+    changed = pc.or_(told, pc.is_in(found.column("key"), value_set=outdated))
+    unlike = differences(_held(folder, plan, name), found.set_column(3, "changed", changed))
+    return unlike, found.column("changed").null_count
+
+
+def differences(held: pa.Table, found: pa.Table) -> list[Difference]:
+    """Compare what files hold with what a directory holds.
+
+    Args:
+        held: key and name of each row.
+        found: as `objects.keys` gives them.
+    """
+    if held.num_rows and held.column("dn").null_count == held.num_rows:  # a type that tells no names
+        found = found.set_column(1, "dn", pa.nulls(found.num_rows, pa.string()))
+    unlike = _counts(held).join(_counts(found), ["key", "dn"], join_type="full outer", right_suffix="_found")
+    same = pc.equal(unlike.column("count"), unlike.column("count_found"))
+    keys = set(unlike.filter(pc.invert(pc.fill_null(same, fill_value=False))).column("key").to_pylist())
+    keys.update(found.filter(found.column("changed")).column("key").to_pylist())
+    if not keys:
+        return []
+    wanted = pa.array(sorted(keys), pa.string())
+    before = _by_key(held, wanted)
+    after = _by_key(found, wanted)
+    return [_difference(key, before.get(key), after.get(key)) for key in sorted(keys)]
+
+
+def _counts(table: pa.Table) -> pa.Table:
+    """How often each pair of key and name occurs; a missing name is empty here: NULL equals nothing."""
+    filled = pa.table({"key": table.column("key"), "dn": pc.fill_null(table.column("dn"), "")})
+    counted = filled.group_by(["key", "dn"]).aggregate([([], "count_all")])
+    return counted.rename_columns(["key", "dn", "count"])
+
+
+def _by_key(table: pa.Table, wanted: pa.Array) -> dict[str, dict[str, str | None]]:
+    rows = table.filter(pc.is_in(table.column("key"), value_set=wanted)).to_pylist()
+    return {row["key"]: row for row in rows}
+
+
+def _difference(
+    key: str, before: dict[str, str | None] | None, after: dict[str, str | None] | None
+) -> Difference:
+    guid = objects.guid_of(key)
+    known = str(guid) if guid is not None else None
+    if after is None:
+        return Difference(key, None if before is None else before["dn"], known, "deleted")
+    what: What = "added" if before is None else "modified"
+    return Difference(key, after["dn"], known or after["guid"], what)
+
+
+def _held(folder: Folder, plan: Plan, name: str) -> pa.Table:
+    """Key and name of all objects of a type that the files hold."""
+    tables = [
+        keys_in(folder, plan, one) for one in _files(folder, plan, name) if one.series != REFERENCES_SERIES
+    ]
+    return pa.concat_tables(tables) if tables else pa.table({"key": [], "dn": []}, schema=_HELD_SCHEMA)
+
+
+def _files(folder: Folder, plan: Plan, name: str) -> list[Finished]:
+    return [one for journal in folder.journals(plan, name) for one in journal.read()]
+
+
+_HELD_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string())])
+
+
+def _replace(
+    directory: "Directory", folder: Folder, plan: Plan, name: str, differing: Iterable[Difference]
+) -> list[Difference]:
+    """Take objects out of the files of a type, and read them again; gives those that really differ."""
+    wanted = list(differing)
+    if not wanted:
+        return []
+    gone = pa.array([one.key for one in wanted if one.what != "added"], pa.string())
+    for item, journal in enumerate(folder.journals(plan, name)):
+        _take_out(part_options(folder, plan, name, item), plan, journal, gone)
+    again = [one.key for one in wanted if one.what != "deleted"]
+    written = _read_again(directory, folder, plan, name, again) if again else set()
+    # what was added and gives no row has gone already, or is nothing that this format can hold
+    return [one for one in wanted if one.what != "added" or one.key in written]
+
+
+def _take_out(options: PartOptions, plan: Plan, journal: Journal, gone: pa.Array) -> None:
+    """Write the files of a work item anew that hold one of some objects."""
+    folder = options.folder
+    files = journal.read()
+    for place, one in enumerate(files):
+        keys = keys_in(folder, plan, one).column("key")
+        if not pc.any(pc.is_in(keys, value_set=gone)).as_py():
+            continue
+        new = rewritten(options, one, plan, _next_number(files, one.series), gone)
+        files[place] = new
+        journal.replace(files)  # the old file belongs to nothing any more, whatever happens next
+        (folder.path / one.file.path).unlink()
+        folder.keys_path(one.file.path).unlink(missing_ok=True)
+
+
+def _next_number(files: Iterable[Finished], series: int) -> int:
+    return 1 + max(one.number for one in files if one.series == series)
+
+
+def _read_again(directory: "Directory", folder: Folder, plan: Plan, name: str, wanted: list[str]) -> set[str]:
+    """Read objects into further files; gives the keys of those that are there."""
+    journal = folder.journals(plan, name)[0]
+    parts = Parts(part_options(folder, plan, name, 0), journal.read())
+    written: set[str] = set()
+    try:
+        for where in objects.filters(directory, wanted):
+            for rows in all_rows(directory, name, plan.format, plan.dialect, where):
+                written.update(rows.keys.to_pylist())
+                for complete in parts.add(rows):
+                    journal.add(complete)
+        for complete in parts.finish(empty=False):
+            journal.add(complete)
+    finally:
+        parts.abandon()
+    return written
+
+
+class _Noted:
+    """What changed, kept on disk: a kill between taking objects out and reading them again loses none of it.
+
+    Args:
+        work: the folder of what an unfinished export needs.
+    """
+
+    def __init__(self, work: Path) -> None:
+        self._path = work / "changed.json"
+        self._known: dict[tuple[str, str], ChangedObject] = {}
+        if self._path.exists():
+            known = _KNOWN.validate_json(self._path.read_bytes())
+            self._known = {(one.type, key): one for key, one in known}
+
+    @property
+    def changed(self) -> tuple[ChangedObject, ...]:
+        """All of it."""
+        return tuple(self._known.values())
+
+    def before(self, name: str, differing: Sequence[Difference]) -> None:
+        """Note what differs, before the files change: afterwards they do not show it any more."""
+        self._write(self._with(name, differing))
+
+    def after(self, name: str, replaced: Sequence[Difference]) -> None:
+        """Note what really was another one."""
+        self._known = self._with(name, replaced)
+        self._write(self._known)
+
+    def _with(self, name: str, differing: Iterable[Difference]) -> dict[tuple[str, str], ChangedObject]:
+        found = dict(self._known)
+        for one in differing:
+            now = ChangedObject(type=name, dn=one.dn, guid=one.guid, what=one.what)
+            found[name, one.key] = _merged(found.get((name, one.key)), now)
+        return found
+
+    def _write(self, found: Mapping[tuple[str, str], ChangedObject]) -> None:
+        if found or self._path.exists():
+            write_whole(self._path, _KNOWN.dump_json([(key, one) for (_, key), one in found.items()]))
+
+
+_KNOWN: Final = TypeAdapter(list[tuple[str, ChangedObject]])
+
+
+def _merged(earlier: ChangedObject | None, now: ChangedObject) -> ChangedObject:
+    """What happened to an object in the end: one that was made and changed was made.
+
+    One that was taken out of the files to be read again, and then was not, only seems to be new.
+    """
+    if earlier is not None and {earlier.what, now.what} == {"added", "modified"}:
+        return now.model_copy(update={"what": earlier.what})
+    return now

@@ -1,0 +1,206 @@
+"""What a worker of Spark does for an export: read one type, or a part of it, and write its files."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.events.locking import locked
+from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.export.held import held_by
+from mqdssm.pipeline.export.journal import Finished, Folder, Journal, Plan, tell_progress
+from mqdssm.pipeline.export.objects import columns
+from mqdssm.pipeline.export.parts import PARQUET, PartOptions, Parts
+from mqdssm.pipeline.export.rows import all_rows, head_of, without
+from mqdssm.pipeline.failures import MqdssmSparkError, pack, unpack
+from mqdssm.pipeline.frames.partitions import refuse_other
+from mqdssm.pipeline.runner import Stop, Stopped
+from mqdssm.spark.cluster import Witness
+
+if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
+
+STOP_NAME: Final = "stop"
+"""A file that tells the other workers that one has failed."""
+LOCK_WAIT_S: Final = 30.0
+"""A worker of a killed export ends within seconds of its program."""
+LOST_WAIT_S: Final = 180.0
+"""A file server lets go of what a lost machine had locked when its lease ends: NFS after 90 s."""
+PROGRESS_S: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An export, as its workers need to know it. It is pickled into every worker and holds no secret.
+
+    Attributes:
+        access: how to get in.
+        folder: where the files go.
+        plan: what was asked for.
+        witness: a file that shows whether a machine of a cluster sees the same folder; None: all do.
+        controller: what the domain controller calls itself whose marks count now: one URL may lead to
+            several. Empty where all servers of a directory count alike.
+    """
+
+    access: Access
+    folder: str
+    plan: Plan
+    witness: Witness | None = None
+    controller: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportWork:
+    """The work items of an export as pieces of work for a runner (`mqdssm.pipeline.runner.Work`).
+
+    Attributes:
+        task: the export.
+        items: type and number of each work item.
+    """
+
+    task: Task
+    items: tuple[tuple[str, int], ...]
+
+    @contextlib.contextmanager
+    def open(self, stop: Stop) -> Iterator[Callable[[int], None]]:
+        """See `Work`. Each work item connects by itself, so nothing is opened here."""
+        yield lambda number: self._export(number, stop)
+
+    def _export(self, number: int, stop: Stop) -> None:
+        """Do a work item, and let the others of another machine know if it fails."""
+        task = self.task
+        try:
+            if task.witness is not None:
+                task.witness.check()
+            export_item(task, *self.items[number], stop)
+        except (MqdssmError, OSError, MemoryError) as error:
+            with contextlib.suppress(OSError):
+                (Folder(Path(task.folder)).work / STOP_NAME).touch()
+            shown = told(error, Path(task.folder))
+            if task.witness is not None and not isinstance(error, Stopped):
+                where = f"{pack(shown)} (on executor {socket.gethostname()})"
+                shown = unpack(f"{MqdssmSparkError.__name__}: {where}") or shown
+            raise shown from (None if shown is error else error)
+
+
+def told(error: Exception, folder: Path) -> Exception:
+    """An error of the system as one that says which folder it is about."""
+    if isinstance(error, OSError) and not isinstance(error, MqdssmError):
+        why = error.strerror or str(error)
+        return ConfigError(f"the export to {folder} failed: {why}; when that is mended, go on with --resume")
+    return error
+
+
+def export_item(task: Task, type_name: str, item: int, stop: Stop) -> None:
+    """Export one type, or a part of it; what finished files hold already is not written again.
+
+    Args:
+        task: the export.
+        type_name: of the objects.
+        item: number of the work item.
+        stop: ends the work between two batches; what is complete stays.
+
+    Raises:
+        Stopped: the stop was set, or another work item failed.
+        DirectoryError: reading broke off; the files that are complete stay.
+        ConfigError: another export writes into the folder.
+        OSError: a file cannot be written, as when the disk is full.
+    """
+    folder = Folder(Path(task.folder))
+    journal = Journal(folder.work, type_name, item)
+    lock = journal.path.with_suffix(".lock")
+    wait_s = LOCK_WAIT_S if task.witness is None else LOST_WAIT_S
+    taken = f"another export writes into {task.folder}: wait for its end"
+    with locked(lock, wait_s=wait_s, taken=taken):
+        finished = journal.read()
+        if journal.done:
+            return
+        with task.access.connect() as directory:
+            _refuse_other(task, directory)
+            options = part_options(folder, task.plan, type_name, item)
+            _export(task, directory, journal, options, finished, stop=stop)
+            _refuse_other(task, directory)  # a lost connection may have been made again elsewhere
+        journal.finish()
+
+
+def _refuse_other(task: Task, directory: "Directory") -> None:
+    """Refuse another domain controller: its state is that of another time, and no mark would tell."""
+    if task.controller:
+        refuse_other(
+            directory.session,
+            task.controller.encode(),
+            why="whose state may be another one",
+            hint="name one domain controller in the URL",
+        )
+
+
+def part_options(folder: Folder, plan: Plan, type_name: str, item: int) -> PartOptions:
+    """How the files of a work item are made."""
+    is_parquet = plan.format == PARQUET
+    return PartOptions(
+        folder=folder,
+        type_name=type_name,
+        format=plan.format,
+        compression=plan.compression,
+        item=item,
+        file_rows=plan.file_rows,
+        head=b"" if is_parquet else head_of(plan.format, type_name),
+        schema=columns(type_name) if is_parquet else None,
+        readable=plan.readable,
+    )
+
+
+def _export(
+    task: Task,
+    directory: "Directory",
+    journal: Journal,
+    options: PartOptions,
+    finished: Iterable[Finished],
+    *,
+    stop: Stop,
+) -> None:
+    plan = task.plan
+    files = list(finished)
+    held = held_by(options.folder, plan, files)
+    count = sum(one.file.rows for one in files)
+    parts = Parts(options, files)
+    progress = _Progress(options.folder, f"{options.type_name}-{options.item:03d}", count)
+    where = plan.items[options.type_name][options.item].where
+    try:
+        for found in all_rows(directory, options.type_name, plan.format, plan.dialect, where):
+            stop.check()
+            rows = without(found, held) if held else found
+            if len(rows):
+                for complete in parts.add(rows):
+                    journal.add(complete)
+                progress.add(rows.objects)
+        for complete in parts.finish(empty=options.item == 0):
+            journal.add(complete)
+        progress.tell()
+    finally:
+        parts.abandon()
+
+
+class _Progress:
+    """Says how far a work item is, and hears whether another one has failed."""
+
+    def __init__(self, folder: Folder, name: str, rows: int) -> None:
+        self._folder = folder
+        self._name = name
+        self._rows = rows
+        self._next = 0.0
+
+    def add(self, rows: int) -> None:
+        self._rows += rows
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + PROGRESS_S
+            self.tell()
+            if (self._folder.work / STOP_NAME).exists():
+                raise Stopped("another part of the export failed")
+
+    def tell(self) -> None:
+        tell_progress(self._folder.progress, self._name, self._rows)

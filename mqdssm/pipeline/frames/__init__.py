@@ -1,0 +1,1 @@
+"""Frames: objects of a directory as Arrow columns, derived from the mapping table."""

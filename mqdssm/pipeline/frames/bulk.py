@@ -1,0 +1,250 @@
+"""Objects of a directory as Arrow record batches, from the octets of LDAP: what exports and the source read.
+
+What comes out equals `batches(directory.search(element))`, without a Python object for an element and hardly
+one for a value. Memory is bounded: one batch and one page.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from mqdssm.directory.filters import TRUE, LdapFilter, all_of
+from mqdssm.directory.profile import Profile
+from mqdssm.directory.session import Session
+from mqdssm.directory.streams import Parts
+from mqdssm.errors import ConfigError
+from mqdssm.events.facade import Directory
+from mqdssm.events.needs import Needs
+from mqdssm.events.references import REMEMBERED_MAX
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.frames.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type
+from mqdssm.pipeline.frames.bases import Base, bases_of
+from mqdssm.pipeline.frames.bulk_columns import Batch, ColumnMaker, Copied, Made, Remembered, Timed
+from mqdssm.pipeline.frames.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, raw_batch, raw_entries
+from mqdssm.pipeline.frames.bulk_pages import Entries, EntryDecoder, gathered
+from mqdssm.pipeline.frames.bulk_paths import PATHS, different_parents
+from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER, STORED_SECURITY, UNREADABLE, Column, FrameType
+from mqdssm.pipeline.frames.sizes import row_bytes, sized
+from mqdssm.tables.row import Holder, Missing, Row, RowMaker
+from mqdssm.tables.syntax import GUID, OCTETS, Kind
+
+log = logging.getLogger(__name__)
+
+
+def read_batches(
+    directory: Directory,
+    frame: FrameType,
+    columns: Sequence[Column] | None = None,
+    *,
+    where: LdapFilter | None = None,
+    base: str | DN | None = None,
+    attributes: Sequence[str] = (ALL_USER_ATTRIBUTES,),
+    rows_max: int = BATCH_ROWS,
+    bytes_max: int = BATCH_BYTES_MAX,
+) -> Iterator[pa.RecordBatch]:
+    """Read all objects of a type; closing the iterator ends the search.
+
+    Only the LDAP attributes are asked for that the columns need. One object cannot stop the others: a value
+    that cannot be decoded is NULL, and column `Unreadable` says which and why; without that column a warning
+    is logged.
+
+    Args:
+        directory: where to read.
+        frame: the type, of `FRAME_TYPES`.
+        columns: those wanted, of `FrameType.select`; None is all.
+        where: an LDAP filter that the objects must satisfy besides being of the type.
+        base: where to begin; None: where objects of the type are ([MS-MQDSSM] 3.1.6.15).
+        attributes: of raw entries: ``*`` is all that users write, ``+`` all others (not on Active Directory).
+        rows_max: rows of a batch.
+        bytes_max: octets of values after which a batch ends early.
+
+    Raises:
+        ObjectNotFound: while iterating: there is no such base, or no such naming context as was chosen.
+        DirectoryError: while iterating; a search that breaks off never looks like a short list.
+    """
+    wanted = frame.columns if columns is None else tuple(columns)
+    session = directory.session
+    _refuse_catalogs(session)
+    if frame.ldap_class is None:
+        bases = bases_of(session, frame, base)
+        entries = raw_entries(session, wanted, where=where, bases=bases, attributes=attributes)
+        for some in sized(entries, entry_bytes, rows_max=rows_max, bytes_max=bytes_max):
+            yield raw_batch(some, wanted)
+        return
+    makers = BatchMaker(session, frame, wanted)
+    (start,) = bases_of(session, frame, base)
+    of_type = wanted_of(session, frame, where)
+    if makers.takes_columns:
+        yield from makers.batches(_entries(session, start, of_type, makers.needs), rows_max, bytes_max)
+        return
+    found = _rows(session, start, of_type, makers.needs)
+    for rows in sized(found, row_bytes, rows_max=rows_max, bytes_max=bytes_max):
+        yield makers.batch(rows)
+
+
+def _refuse_catalogs(session: Session) -> None:
+    """A global catalog lacks attributes that objects have: they would look as if they were not set (M73).
+
+    Raises:
+        ConfigError: the session reads one, or the whole forest.
+    """
+    if session.options.forest or session.is_part_only:
+        raise ConfigError(
+            "a global catalog does not hold whole objects: read each domain from a domain controller "
+            "of its own, without forest and not at port 3268 or 3269"
+        )
+
+
+def wanted_of(session: Session, frame: FrameType, where: LdapFilter | None) -> LdapFilter:
+    """The LDAP filter for the objects of a type (decision M32)."""
+    if frame.ldap_class is None:
+        return where or TRUE
+    of_class = session.profile.class_filter(frame.ldap_class)
+    return of_class if where is None else all_of(of_class, where)
+
+
+def _rows(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Iterator[tuple[Any, ...]]:
+    with base.perhaps_absent():
+        yield from session.rows(base.dn, wanted, needs.columns, multi=needs.multi, references=needs.referring)
+
+
+def _entries(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Iterator[Entries]:
+    def decoder(asked: tuple[str, ...]) -> Callable[[Parts], Entries]:
+        return EntryDecoder(asked).entries
+
+    with base.perhaps_absent():
+        yield from session.portions(base.dn, wanted, needs.columns, decoder)
+
+
+class BatchMaker:
+    """Makes the record batches of a frame.
+
+    Attributes:
+        needs: the LDAP attributes to ask for.
+    """
+
+    def __init__(self, session: Session, frame: FrameType, columns: Sequence[Column]) -> None:
+        """Find out how each column is made on this kind of server.
+
+        Args:
+            session: with the server.
+            frame: the type of frame.
+            columns: those wanted.
+        """
+        self._schema = arrow_schema(columns)
+        self._frame = frame
+        self.needs = Needs(_Table(frame), session)
+        self._technical_rows = _technical_rows(session.profile)
+        self._makers = [self._maker(column) for column in columns]
+        self._columns = tuple(columns)
+        self._references = self.needs.references()
+        self._prefetched: set[str] = set()
+
+    def _maker(self, column: Column) -> ColumnMaker | None:
+        row = self._technical_rows.get(column) or self._frame.rows.get(column.name)
+        return None if row is None else _maker_for(column, row, self.needs)
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether entries may come as columns: no attribute has several values, nothing is brought along."""
+        return not (self.needs.multi or self.needs.referring)
+
+    def batches(self, portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iterator[pa.RecordBatch]:
+        """The record batches of entries that come as columns.
+
+        Args:
+            portions: the entries, a page at a time.
+            rows_max: rows of a batch.
+            bytes_max: octets after which a batch ends early.
+        """
+        for entries in gathered(portions, rows_max, bytes_max):
+            columns = entries.columns[: len(self.needs.columns)]
+            yield self._batch(Batch(entries.names, columns, self.needs, self._references))
+
+    def batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+        """The record batch of some entries: rows of `needs`, as `Session.rows` yields them."""
+        names, *columns, brought = zip(*rows, strict=True)
+        return self._batch(Batch(names, columns, self.needs, self._references), brought)
+
+    def _batch(self, batch: Batch, brought: Sequence[Any] = ()) -> pa.RecordBatch:
+        if self.needs.looks_elsewhere:
+            self._prefetch(batch, brought)
+        arrays = [None if maker is None else maker.array(batch) for maker in self._makers]
+        for place, column in enumerate(self._columns):
+            if arrays[place] is None:
+                arrays[place] = self._technical(column, batch)
+        if batch.problems and UNREADABLE not in self._columns:
+            _warn(batch)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _prefetch(self, batch: Batch, brought: Sequence[Any]) -> None:
+        """Look up what the entries refer to, and their computers."""
+        if brought:
+            values = zip(*map(batch.values, range(len(self.needs.columns))), strict=True)
+            self.needs.prefetch(list(zip(batch.dns, values, brought, strict=True)), self._references)
+        else:
+            found = different_parents(batch.names)
+            if self._prefetched.issuperset(found):
+                return  # what was forgotten since is looked up one by one
+            self.needs.prefetch([(dn, (), None) for dn in found.values()], self._references)
+            if len(self._prefetched) + len(found) > REMEMBERED_MAX:
+                self._prefetched.clear()
+            self._prefetched.update(found)
+
+    @staticmethod
+    def _technical(column: Column, batch: Batch) -> pa.Array:
+        if column == UNREADABLE and batch.problems:
+            return pa.array([batch.problems.get(number) for number in range(len(batch))], arrow_type(column))
+        return pa.nulls(len(batch), arrow_type(column))
+
+
+def _technical_rows(profile: Profile) -> dict[Column, Row]:
+    """Where this kind of server keeps what no element has; it need not keep all of it."""
+    found = {}
+    if profile.original_guid is not None:
+        found[ORIGINAL_IDENTIFIER] = RowMaker(read="3.1.6.19")(
+            ORIGINAL_IDENTIFIER.name, profile.original_guid, GUID, "R", Missing.UNPOPULATED, propid=None
+        )
+    if profile.translates_security:
+        found[STORED_SECURITY] = RowMaker(read="3.1.6.11")(
+            STORED_SECURITY.name, "nTSecurityDescriptor", OCTETS, "R", Missing.UNPOPULATED, propid=None
+        )
+    return found
+
+
+class _Table:
+    """A frame as `Needs` knows tables: by the name of the element."""
+
+    def __init__(self, frame: FrameType) -> None:
+        self.name = frame.name if frame.element is None else frame.element.element_name
+        self.ldap_class = str(frame.ldap_class)
+
+
+def _maker_for(column: Column, row: Row, needs: Needs) -> ColumnMaker:
+    """How a column is made; what it needs is asked for from now on."""
+    maker, places = needs.add(row)
+    if maker is None:
+        return Copied(column, row, places[0], listed=row.multi or row.one_of_set)
+    by_arrow = None if row.computed is None else PATHS.get(row.computed)
+    if by_arrow is not None:
+        return by_arrow(column, row, maker, places)
+    if row.kind is Kind.TIME:
+        return Timed(column, row, maker, places)
+    return (Remembered if _is_of_the_entry_alone(row) else Made)(column, row, maker, places)
+
+
+def _is_of_the_entry_alone(row: Row) -> bool:
+    of_the_name = "distinguishedName" in row.ldap or row.ldap == ("cn",)
+    return row.holder is Holder.OWN and not row.computer_ldap and not of_the_name
+
+
+def _warn(batch: Batch) -> None:
+    number, reasons = next(iter(batch.problems.items()))
+    log.warning(
+        "%d objects have values that could not be decoded; the first one: %s: %s",
+        len(batch.problems),
+        batch.dns[number],
+        "; ".join(reasons),
+    )

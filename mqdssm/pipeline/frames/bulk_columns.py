@@ -1,0 +1,333 @@
+"""Columns of a frame out of the octets of many entries.
+
+Every value is what the events make of the same octets: single values by the mapping table, computed ones by
+the events' own functions, called once for each different input where it is the entry's attributes alone.
+What a whole column cannot be converted for is found value by value: that cell is NULL, and `Unreadable` says
+which and why.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mqdssm.errors import DecodeError, MappingError
+from mqdssm.events.computed import UNSET, Maker, Source
+from mqdssm.events.needs import Needs
+from mqdssm.events.references import References
+from mqdssm.pipeline.frames.arrow import array_of, arrow_type
+from mqdssm.pipeline.frames.bulk_values import (
+    Convert,
+    distinct,
+    guids,
+    integers,
+    lists,
+    octets,
+    texts,
+    times,
+    with_gaps,
+)
+from mqdssm.pipeline.frames.columns import CONVERT, Column
+from mqdssm.tables.references import REFERRED_CLASSES
+from mqdssm.tables.row import Row
+from mqdssm.tables.syntax import (
+    DESCRIPTOR,
+    DN_TEXT,
+    GUID,
+    INT32,
+    INT32_MAX,
+    INT32_MIN,
+    OCTETS,
+    TELETEX,
+    TIME,
+    UINT32,
+    UINT32_MAX,
+    UNICODE,
+    Kind,
+    Syntax,
+)
+
+REMEMBERED_MAX: Final = 1024
+"""Inputs whose computed value is remembered, of one column: security descriptors are the largest of them."""
+Outcome: TypeAlias = tuple[Any, Sequence[str]]
+"""A cell, and what could not be decoded."""
+REFUSALS: Final = (MappingError, DecodeError, ValueError, pa.ArrowException, OverflowError)
+"""What says that a value is not as it should be."""
+
+_CONVERT: Final[dict[Syntax[Any], Convert]] = {
+    UNICODE: texts,
+    TELETEX: texts,
+    DN_TEXT: texts,
+    OCTETS: octets,
+    DESCRIPTOR: octets,
+    GUID: guids,
+    TIME: times,
+    UINT32: integers(INT32_MIN, UINT32_MAX, UINT32_MAX),
+    INT32: integers(INT32_MIN, INT32_MAX),
+}
+
+
+Cells: TypeAlias = "Sequence[Any] | pa.Array"
+"""A column of entries, as a reader gave it: values, or an array of octets."""
+
+
+class Batch:
+    """Some entries while their columns are made.
+
+    Attributes:
+        needs: what was asked for.
+        references: the memory of this operation.
+        problems: number of the entry -> ``Attribute: reason`` of each value that could not be decoded.
+        shared: what several columns are made of, by names of their own.
+    """
+
+    def __init__(self, names: Cells, columns: Sequence[Cells], needs: Needs, references: References) -> None:
+        """Make it.
+
+        Args:
+            names: the DN of each entry.
+            columns: of each LDAP attribute that was asked for the value, the values, or None of each entry.
+            needs: what was asked for.
+            references: the memory of this operation.
+        """
+        self._names = names
+        self._columns = columns
+        self._values: dict[int, Sequence[Any]] = {}
+        self._octets: dict[int, pa.Array] = {}
+        self.needs = needs
+        self.references = references
+        self.problems: dict[int, list[str]] = {}
+        self.shared: dict[str, pa.Array] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @cached_property
+    def dns(self) -> Sequence[str]:
+        """The DN of each entry, as the server wrote it."""
+        return _listed(self._names)
+
+    @cached_property
+    def names(self) -> pa.Array:
+        """The same as an array."""
+        return self._names if isinstance(self._names, pa.Array) else pa.array(self._names, pa.string())
+
+    def values(self, place: int) -> Sequence[Any]:
+        """Of each entry the value, the values, or None of the LDAP attribute at a place."""
+        found = self._values.get(place)
+        if found is None:
+            found = self._values[place] = _listed(self._columns[place])
+        return found
+
+    def octets(self, place: int) -> pa.Array:
+        """Of each entry the value of the LDAP attribute at a place as an array, NULL where there is none."""
+        found = self._octets.get(place)
+        if found is None:
+            cells = self._columns[place]
+            found = cells if isinstance(cells, pa.Array) else pa.array(cells, pa.binary())
+            self._octets[place] = found
+        return found
+
+    def source(self, number: int) -> Source:
+        """An entry as the makers take it."""
+        values = [self.values(place)[number] for place in range(len(self._columns))]
+        return self.needs.source(self.dns[number], values, self.references)
+
+    def refuse(self, number: int, column: str, reason: object) -> None:
+        """Note that a value could not be decoded."""
+        self.problems.setdefault(number, []).append(f"{column}: {reason}")
+
+
+def _listed(cells: Cells) -> Sequence[Any]:
+    return cells.to_pylist() if isinstance(cells, pa.Array) else cells
+
+
+class ColumnMaker(ABC):
+    """Makes one column."""
+
+    def __init__(self, column: Column, row: Row) -> None:
+        """Make it.
+
+        Args:
+            column: of the frame.
+            row: of the table, where its values are.
+        """
+        self.column = column
+        self.row = row
+        self.type = arrow_type(column)
+        self.default = cell_of(column, row.default) if row.has_default else None
+
+    @abstractmethod
+    def quickly(self, batch: Batch) -> pa.Array:
+        """The column, all of it at a time.
+
+        Raises:
+            MappingError, DecodeError, ValueError, pa.ArrowException, OverflowError: some value is not plainly
+                right.
+        """
+
+    @abstractmethod
+    def one(self, batch: Batch, number: int) -> Any:
+        """The abstract value of one entry, or UNSET.
+
+        Raises:
+            MappingError, DecodeError, ValueError: it cannot be decoded.
+        """
+
+    def array(self, batch: Batch) -> pa.Array:
+        """The column; what cannot be decoded is NULL and noted."""
+        try:
+            return self.quickly(batch)
+        except REFUSALS:
+            return self.one_by_one(batch)
+
+    def one_by_one(self, batch: Batch) -> pa.Array:
+        """The column, value by value."""
+        return pa.array(self.cells(batch, range(len(batch))), self.type)
+
+    def cells(self, batch: Batch, numbers: Iterable[int]) -> list[Any]:
+        """What the column holds of some entries; what could not be decoded is noted."""
+        cells = []
+        for number in numbers:
+            cell, reasons = self.outcome(batch, number)
+            for reason in reasons:
+                batch.refuse(number, self.column.name, reason)
+            cells.append(cell)
+        return cells
+
+    def outcome(self, batch: Batch, number: int) -> Outcome:
+        """What the column holds of one entry, None where it cannot be decoded; and what is wrong with it."""
+        try:
+            value = self.one(batch, number)
+            cell = self.default if value is UNSET else cell_of(self.column, value)
+            pa.scalar(cell, self.type)  # what Arrow cannot hold is found here
+        except (*REFUSALS, TypeError) as error:
+            return None, (str(error),)
+        return cell, ()
+
+
+def cell_of(column: Column, value: Any) -> Any:
+    """An abstract value as Arrow takes it."""
+    if value is None:
+        return None
+    if column.kind is Kind.TIME:
+        return array_of([value], column, arrow_type(column))[0].as_py()
+    convert = CONVERT.get(column.kind, _same)
+    return [convert(item) for item in value] if column.many else convert(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class Copied(ColumnMaker):
+    """A column that is copied from one LDAP attribute."""
+
+    def __init__(self, column: Column, row: Row, place: int, *, listed: bool) -> None:
+        """Make it.
+
+        Args:
+            column: of the frame.
+            row: of the table.
+            place: of the LDAP attribute.
+            listed: the values come as lists.
+        """
+        super().__init__(column, row)
+        self._place = place
+        self._listed = listed
+        item = self.type.value_type if row.multi else self.type
+        convert = CONVERT.get(column.kind, _same)
+        load = row.syntax.load
+        self._convert = _CONVERT.get(row.syntax) or distinct(lambda raw: convert(load(raw)), item)
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        if self.row.multi:
+            return lists(batch.values(self._place), self._convert, empty=self.default is not None)
+        if self._listed:  # one of a set (decision M10)
+            return self.one_by_one(batch)
+        return with_gaps(batch.octets(self._place), self._convert, self.default)
+
+    def one(self, batch: Batch, number: int) -> Any:
+        """See ColumnMaker."""
+        raw = batch.values(self._place)[number]
+        if raw is None:
+            return UNSET
+        return self.row.decode((raw,) if isinstance(raw, bytes) else raw)
+
+
+class Made(ColumnMaker):
+    """A column that the events compute, entry by entry."""
+
+    def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
+        """Make it.
+
+        Args:
+            column: of the frame.
+            row: of the table.
+            maker: the events' own function.
+            places: of the LDAP attributes.
+        """
+        super().__init__(column, row)
+        self._maker = maker
+        self._places = places
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        return self.one_by_one(batch)
+
+    def one(self, batch: Batch, number: int) -> Any:
+        """See ColumnMaker."""
+        return self._maker(self.row, batch.source(number))
+
+    def outcome(self, batch: Batch, number: int) -> Outcome:
+        """See ColumnMaker; of a list also what was left out of it (decision M40)."""
+        source = batch.source(number)
+        try:
+            value = self._maker(self.row, source)
+            cell = self.default if value is UNSET else cell_of(self.column, value)
+        except REFUSALS as error:
+            return None, (str(error),)
+        return cell, tuple(source.skipped)
+
+
+class Timed(Made):
+    """A time, from the first of several LDAP attributes that is there (decision M35)."""
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        return with_gaps(pc.coalesce(*map(batch.octets, self._places)), times, None)
+
+
+class Remembered(Made):
+    """A column that depends on attributes of the entry alone: computed once for each different input."""
+
+    def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
+        """See Made."""
+        super().__init__(column, row, maker, places)
+        self._known: dict[Any, Outcome] = {}
+
+    def quickly(self, batch: Batch) -> pa.Array:
+        """See ColumnMaker."""
+        if len(self._known) > REMEMBERED_MAX or self.row.computed in REFERRED_CLASSES:
+            self._known = {}  # what is referred to may come and go
+        known, cells = self._known, []
+        for number, key in enumerate(self._inputs(batch)):
+            found = known.get(key)
+            if found is None:
+                found = known[key] = self.outcome(batch, number)
+            cells.append(found[0])
+            for reason in found[1]:
+                batch.refuse(number, self.column.name, reason)
+        return pa.array(cells, self.type)
+
+    def _inputs(self, batch: Batch) -> Iterable[Any]:
+        """What each entry has of the attributes, so that it can be looked up."""
+        columns = [
+            [tuple(value) if isinstance(value, list) else value for value in batch.values(place)]
+            for place in self._places
+        ]
+        return zip(*columns, strict=True) if columns else [()] * len(batch)

@@ -1,0 +1,172 @@
+"""Splitting a frame into several searches that find every object exactly once.
+
+The split goes by ranges of an attribute that never changes and that the server orders, the profile's
+`split_key`: the entryUUID of slapd, the uSNCreated of a domain controller. A scan of this attribute alone
+finds the bounds, and proves that this user may see it of every object; else one search reads all. The first
+range is "not at or above its end", so that what has no such attribute would be in it.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from mqdssm.directory.filters import GreaterOrEqual, LdapFilter, Not, all_of
+from mqdssm.directory.session import Session
+from mqdssm.errors import GenericDirectoryError
+from mqdssm.events.facade import Directory
+from mqdssm.pipeline.frames.bases import bases_of
+from mqdssm.pipeline.frames.bulk import wanted_of
+from mqdssm.pipeline.frames.columns import FrameType
+
+SAMPLE_MAX: Final = 20_000
+"""Keys that are remembered to find the bounds."""
+_NAME_ATTRIBUTE: Final = "dsServiceName"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One search of several. Holds no secret: it is shown and pickled.
+
+    Attributes:
+        server: the URL where the bounds were found: keys, and what is there, differ from server to server.
+        key: the attribute.
+        low: its least value, included; None: no bound.
+        high: where the next slice begins; None: no bound.
+        name: what this server calls itself, if no other one has the same keys: a domain controller's name
+            in the configuration. One URL may lead to several of them.
+    """
+
+    server: str | None = None
+    key: str = ""
+    low: bytes | None = None
+    high: bytes | None = None
+    name: bytes | None = None
+
+    @property
+    def wanted(self) -> LdapFilter | None:
+        """The LDAP filter of its objects; None: all."""
+        terms: list[LdapFilter] = []
+        if self.low is not None:
+            terms.append(GreaterOrEqual(self.key, self.low))
+        if self.high is not None:
+            terms.append(Not(GreaterOrEqual(self.key, self.high)))
+        return all_of(*terms) if terms else None
+
+    def refuse_other(self, session: Session) -> None:
+        """Refuse a server whose keys are not those of the bounds: objects would be lost or come twice.
+
+        Raises:
+            GenericDirectoryError: the URL led to another one.
+            DirectoryError: it does not say which one it is.
+        """
+        if self.name is not None:
+            refuse_other(
+                session,
+                self.name,
+                why=f"by whose {self.key} the search was divided: each domain controller has its own",
+                hint="name one domain controller in the URL, or read by one search (numpartitions 1)",
+            )
+
+
+def refuse_other(session: Session, name: bytes, *, why: str, hint: str) -> None:
+    """Refuse a server that calls itself otherwise than the one that was read before.
+
+    Args:
+        session: to the server.
+        name: what the one before calls itself.
+        why: what that matters.
+        hint: what to do.
+
+    Raises:
+        GenericDirectoryError: it is another one.
+        DirectoryError: it does not say which one it is.
+    """
+    other = _own_name(session)
+    if other != name:
+        shown = [(one or b"?").decode(errors="replace") for one in (other, name)]
+        raise GenericDirectoryError(
+            f"{session.server_url} led to {shown[0]}, and before to {shown[1]}, {why}", hint=hint
+        )
+
+
+def slices(
+    directory: Directory,
+    frame: FrameType,
+    count: int,
+    *,
+    where: LdapFilter | None = None,
+    base: str | None = None,
+) -> list[Slice]:
+    """Split the objects of a type into slices of about the same size.
+
+    Args:
+        directory: where they are.
+        frame: the type.
+        count: how many slices are wanted; there are fewer where there are fewer objects.
+        where: an LDAP filter that the objects must satisfy besides.
+        base: where to begin; None: where objects of the type are.
+
+    Returns:
+        At least one.
+
+    Raises:
+        DirectoryError: the scan failed; ObjectNotFound: there is no such base.
+    """
+    session = directory.session
+    key, server = session.profile.split_key, session.server_url
+    whole = [Slice(server)]
+    if count <= 1:
+        return whole
+    sample = Sample()
+    wanted = wanted_of(session, frame, where)
+    for start in bases_of(session, frame, base):
+        with start.perhaps_absent():
+            sample.take(values for _, values in session.rows(start.dn, wanted, [key]))
+    if sample.hidden:
+        log.warning("%s is hidden from this user: %s is read by one search", key, frame.name)
+        return whole
+    bounds, name = sample.bounds(count), _own_name(session)
+    ends = [None, *bounds, None]
+    return [Slice(server, key, low, high, name) for low, high in pairwise(ends)]
+
+
+def _own_name(session: Session) -> bytes | None:
+    """What a domain controller calls itself; other servers have no such thing, and share their keys."""
+    return session.get("", [_NAME_ATTRIBUTE]).first(_NAME_ATTRIBUTE)
+
+
+class Sample:
+    """Every n-th key, evenly over the scan, in bounded memory.
+
+    Attributes:
+        hidden: an object came without its key.
+    """
+
+    def __init__(self) -> None:
+        self.hidden = False
+        self._keys: list[bytes] = []
+        self._stride = 1
+        self._seen = 0
+
+    def take(self, keys: Iterable[bytes | None]) -> None:
+        """Look at the keys of some objects."""
+        for key in keys:
+            if key is None:
+                self.hidden = True
+                return
+            if self._seen % self._stride == 0:
+                self._keys.append(key)
+                if len(self._keys) >= SAMPLE_MAX:
+                    self._keys = self._keys[::2]
+                    self._stride *= 2
+            self._seen += 1
+
+    def bounds(self, count: int) -> list[bytes]:
+        """Say what divides the keys into parts of the same size: one less than parts."""
+        ordered = sorted(self._keys, key=lambda key: (len(key), key.lower()))
+        places = [len(ordered) * part // count for part in range(1, count)]
+        return list(dict.fromkeys(ordered[place] for place in places if 0 < place < len(ordered)))

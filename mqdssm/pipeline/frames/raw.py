@@ -1,0 +1,50 @@
+"""Objects as the directory stores them, for LDIF: LDAP attributes, not those of the abstract model."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from mqdssm.directory.filters import LdapFilter
+from mqdssm.directory.session import Session
+from mqdssm.pipeline.frames.bases import Base
+
+STORED: Final = ("*", "nTSecurityDescriptor")
+"""What users write of an object, so that it can be added again; a domain controller wants to hear of the
+descriptor by its name."""
+_GUID: Final = "objectguid"
+_GUID_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """One object.
+
+    Attributes:
+        dn: where it is.
+        attributes: description and values, as the server writes them.
+    """
+
+    dn: str
+    attributes: Sequence[tuple[str, Sequence[bytes]]]
+
+    @property
+    def guid(self) -> str | None:
+        """Its objectGUID as text; None if it has none, or one that is damaged."""
+        return next((guid_text(values[0]) for name, values in self.attributes if name.lower() == _GUID), None)
+
+
+def guid_text(guid: bytes | None) -> str | None:
+    """An objectGUID as text; None if there is none, or one that is damaged."""
+    return str(UUID(bytes_le=guid)) if guid is not None and len(guid) == _GUID_BYTES else None
+
+
+def raw_entries(session: Session, base: Base, wanted: LdapFilter) -> Iterator[RawEntry]:
+    """The objects below a base, streamed.
+
+    Raises:
+        DirectoryError: while iterating.
+    """
+    with base.perhaps_absent():
+        for dn, attributes in session.spelt(base.dn, wanted, STORED):
+            yield RawEntry(dn, tuple(attributes.items()))

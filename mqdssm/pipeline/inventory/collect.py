@@ -1,0 +1,314 @@
+"""Counting and listing machines, queues, sites and people.
+
+The queues are read twice: once for counts and names, once when they are listed. Memory grows with the
+machines and the distinct accounts, not with the queues.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.inventory.people import names_of
+from mqdssm.pipeline.inventory.problems import applied_rules, by_object, place_rule, problems_of
+from mqdssm.pipeline.inventory.rights import CHANGE, FULL, Rights, asked, rights_of
+from mqdssm.pipeline.validate.datasets import Dataset, values_of
+from mqdssm.pipeline.validate.rules.rule import Finding
+from mqdssm.pipeline.validate.translate import translate
+from mqdssm.spark.cluster import HERE, SparkOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mqdssm.pipeline.validate.sources import Source
+
+_BATCH_ROWS: Final = 10_000
+ROLES: Final = (
+    "RoutingServer",
+    "DirectoryServer",
+    "SupportingServer",
+    "RemoteAccessServer",
+    "ForeignSystem",
+    "Clustered",
+)
+"""Attributes of a queue manager that are told as its roles."""
+QUEUE_COLUMNS: Final = (
+    "Pathname",
+    "Identifier",
+    "Label",
+    "Quota",
+    "JournalQuota",
+    "Journaling",
+    "Transactional",
+    "Authentication",
+    "PrivacyLevel",
+    "MulticastAddress",
+    "CreateTime",
+    "ModifyTime",
+    "FullPath",
+)
+MACHINE_COLUMNS: Final = (
+    "ComputerName",
+    "Identifier",
+    "OperatingSystemType",
+    "OperatingSystemVersion",
+    "QueueManagerVersion",
+    "QueueManagerQuota",
+    "JournalQuota",
+    "CreateTime",
+    "FullPath",
+)
+Record = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What the first look at all objects gave."""
+
+    queues: Counter[str] = field(default_factory=Counter)  # by the key of their machine
+    machines_of_site: Counter[str] = field(default_factory=Counter)
+    queues_of_site: Counter[str] = field(default_factory=Counter)
+    roles_of_site: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    systems: Counter[str] = field(default_factory=Counter)
+    roles: Counter[str] = field(default_factory=Counter)
+    people: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    rights_problems: Counter[str] = field(default_factory=Counter)
+
+
+class Inventory:
+    """An inventory of one source.
+
+    Attributes:
+        source: where from, for people.
+        engine: that took it.
+        taken: when.
+        counts: number of objects of each type.
+        problems: orphans and clones.
+        not_looked_for: rules about these that could not be applied, and why.
+        systems: number of machines by operating system.
+        roles: number of machines by role.
+        rights_problems: number of objects by what is wrong with their descriptors.
+
+    Args:
+        source: where from.
+        now: moment of the inventory; None is the present one.
+        engine: ``local``, ``spark`` or ``auto``; see `mqdssm.pipeline.inventory.opened`.
+        workers: processes of the local engine.
+        on: where Spark runs.
+    """
+
+    def __init__(
+        self,
+        source: "Source",
+        now: datetime | None = None,
+        *,
+        engine: str = "auto",
+        workers: int | None = None,
+        on: SparkOptions = HERE,
+    ) -> None:
+        chosen = Engine.of(engine, on, workers)
+        self.source = source.name
+        self.engine = chosen.kind.value
+        self.taken = now or datetime.now(UTC)
+        self.counts: Mapping[str, int] = {name: one.rows for name, one in source.sets.items()}
+        self.problems: Sequence[Finding] = problems_of(source, self.taken, chosen)
+        self.not_looked_for: Mapping[str, str] = applied_rules(source)[1]
+        self._sets = source.sets
+        self._rule = place_rule(source)
+        self._flags = by_object(list(self.problems))
+        self._sites = {row["Identifier"]: row for row in _rows(source.sets.get("site"), _SITE_COLUMNS)}
+        self._found = _Survey()
+        self._survey_queues()
+        self._survey_machines()
+        self._names = names_of(self._found.people, source.sets)
+        self.systems: Mapping[str, int] = self._found.systems
+        self.roles: Mapping[str, int] = self._found.roles
+        self.rights_problems: Mapping[str, int] = self._found.rights_problems
+
+    # -- the lists
+
+    def sites(self) -> Iterator[Record]:
+        """The sites, by name, with what is in them."""
+        found = self._found
+        for guid, row in sorted(self._sites.items(), key=lambda one: str(one[1].get("Name")).casefold()):
+            yield {
+                "Name": row.get("Name"),
+                "Identifier": guid,
+                "ForeignSite": row.get("ForeignSite"),
+                "Machines": found.machines_of_site[guid],
+                "Queues": found.queues_of_site[guid],
+                **{
+                    f"{role}s": found.roles_of_site[guid][role] for role in ("RoutingServer", "ForeignSystem")
+                },
+            }
+
+    def machines(self) -> Iterator[Record]:
+        """The queue managers, in the order of the source."""
+        columns = (*MACHINE_COLUMNS, *ROLES, "SiteIdentifierList", "Security")
+        key = self._key("queue-manager")
+        for batch, keys in self._batches("queue-manager", columns, key):
+            for row, place in zip(batch.to_pylist(), keys, strict=True):
+                rights = rights_of("queue-manager", row.get("Security"))
+                yield {
+                    **{name: row.get(name) for name in MACHINE_COLUMNS[:3]},
+                    "Roles": _roles(row),
+                    "Sites": [self._site(guid) for guid in row.get("SiteIdentifierList") or ()],
+                    "Queues": None if key is None else self._found.queues[place],
+                    **{name: row.get(name) for name in MACHINE_COLUMNS[3:-1]},
+                    **self._rights("queue-manager", rights),
+                    "Problems": self._problems("queue-manager", row),
+                    "FullPath": row.get("FullPath"),
+                }
+
+    def queues(self) -> Iterator[Record]:
+        """The queues, in the order of the source."""
+        for batch, _ in self._batches("queue", (*QUEUE_COLUMNS, "Security"), None):
+            for row in batch.to_pylist():
+                yield {
+                    **{name: row.get(name) for name in QUEUE_COLUMNS[:-1]},
+                    **self._rights("queue", rights_of("queue", row.get("Security"))),
+                    "Problems": self._problems("queue", row),
+                    "FullPath": row.get("FullPath"),
+                }
+
+    def people(self) -> Iterator[Record]:
+        """Owners, and who else may do something: first those who have to do with most objects."""
+        found = self._found.people
+        for sid in sorted(found, key=lambda one: (-max(found[one].values()), one)):
+            yield {
+                "Sid": sid,
+                "Name": self._names.get(sid),
+                **{name: found[sid][name] for name in PEOPLE_COUNTS},
+            }
+
+    # -- the first look
+
+    def _survey_queues(self) -> None:
+        import pyarrow.compute as pc
+
+        key = self._key("queue")
+        for batch, keys in self._batches("queue", ("Security",), key):
+            self._survey_rights("queue", "OwnsQueues", batch)
+            if key is not None:
+                for one in pc.value_counts(keys).to_pylist():
+                    self._found.queues[one["values"]] += one["counts"]
+
+    def _survey_machines(self) -> None:
+        found = self._found
+        columns = ("OperatingSystemType", *ROLES, "SiteIdentifierList", "Security")
+        key = self._key("queue-manager")
+        for batch, keys in self._batches("queue-manager", columns, key):
+            self._survey_rights("queue-manager", "OwnsMachines", batch)
+            for row, place in zip(batch.to_pylist(), keys, strict=True):
+                found.systems[row.get("OperatingSystemType") or "not known"] += 1
+                roles = _roles(row)
+                found.roles.update(roles)
+                for site in dict.fromkeys(row.get("SiteIdentifierList") or ()):
+                    found.machines_of_site[site] += 1
+                    found.queues_of_site[site] += found.queues[place] if key is not None else 0
+                    found.roles_of_site[site].update(roles)
+
+    def _survey_rights(self, name: str, owns: str, batch: "pa.RecordBatch") -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if "Security" not in batch.schema.names:
+            return
+        for one in pc.value_counts(batch.column("Security").cast(pa.binary())).to_pylist():
+            rights, count = rights_of(name, one["values"]), one["counts"]
+            if rights.problem:
+                self._found.rights_problems[rights.problem] += count
+            if rights.owner:
+                self._found.people[rights.owner][owns] += count
+            for right, sids in rights.who.items():
+                for sid in sids:
+                    self._found.people[sid][right if name == "queue" else f"Machines{right}"] += count
+
+    # -- helpers
+
+    def _key(self, name: str) -> "Callable[[pa.RecordBatch], pa.Array] | None":
+        """How the machine of a queue, or a machine itself, is called in this source."""
+        if self._rule is None:
+            return None
+        types = self._sets[name].types
+        made = translate(self._rule.value if name == "queue" else self._rule.key, types)
+        return lambda batch: made.evaluate(values_of(batch, types))
+
+    def _batches(
+        self, name: str, columns: Sequence[str], key: "Callable[[pa.RecordBatch], pa.Array] | None"
+    ) -> "Iterator[tuple[pa.RecordBatch, Any]]":
+        """Batches with those of the columns that there are, and the keys of their rows."""
+        target = self._sets.get(name)
+        if target is None:
+            return
+        wanted = dict.fromkeys(columns)
+        if key is not None and self._rule is not None:
+            wanted |= dict.fromkeys(self._rule.columns() | self._rule.others()[self._rule.target])
+        there = [one for one in wanted if one in target.types]
+        for batch in target.batches(there, _BATCH_ROWS):
+            if key is None:
+                yield batch, [None] * batch.num_rows
+            else:
+                keys = key(batch)
+                yield batch, keys if name == "queue" else keys.to_pylist()
+
+    def _site(self, guid: str) -> str:
+        row = self._sites.get(guid)
+        return str(row.get("Name") or guid) if row is not None else guid
+
+    def _problems(self, name: str, row: Record) -> list[str]:
+        return list(self._flags.get((name, row.get("FullPath") or row.get("Identifier") or ""), ()))
+
+    def _rights(self, name: str, rights: Rights) -> Record:
+        return {
+            "Owner": self.person(rights.owner) if rights.owner else None,
+            **{one: [self.person(sid) for sid in rights.who[one]] for one in asked(name)},
+            "RightsProblem": rights.problem or None,
+        }
+
+    def person(self, sid: str) -> str:
+        """A SID with its name, where that is known."""
+        name = self._names.get(sid)
+        return f"{name} ({sid})" if name else sid
+
+
+_SITE_COLUMNS: Final = ("Identifier", "Name", "ForeignSite")
+PEOPLE_COUNTS: Final = (
+    "OwnsQueues",
+    "OwnsMachines",
+    "Send",
+    "Receive",
+    "Peek",
+    FULL,
+    CHANGE,
+    "MachinesCreateQueue",
+    f"Machines{FULL}",
+    f"Machines{CHANGE}",
+)
+"""What is counted for each account: numbers of queues, and those that begin with Machines, of machines."""
+
+
+RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "site": ("Name", "Identifier", "ForeignSite", "Machines", "Queues", "RoutingServers", "ForeignSystems"),
+    "machine": (
+        *(*MACHINE_COLUMNS[:3], "Roles", "Sites", "Queues", *MACHINE_COLUMNS[3:-1]),
+        *("Owner", *asked("queue-manager"), "RightsProblem", "Problems", "FullPath"),
+    ),
+    "queue": (*QUEUE_COLUMNS[:-1], "Owner", *asked("queue"), "RightsProblem", "Problems", "FullPath"),
+    "account": ("Sid", "Name", *PEOPLE_COUNTS),
+    "problem": tuple(Finding.__slots__),
+}
+"""What each kind of record holds, in order."""
+
+
+def _rows(target: Dataset | None, columns: Sequence[str]) -> list[Record]:
+    if target is None:
+        return []
+    rows: list[Record] = target.table(columns).to_pylist()
+    return rows
+
+
+def _roles(row: Record) -> list[str]:
+    return [role for role in ROLES if row.get(role)]

@@ -1,0 +1,108 @@
+"""An inventory as a page: totals, charts, and as much of each list as a page can hold."""
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mqdssm.pipeline.inventory.collect import PEOPLE_COUNTS, Inventory, Record
+from mqdssm.pipeline.inventory.problems import CLONES, ORPHANS, problem_rules
+from mqdssm.pipeline.report.charts import chart
+from mqdssm.pipeline.report.page import check_page, shown, write_page
+from mqdssm.pipeline.report.validation import anchor
+
+SITES_MAX: Final = 300
+MACHINES_MAX: Final = 300
+QUEUES_MAX: Final = 300
+PEOPLE_MAX: Final = 100
+PROBLEMS_MAX: Final = 50
+NAMES_MAX: Final = 4
+"""Accounts that are named in one cell."""
+
+
+def write_inventory_page(path: Path, inventory: Inventory) -> None:
+    """Write the page.
+
+    Args:
+        path: of the file, which is replaced.
+        inventory: what it shows.
+
+    Raises:
+        ConfigError: jinja2 is missing, or the file cannot be written.
+    """
+    check_page(path)
+    rules = {rule.id: rule for rule in reversed(problem_rules())}  # of several parts the first
+    counts = Counter(one.rule for one in inventory.problems)
+    sites = list(inventory.sites())
+    people = list(itertools.islice(inventory.people(), PEOPLE_MAX + 1))
+    write_page(
+        path,
+        "inventory.html",
+        title=f"Inventory of {shown(inventory.source)}",
+        inventory=inventory,
+        tiles=_tiles(inventory, counts, sites),
+        by_site=chart(
+            "by-site",
+            "Queues by site",
+            ((str(one["Name"]), "", {"plain": one["Queues"]}) for one in sites),
+            _ONE,
+        ),
+        by_system=chart("by-system", "Machines by operating system", _bars(inventory.systems), _ONE),
+        by_role=chart("by-role", "Machines by role", _bars(inventory.roles), _ONE),
+        problems=[
+            (rules[name], anchor(name), counts[name], _samples(inventory, name))
+            for name in ORPHANS + CLONES
+            if counts[name]
+        ],
+        sites=sorted(sites, key=lambda one: (-one["Queues"], -one["Machines"]))[:SITES_MAX],
+        sites_count=len(sites),
+        people=people[:PEOPLE_MAX],
+        people_more=len(people) > PEOPLE_MAX,
+        people_counts=PEOPLE_COUNTS[:7],
+        machines=heapq.nsmallest(MACHINES_MAX, inventory.machines(), key=_first_machines),
+        queues=heapq.nsmallest(QUEUES_MAX, inventory.queues(), key=_first_queues),
+        named=named,
+    )
+
+
+_ONE: Final = (("plain", ""),)
+
+
+def named(texts: list[str]) -> str:
+    """A few accounts for a narrow cell: names where there are names."""
+    short = [text.partition(" (S-")[0] for text in texts[:NAMES_MAX]]
+    more = f" and {len(texts) - NAMES_MAX} more" if len(texts) > NAMES_MAX else ""
+    return ", ".join(short) + more
+
+
+def _bars(numbers: Mapping[str, int]) -> list[tuple[str, str, dict[str, int]]]:
+    return [(name, "", {"plain": count}) for name, count in numbers.items()]
+
+
+def _tiles(inventory: Inventory, counts: Counter[str], sites: list[Record]) -> list[tuple[int, str, str]]:
+    problems = (
+        (sum(counts[name] for name in ORPHANS), "orphans", "warning"),
+        (sum(counts[name] for name in CLONES), "clones and doubles", "error"),
+    )
+    return [
+        (inventory.counts.get("queue-manager", 0), "machines", ""),
+        (inventory.counts.get("queue", 0), "queues", ""),
+        (len(sites), "sites", ""),
+        *((count, called, tone if count else "fine") for count, called, tone in problems),
+    ]
+
+
+def _samples(inventory: Inventory, name: str) -> list[object]:
+    return list(itertools.islice((one for one in inventory.problems if one.rule == name), PROBLEMS_MAX))
+
+
+def _first_machines(row: Record) -> tuple[bool, int, str]:
+    """Machines with problems, then those with most queues."""
+    return not row["Problems"], -(row["Queues"] or 0), str(row["ComputerName"])
+
+
+def _first_queues(row: Record) -> tuple[bool, bool, str]:
+    """Queues with problems, then those about whose rights something is wrong."""
+    return not row["Problems"], not row["RightsProblem"], str(row["Pathname"])

@@ -1,0 +1,94 @@
+"""Orphans and clones: what the rules of validation about them find."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.rule import Drawn, Finding, MissingReference, Repeated, Rule
+from mqdssm.pipeline.validate.run import checked, choose, draw
+from mqdssm.pipeline.validate.shares import Applied
+from mqdssm.pipeline.validate.work import Plan, can, here
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.validate.sources import Source
+
+ORPHANS: Final = (
+    "queue-manager-exists",
+    "queue-manager-computer-exists",
+    "settings-queue-manager-exists",
+    "settings-superfluous",
+)
+CLONES: Final = ("queue-manager-cloned", "queue-manager-duplicate")
+PLACE_RULE: Final = "queue-manager-exists"
+"""The rule that knows how a queue names its queue manager in this source."""
+
+
+def problem_rules() -> tuple[Rule, ...]:
+    """The rules about orphans and clones, with all their parts."""
+    return tuple(rule for rule in RULES if rule.id in ORPHANS + CLONES)
+
+
+def applied_rules(source: "Source") -> tuple[list[Applied], dict[str, str]]:
+    """The rules that can be applied; and why the others cannot."""
+    applied, skipped, _ = choose(problem_rules(), source.present())
+    return applied, {one.id: one.reason for one in skipped}
+
+
+def problems_of(source: "Source", now: datetime, engine: Engine) -> list[Finding]:
+    """Find orphans and clones, sorted.
+
+    Args:
+        source: where to look.
+        now: moment of the inventory.
+        engine: Spark's is used where there are more machines than a process should hold; the local one holds
+            all of them, 0.1 GB a million.
+    """
+    applied, _ = applied_rules(source)
+    if engine.is_local or all(
+        isinstance(rule, Drawn) or can(rule, types, source.sets) for rule, types in applied
+    ):
+        found = list(_here(source, applied, now))
+    else:  # more objects than this process could hold
+        with (
+            engine.runner("mqdssm inventory", brief=False) as runner,
+            checked(runner, source, problem_rules(), now=now, on=engine.on) as validation,
+        ):
+            found = list(validation.findings)
+    order = ORPHANS + CLONES
+    return sorted(found, key=lambda one: (order.index(one.rule), one.type, one.dn or "", one.guid or ""))
+
+
+def _here(source: "Source", applied: list[Applied], now: datetime) -> Iterator[Finding]:
+    rows: dict[str, tuple[Rule, ...]] = {}
+    unique: list[tuple[Repeated, tuple[str, ...]]] = []
+    for rule, types in applied:
+        if isinstance(rule, Repeated):
+            unique.append((rule, types))
+        elif not isinstance(rule, Drawn):
+            for name in types:
+                rows[name] = (*rows.get(name, ()), rule)
+    for batch in here(Plan(source.sets, rows, tuple(unique), source.dns, now)):
+        for row in batch.to_pylist():
+            yield Finding(**row)
+    yield from draw(applied, source)
+
+
+def place_rule(source: "Source") -> MissingReference | None:
+    """The rule by which queues find their queue manager; None where the source lacks one of both."""
+    applied, _ = applied_rules(source)
+    for rule, _ in applied:
+        if rule.id == PLACE_RULE and isinstance(rule, MissingReference):
+            return rule
+    return None
+
+
+def by_object(found: list[Finding]) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """The rules that each object breaks, by its type and place; by its GUID where it has none."""
+    made: dict[tuple[str, str], tuple[str, ...]] = {}
+    for one in found:
+        key = (one.type, one.dn or one.guid or "")
+        if one.rule not in made.get(key, ()):
+            made[key] = (*made.get(key, ()), one.rule)
+    return made

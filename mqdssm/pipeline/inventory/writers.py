@@ -1,0 +1,116 @@
+"""An inventory as files for programs and spreadsheets: complete, and written as it is read."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.model.escapes import csv_cell, printable_json, visible
+from mqdssm.pipeline.inventory.collect import RECORDS, Inventory, Record
+
+_FORMULA: Final = re.compile(r"[=+\-@\t\r]")
+
+
+def _problems(inventory: Inventory) -> Iterator[Record]:
+    return (dataclasses.asdict(one) for one in inventory.problems)
+
+
+TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingProxyType(
+    {
+        "site": Inventory.sites,
+        "machine": Inventory.machines,
+        "queue": Inventory.queues,
+        "account": Inventory.people,
+        "problem": _problems,
+    }
+)
+"""What an inventory consists of, by the name of a record."""
+
+
+def json_lines(inventory: Inventory) -> Iterator[str]:
+    """All records as JSON, one a line; ``record`` says what each is."""
+    head = {"record": "inventory", "source": inventory.source, "taken": inventory.taken}
+    head |= {"engine": inventory.engine, "objects": dict(inventory.counts)}
+    yield _json({**head, "not_looked_for": dict(inventory.not_looked_for)})
+    for name, records in TABLES.items():
+        for record in records(inventory):
+            yield _json({"record": name, **record})
+
+
+def check_folder(folder: Path) -> None:
+    """Make sure that files can be written to a folder without mixing them with others.
+
+    Raises:
+        ConfigError: it has files in it, or cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(f"{folder} is not empty: name a new folder for the inventory")
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be made: {why_no_folder(error)}") from error
+
+
+def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
+    """Write a CSV file for each kind of record: UTF-8 with the mark by which spreadsheets know it.
+
+    Returns:
+        The files.
+
+    Raises:
+        ConfigError: the folder is not empty, or a file cannot be written.
+    """
+    check_folder(folder)
+    written = []
+    try:
+        for name, records in TABLES.items():
+            path = folder / f"{name}s.csv"
+            with path.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
+                file.write(_csv_line(RECORDS[name]))
+                for record in records(inventory):
+                    file.write(_csv_line(cell(record.get(column)) for column in RECORDS[name]))
+            written.append(path)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be written: {error.strerror or error}") from error
+    return written
+
+
+def _csv_line(cells: Iterable[str]) -> str:
+    return ",".join(map(csv_cell, cells)) + "\r\n"
+
+
+def cell(value: Any) -> str:
+    """A value in a spreadsheet: what would be taken for a formula there gets an apostrophe in front."""
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return text_cell("; ".join(map(str, value)))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return time_of(value)
+    return str(value) if isinstance(value, int) else text_cell(str(value))
+
+
+def text_cell(text: str) -> str:
+    """A text that no spreadsheet evaluates, in one line, with escapes for what is not seen."""
+    shown = visible(text)
+    return f"'{shown}" if _FORMULA.match(text) else shown
+
+
+def time_of(value: datetime) -> str:
+    """A time in UTC as ISO 8601 writes it."""
+    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _json(record: Record) -> str:
+    return printable_json(json.dumps(record, ensure_ascii=False, default=_plain)) + "\n"
+
+
+def _plain(value: Any) -> str:
+    return time_of(value) if isinstance(value, datetime) else str(value)

@@ -1,0 +1,332 @@
+"""What a worker does when a plan is applied: the changes of one file of operations, and their journal."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.events.locking import locked
+from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.failures import SparkFailed
+from mqdssm.pipeline.migrate.absences import Absences, Absent
+from mqdssm.pipeline.migrate.apply_journal import ApplyJournal, Lines, Recorded
+from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, Values, read_operations
+from mqdssm.pipeline.migrate.places import Places
+from mqdssm.tables import schema
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+APPLY_NAME: Final = ".apply"
+ERRORS_NAME: Final = "errors"
+LOCK_WAIT_S: Final = 86_400.0
+"""For another attempt at the same file, by speculation or since Spark gave it up: it ends, or its process."""
+FLUSH_EVERY: Final = 100
+"""Outcomes after which they are handed to the system: a killed worker loses no more of them."""
+OWN_PREFIX: Final = "msmq"
+_NEVER_COMPARED: Final = frozenset({"whenchanged", "usnchanged"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An operation that the target refused.
+
+    Attributes:
+        table: of the source.
+        source_row: its row there.
+        type: of the object that it belongs to.
+        role: what it is for that object.
+        dn: in the target.
+        recorded: why.
+    """
+
+    table: str
+    source_row: int
+    type: str
+    role: str
+    dn: str
+    recorded: Recorded
+
+
+@dataclass(slots=True)
+class FileDone:
+    """What became of a file of operations.
+
+    Attributes:
+        part: its path in the plan.
+        effects: ``role effect`` -> how many operations.
+        refused: what the target refused.
+        dangling: references that could not be set, since what they refer to is not there.
+        left: table and row of what was not tried, since there were too many errors.
+        stopped: there were too many errors.
+        names: row_id -> name, of objects that were made under another one than planned.
+        absent: objects that are not there, since the target refused them.
+    """
+
+    part: str
+    effects: Counter[str] = field(default_factory=Counter)
+    refused: list[Refused] = field(default_factory=list)
+    dangling: list[Refused] = field(default_factory=list)
+    left: set[tuple[str, int]] = field(default_factory=set)
+    stopped: bool = False
+    names: dict[int, str] = field(default_factory=dict)
+    absent: list[Absent] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyTask:
+    """The changes of one level, or the references that are set last, as workers need to know it.
+
+    Attributes:
+        folder: of the plan.
+        access: how workers get into the target.
+        parts: files of operations; each is a piece of work.
+        stage: empty, or ``later`` for the references.
+        places: what references refer to.
+        absences: what is not there: what depends on it is refused.
+        load: how changes are loaded.
+        errors_max: errors of all workers together after which no more is tried; None: no limit.
+    """
+
+    folder: Path
+    access: Access
+    parts: tuple[str, ...]
+    stage: str
+    places: Places
+    absences: Absences
+    load: LoadOptions
+    errors_max: int | None
+
+    def __call__(self, number: int) -> FileDone:
+        """Apply one file; what its journal holds as done is not done again.
+
+        Raises:
+            ConfigError: the folder cannot be written, or another program applies the same plan.
+            DirectoryError: the target is gone.
+        """
+        journal = ApplyJournal(self.folder, self.parts[number], self.stage)
+        lock = journal.path.with_suffix(".lock")
+        with (
+            disk_errors_told(self.folder),
+            locked(lock, wait_s=LOCK_WAIT_S, taken=f"another program applies the plan in {self.folder}"),
+            self.access.connect(read_only=False) as directory,
+        ):
+            return _File(self, self.parts[number], journal, directory.session).apply()
+
+
+@contextmanager
+def disk_errors_told(folder: Path) -> Iterator[None]:
+    """Say what the disk of a plan's folder refuses in our own words.
+
+    Raises:
+        ConfigError: it is full, or nothing may be written there; what was done is in the journal or is found
+            done, so that the plan can be applied again.
+        SparkFailed: as it came, and that the plan can be applied again.
+    """
+    try:
+        yield
+    except ConnectionError:
+        raise  # no disk's: Java has gone, and the session says how
+    except SparkFailed as error:
+        raise SparkFailed(f"{error}; apply the plan again: it goes on") from error
+    except OSError as error:
+        if isinstance(error, MqdssmError):
+            raise
+        raise ConfigError(
+            f"the plan in {folder} cannot be written: {error.strerror or error}; "
+            "when that is mended, apply it again: it goes on"
+        ) from error
+
+
+class _File:
+    """One file of operations."""
+
+    def __init__(self, task: ApplyTask, part: str, journal: ApplyJournal, session: "Session") -> None:
+        self._task = task
+        self._journal = journal
+        self._session = session
+        self._path = task.folder / part
+        self._recorded = journal.read()
+        self._pending: dict[int, Operation] = {}
+        self._missing: dict[int, tuple[str, ...]] = {}
+        self._errors = ErrorCount(task.folder, task.errors_max)
+        self._stopped = False
+        self._done = FileDone(part)
+
+    def apply(self) -> FileDone:
+        before = ApplyJournal(self._task.folder, self._done.part).read() if self._task.stage else {}
+        with self._journal.writing() as lines:
+            items = self._items(before, lines)
+            outcomes = self._session.loader.load(items, self._task.load, is_enough=self._is_stopped)
+            for count, outcome in enumerate(outcomes, 1):
+                self._note(outcome, lines)
+                if count % FLUSH_EVERY == 0:
+                    lines.flush()
+            if self._stopped:
+                self._leave(items)
+        return self._done
+
+    def _is_stopped(self) -> bool:
+        """Whether there are too many errors by now, of all workers together."""
+        self._stopped = self._stopped or self._errors.are_too_many
+        return self._stopped
+
+    def _leave(self, items: Iterator[Item]) -> None:
+        """Count what was taken and not tried, and what was not even taken."""
+        for operation in self._pending.values():
+            self._left(operation)
+        for _ in items:
+            pass  # none comes any more: each is counted
+
+    def _left(self, operation: Operation) -> None:
+        self._done.stopped = True
+        self._done.left.add((operation.table, operation.source_row))
+
+    def _items(self, before: Mapping[int, Recorded], lines: Lines) -> Iterator[Item]:
+        """What is still to be done, as the loader takes it."""
+        for operation in read_operations(self._path):
+            row = operation.row_id
+            known = self._recorded.get(row)
+            if self._task.stage and not operation.later:
+                continue
+            if known is not None and known.is_over:
+                self._count(operation, known)
+            elif self._stopped:
+                self._left(operation)
+            elif self._task.stage and not (row in before and before[row].is_done):
+                continue  # it was refused itself
+            elif not self._task.stage and (why := self._task.absences.reason(operation)):
+                self._record(operation, Recorded(row, Effect.REJECTED, text=why), lines)
+            else:
+                item = self._later(operation, before) if self._task.stage else self._item(operation)
+                if item is None:
+                    self._record(operation, self._without(Recorded(row, Effect.EQUAL)), lines)
+                    continue
+                self._pending[row] = operation
+                yield item
+
+    def _item(self, operation: Operation) -> Item | None:
+        """The change; None where there is nothing to be written (yet)."""
+        row, ldap_class = operation.row_id, operation.ldap_class
+        match operation.action:
+            case action if action == ADD:
+                dn = self._task.places.name_of(ldap_class, operation.dn)
+                values = {"objectClass": (ldap_class.encode(),), **operation.values}
+                return Item(row=row, action=Action.ADD, dn=dn, attributes=values, ldap_class=ldap_class)
+            case action if action == MODIFY and operation.values:
+                return Item(
+                    row=row,
+                    action=Action.MODIFY,
+                    dn=operation.dn,
+                    attributes=operation.values,
+                    before=operation.before,
+                    ldap_class=ldap_class,
+                )
+            case action if action == DELETE:
+                return Item(row=row, action=Action.DELETE, dn=operation.dn, before=_before_delete(operation))
+        return None
+
+    def _later(self, operation: Operation, before: Mapping[int, Recorded]) -> Item | None:
+        """The references, now that what they refer to is there."""
+        values, missing = self._task.places.values(operation.ldap_class, operation.later)
+        self._missing[operation.row_id] = tuple(missing)
+        for name, guids in missing.items():
+            text = f"{name} refers to {', '.join(guids)}, which is not there"
+            recorded = Recorded(operation.row_id, Effect.REJECTED, text=text, attributes=(name,))
+            self._done.dangling.append(_refused(operation, recorded))
+        # what is written elsewhere keeps what it holds
+        values = {name: raws for name, raws in values.items() if raws or name not in missing}
+        if not values:
+            return None
+        dn = before[operation.row_id].dn or operation.dn
+        return Item(
+            row=operation.row_id,
+            action=Action.MODIFY,
+            dn=dn,
+            attributes=values,
+            before={},
+            ldap_class=operation.ldap_class,
+        )
+
+    def _note(self, outcome: Outcome, lines: Lines) -> None:
+        operation = self._pending.pop(outcome.row)
+        kept = "objectGUID" in operation.values or operation.action != ADD
+        recorded = Recorded.of(outcome, operation.dn, kept=kept)
+        if operation.action == DELETE and outcome.effect is Effect.MISSING:
+            recorded = Recorded(outcome.row, Effect.DELETED)  # gone is gone
+        self._record(operation, self._without(recorded), lines)
+
+    def _without(self, recorded: Recorded) -> Recorded:
+        """The same; what is done but for references to what is not there is tried, and told, again."""
+        missing = self._missing.pop(recorded.row, ())
+        return recorded._replace(attributes=missing) if missing and recorded.is_done else recorded
+
+    def _record(self, operation: Operation, recorded: Recorded, lines: Lines) -> None:
+        lines.add(recorded)
+        self._count(operation, recorded)
+        if not recorded.is_done:
+            self._errors.add()
+
+    def _count(self, operation: Operation, recorded: Recorded) -> None:
+        self._done.effects[f"{operation.role} {recorded.effect}"] += 1
+        if not recorded.is_done:
+            self._done.refused.append(_refused(operation, recorded))
+            if not self._task.stage and (absent := Absent.of(operation, recorded)) is not None:
+                self._done.absent.append(absent)
+        elif recorded.dn is not None:
+            self._done.names[recorded.row] = recorded.dn
+
+
+def _before_delete(operation: Operation) -> Values:
+    """What has to be there still: what was, and of MSMQ's own attributes no more than that."""
+    allowed = schema.allowed_attributes(operation.ldap_class)
+    known = {name.lower() for name in allowed} - _NEVER_COMPARED
+    before = {name: raws for name, raws in operation.before.items() if name.lower() in known}
+    had = {name.lower() for name in before}
+    new = {name for name in allowed if name.lower().startswith(OWN_PREFIX) and name.lower() not in had}
+    return before | dict.fromkeys(new, ())
+
+
+def _refused(operation: Operation, recorded: Recorded) -> Refused:
+    return Refused(
+        table=operation.table,
+        source_row=operation.source_row,
+        type=operation.type,
+        role=operation.role or OBJECT,
+        dn=recorded.dn or operation.dn,
+        recorded=recorded,
+    )
+
+
+class ErrorCount:
+    """Errors of all workers: each appends to a file of its own, whose sizes tell how many there are.
+
+    Args:
+        folder: of the plan.
+        most: how many are allowed; None: any number.
+    """
+
+    def __init__(self, folder: Path, most: int | None) -> None:
+        self._folder = folder / APPLY_NAME / ERRORS_NAME
+        self._most = most
+        self._own = self._folder / uuid4().hex
+
+    def add(self) -> None:
+        """One more."""
+        if self._most is not None:
+            with self._own.open("ab") as file:
+                file.write(b".")
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether there are more than are allowed."""
+        if self._most is None:
+            return False
+        with os.scandir(self._folder) as files:
+            return sum(file.stat().st_size for file in files) > self._most

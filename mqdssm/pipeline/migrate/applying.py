@@ -1,0 +1,484 @@
+"""Applying a plan: level by level, then the references, then everything is read back.
+
+What was done is in the journal, so that a run that was broken off goes on where it was when the same plan is
+applied again. The undo file is on disk before the first change.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+import pyarrow.parquet as pq
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
+from mqdssm.errors import ConfigError
+from mqdssm.events.locking import locked
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.access import Access, LogIn, access_to, variable_read
+from mqdssm.pipeline.documents import read_document
+from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.export.journal import write_whole
+from mqdssm.pipeline.migrate.absences import Absences
+from mqdssm.pipeline.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
+from mqdssm.pipeline.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
+from mqdssm.pipeline.migrate.operations import read_operations
+from mqdssm.pipeline.migrate.places import (
+    Places,
+    look_up,
+    made_in,
+    referred_to,
+    there_alone,
+    write_guid_map,
+)
+from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
+from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, Level, MigrationPlan
+from mqdssm.pipeline.migrate.progress import Lines, Told, Watch, counted, tell
+from mqdssm.pipeline.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
+from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, write_undo
+from mqdssm.pipeline.migrate.verifying import Lost, Verified, VerifyTask
+from mqdssm.pipeline.runner import Calls, Job, Piece, Runner
+from mqdssm.spark.cluster import HERE, SparkOptions
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+STATE_NAME: Final = "state.json"
+LOCK_NAME: Final = "lock"
+VERIFIED_NAME: Final = "verified"
+"""Folder in that of applying: how far each worker is with reading back."""
+WINDOW_MIN: Final = 16
+"""Changes that may be under way with a limit of errors: fewer would make waiting for answers most of it."""
+CHILDREN_LEVEL: Final = 3
+"""The first level with names that hold GUIDs: those of routing links."""
+SMALL_ROWS: Final = 10_000
+"""Of all files together: the server takes changes one by one, so that a second worker gains little."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyOptions:
+    """How a plan is applied.
+
+    Attributes:
+        max_rate: most changes a second, of all workers together; None: as fast as the server can.
+        max_errors: errors after which nothing more is begun; what is under way then may fail, too: of each
+            worker no more than `LoadOptions.window` as `window` has it. None: any number.
+        allow_deletes: how many objects may be deleted; None: as many as the plan was allowed.
+        transactions: objects added in one transaction ([RFC5805]), where the server has them; 0: none.
+        verify: read everything back.
+
+    Raises:
+        ConfigError: a number out of range.
+    """
+
+    max_rate: float | None = None
+    max_errors: int | None = None
+    allow_deletes: int | None = None
+    transactions: int = 0
+    verify: bool = True
+
+    def window(self, workers: int) -> int:
+        """Changes of one worker that may be under way: with a limit of errors, its share of that."""
+        if self.max_errors is None:
+            return WINDOW
+        return min(WINDOW, max(WINDOW_MIN, self.max_errors // workers))
+
+    def __post_init__(self) -> None:
+        LoadOptions(max_rate=self.max_rate, transactions=self.transactions)
+        for name, number in (("max_errors", self.max_errors), ("allow_deletes", self.allow_deletes)):
+            if number is not None and number < 0:
+                raise ConfigError(f"{name} {number} is less than nothing")
+
+
+class State(BaseModel):
+    """``state.json``: that a plan is being applied, or was.
+
+    Attributes:
+        started: for the first time.
+        resumed: how often it was broken off and went on.
+        undo_is_whole: the undo file is on disk: changes may have been made.
+        ended: when all was done; None: it is not.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    started: AwareDatetime
+    resumed: int = 0
+    undo_is_whole: bool = False
+    ended: AwareDatetime | None = None
+
+    @classmethod
+    def load(cls, folder: Path) -> "State | None":
+        """Read it; None where nothing has begun.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        path = folder / STATE_NAME
+        if not path.exists():
+            return None
+        return read_document(cls, path, other="cannot be used: it does not say how far the plan is applied")
+
+    def write(self, folder: Path) -> "State":
+        """Write it, at once and whole."""
+        write_whole(folder / STATE_NAME, self.model_dump_json(indent=2).encode())
+        return self
+
+
+def apply_plan(
+    folder: Path,
+    urls: str | Sequence[str],
+    options: ApplyOptions | None = None,
+    *,
+    engine: str = "auto",
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+    watch: Watch | None = None,
+    **login: Unpack[LogIn],
+) -> Report:
+    """Apply a plan, or go on with one that was broken off.
+
+    Args:
+        folder: of the plan.
+        urls: LDAP servers, tried in turn; of the directory that was planned for.
+        options: how.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
+        on: where Spark runs.
+        watch: is told what is being done, and how far it is; from another thread, too.
+        **login: see `LogIn`.
+
+    Returns:
+        The report, as it was written to ``report.json``.
+
+    Raises:
+        ConfigError: the plan cannot be applied: why, and what to do.
+        DirectoryError: the target cannot be asked, or is gone; apply it again to go on.
+        SparkFailed: Spark itself failed; as above.
+    """
+    chosen, folder = options or ApplyOptions(), folder.resolve()
+    plan = MigrationPlan.load(folder)
+    refuse(plan, chosen)
+    runs_on = Engine.of(engine, on, workers)
+    runs_on.check()
+    own = variable_read(login) if runs_on.is_local else login
+    work = folder / APPLY_NAME
+    with disk_errors_told(folder):
+        work.mkdir(exist_ok=True)
+        with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
+            check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
+            check_operations(plan, folder, chosen.allow_deletes)
+            with access_to(urls, own, runs_on.on) as access, access.connect(read_only=False) as directory:
+                session = directory.session
+                check_target(plan, session)
+                at = access.at(session.server_url or access.urls[0])
+                with runs_on.runner("mqdssm apply", [folder / PLAN_NAME]) as runner:
+                    todo = Todo(plan, chosen, at.for_executors(runs_on.on), folder)
+                    return Applying(todo, session, runner, watch).run()
+
+
+def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
+    """Refuse a plan that may not be applied.
+
+    Raises:
+        ConfigError: why.
+    """
+    if plan.refused is not None:
+        raise ConfigError(f"the plan cannot be applied: {plan.refused}")
+    if not plan.target.urls:
+        raise ConfigError("the plan was made without a directory, for LDIF alone: plan again with one")
+    deletes = sum(plan.deletes.values())
+    if options.allow_deletes is not None and deletes > options.allow_deletes:
+        raise ConfigError(
+            f"the plan deletes {deletes} objects, {options.allow_deletes} are allowed (--allow-deletes)"
+        )
+
+
+def check_target(plan: MigrationPlan, session: "Session") -> None:
+    """Make sure that this is the directory that was planned for.
+
+    Raises:
+        ConfigError: it is another one.
+    """
+    target, naming = plan.target, session.naming
+    mine = (target.profile, DN.parse(target.root), DN.parse(target.configuration), target.keeps_guids)
+    there = (session.profile.name, naming.root, naming.configuration, session.keeps_guids)
+    if mine != there:
+        kept = {True: "keeps GUIDs", False: "makes GUIDs itself"}
+        raise ConfigError(
+            f"the plan is for {target.root} ({target.profile}, {kept[target.keeps_guids]}), "
+            f"this is {naming.root} ({session.profile.name}, {kept[session.keeps_guids]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """What is to be done.
+
+    Attributes:
+        plan: the plan.
+        options: how it is applied.
+        access: how workers get into the target.
+        folder: of the plan.
+    """
+
+    plan: MigrationPlan
+    options: ApplyOptions
+    access: Access
+    folder: Path
+
+
+class Applying:
+    """One run of a plan whose files were checked.
+
+    Args:
+        todo: what is to be done.
+        session: to the target.
+        runner: does the work.
+        watch: is told what is being done, and how far it is; from another thread, too.
+    """
+
+    def __init__(self, todo: Todo, session: "Session", runner: Runner, watch: Watch | None = None) -> None:
+        self._plan = todo.plan
+        self._options = todo.options
+        self._access = todo.access
+        self._folder = todo.folder
+        self._session = session
+        self._runner = runner
+        self._watch = watch
+        self._done: list[FileDone] = []
+        self._verified: list[Verified] = []
+        self._left: set[tuple[str, int]] = set()
+        self._stopped: str | None = None
+
+    def run(self) -> Report:
+        """Apply, set references, read back, report.
+
+        Raises:
+            ConfigError: the disk is full, say; apply it again to go on.
+            DirectoryError: the target is gone; likewise.
+        """
+        with disk_errors_told(self._folder):
+            return self._run()
+
+    def _run(self) -> Report:
+        state = self._begin()
+        places = Places()
+        for level in sorted(self._plan.levels, key=lambda one: one.number):
+            if self._stopped is not None:
+                self._leave(level)
+                continue
+            if level.number >= CHILDREN_LEVEL and not self._plan.target.keeps_guids and not places.known:
+                places = self._places()
+            self._apply([file.path for file in level.files], "", places, f"level {level.name}", level.rows)
+        if self._stopped is not None:
+            self._leave_references()
+        else:
+            places = self._set_references(places)
+            if self._options.verify:
+                self._verify(places)
+        return self._report(state)
+
+    def _begin(self) -> State:
+        """Make the folders and the undo file; after that changes may be made."""
+        work = self._folder / APPLY_NAME
+        shutil.rmtree(work / ERRORS_NAME, ignore_errors=True)
+        for folder in (work / ERRORS_NAME, self._folder / JOURNAL_NAME):
+            folder.mkdir(parents=True, exist_ok=True)
+        known = State.load(self._folder)
+        if known is None:
+            known = State(started=_now()).write(self._folder)
+        elif known.ended is None:
+            known = known.model_copy(update={"resumed": known.resumed + 1}).write(self._folder)
+        if not known.undo_is_whole:
+            tell(self._watch, "writing the undo file")
+            write_undo(self._session, self._folder, self._plan.levels)
+            known = known.model_copy(update={"undo_is_whole": True}).write(self._folder)
+        begin_undo(self._folder)
+        return known
+
+    def _apply(self, parts: Sequence[str], stage: str, places: Places, what: str, rows: int) -> None:
+        if not parts:
+            return
+        workers = self._runner.concurrency(len(parts), is_small=rows < SMALL_ROWS)
+        rate = self._options.max_rate
+        task = ApplyTask(
+            folder=self._folder,
+            access=self._access,
+            parts=tuple(parts),
+            stage=stage,
+            places=places,
+            absences=self._absences,
+            load=LoadOptions(
+                window=self._options.window(workers),
+                max_rate=None if rate is None else rate / workers,
+                transactions=self._options.transactions,
+                identify=not self._plan.target.keeps_guids,
+            ),
+            errors_max=self._options.max_errors,
+        )
+        lines = Lines([ApplyJournal(self._folder, part, stage).path for part in parts])
+        with counted(self._watch, what, rows, lines):
+            done: list[FileDone] = self._run_pieces(task, parts, "applying", rows)
+        self._done += done
+        for one in done:
+            self._left.update(one.left)
+        if any(one.stopped for one in done):
+            self._stopped = f"more than {self._options.max_errors} errors (--max-errors)"
+
+    def _run_pieces(self, task: Piece, parts: Sequence[str], what: str, rows: int) -> list[Any]:
+        names = tuple(f"{what} {part}" for part in parts)
+        return self._runner.run(Job(Calls(task), names, is_small=rows < SMALL_ROWS))
+
+    def _leave(self, level: Level) -> None:
+        """Count what is not tried any more."""
+        for file in level.files:
+            self._left.update(_rows_of(self._folder / file.path))
+
+    # -- references
+
+    def _leave_references(self) -> None:
+        """Count the rows whose references are not tried any more."""
+        for part in self._parts_with_later():
+            known = ApplyJournal(self._folder, part, LATER).read()
+            self._left.update(
+                (one.table, one.source_row)
+                for one in read_operations(self._folder / part)
+                if one.later and not (one.row_id in known and known[one.row_id].is_over)
+            )
+
+    def _parts_with_later(self) -> list[str]:
+        paths = [file.path for level in self._plan.levels for file in level.files]
+        return [path for path in paths if _later_rows(self._folder / path)]
+
+    def _places(self) -> Places:
+        parts = [file.path for level in self._plan.levels for file in level.files]
+        parts += [file.path for file in self._plan.equal]
+        planned = referred_to(self._folder, parts)
+        absent = self._absences.by_guid
+        dns = {guid: dn for guid, dn in planned.items() if guid not in absent}
+        return look_up(self._session, dns | there_alone(self._session, self._folder, parts, planned))
+
+    @property
+    def _absences(self) -> Absences:
+        """What the target refused so far."""
+        return Absences.of(one for file in self._done for one in file.absent)
+
+    def _set_references(self, places: Places) -> Places:
+        """Set what refers to objects that were made after it."""
+        parts = self._parts_with_later()
+        if parts:
+            places = self._places()
+            rows = sum(_later_rows(self._folder / part) for part in parts)
+            self._apply(parts, LATER, places, "setting references", rows)
+        return places
+
+    # -- the end
+
+    def _verify(self, places: Places) -> None:
+        files = [*(file for level in self._plan.levels for file in level.files), *self._plan.equal]
+        parts, rows = tuple(file.path for file in files), sum(file.rows for file in files)
+        told = Told(self._folder / APPLY_NAME / VERIFIED_NAME)
+        told.begin()
+        task = VerifyTask(
+            folder=self._folder,
+            access=self._access,
+            parts=parts,
+            places=places,
+            made=made_in(self._folder, parts) if self._plan.target.keeps_guids else {},
+            told=told,
+        )
+        with counted(self._watch, "reading everything back", rows, told):
+            self._verified = self._run_pieces(task, parts, "reading back", rows)
+
+    def _report(self, state: State) -> Report:
+        tell(self._watch, "writing the report")
+        ended = None if self._stopped else _now()
+        guids = [row for file in self._verified for row in file.guids]
+        if guids or (not self._plan.target.keeps_guids and self._verified):
+            write_guid_map(self._folder, sorted(guids, key=lambda row: (row.type, row.dn.lower())))
+        refused = [one for file in self._done for one in (*file.refused, *file.dangling)]
+        write_refused(self._folder, refused)
+        lost = [one for file in self._verified for one in file.lost]
+        operations: Counter[str] = Counter()
+        for file in self._done:
+            operations.update(file.effects)
+        report = Report(
+            source=self._plan.source,
+            server=self._access.urls[0],
+            started=state.started,
+            ended=_now(),
+            resumed=state.resumed,
+            verified=bool(self._verified) or (self._options.verify and not self._stopped),
+            stopped=self._stopped,
+            tables=tables_of(self._plan, self._done, self._verified, self._left, self._changing(lost)),
+            deleted=operations["object deleted"],
+            not_deleted=[one.source_row for one in refused].count(0)
+            + [one.source_row for one in lost].count(0),
+            operations=dict(sorted(operations.items())),
+            refused_count=len(refused),
+            refused=tuple(map(RefusedRow.of, refused[:LISTED_MAX])),
+            lost_count=len(lost),
+            lost=tuple(
+                LostRow(
+                    table=one.table,
+                    row=one.source_row,
+                    type=one.type,
+                    role=one.role,
+                    dn=one.dn,
+                    reason=one.reason,
+                    differs=one.differs,
+                )
+                for one in lost[:LISTED_MAX]
+            ),
+            not_carried={name: one.not_carried for name, one in self._plan.tables.items() if one.not_carried},
+            guid_map=len(guids),
+            undo_records=self._undo(),
+        )
+        report.write(self._folder)
+        state.model_copy(update={"ended": ended}).write(self._folder)
+        return report
+
+    def _changing(self, lost: Iterable[Lost]) -> set[tuple[str, int]]:
+        """Of the rows that lost what was equal, those of which something else was changed."""
+        rows = {(one.table, one.source_row) for one in lost if one.was_equal}
+        parts = [file.path for level in self._plan.levels for file in level.files] if rows else []
+        return {row for part in parts for row in _rows_of(self._folder / part) if row in rows}
+
+    def _undo(self) -> int:
+        """Leave in the undo file what was really done.
+
+        An object that was found made counts: it was not there when the plan was made.
+        """
+        done: set[int] = set()
+        partly: set[int] = set()
+        for level in self._plan.levels:
+            for file in level.files:
+                for stage in ("", LATER):
+                    for one in ApplyJournal(self._folder, file.path, stage).read().values():
+                        if one.is_done:
+                            done.add(one.row)
+                        elif one.effect is Effect.REJECTED:
+                            partly.add(one.row)
+        names = {row: name for file in self._done for row, name in file.names.items()}
+        return keep_what_was_done(self._folder, done, partly, names)
+
+
+def _rows_of(path: Path) -> Iterator[tuple[str, int]]:
+    """Table and row of each operation in a file."""
+    table = pq.read_table(path, columns=["table", "source_row"])
+    return zip(table.column("table").to_pylist(), table.column("source_row").to_pylist(), strict=True)
+
+
+def _later_rows(path: Path) -> int:
+    """How many operations in a file have references that are set last."""
+    column = pq.read_table(path, columns=["later"]).column("later")
+    return sum(bool(one) for chunk in column.chunks if len(chunk.keys) for one in chunk.to_pylist())
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)

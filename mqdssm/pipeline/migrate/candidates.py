@@ -1,0 +1,375 @@
+"""Rows as the entries that they would become: the object itself, and what it needs beside it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
+from mqdssm.events.making import MadeEntry, Maker, Target
+from mqdssm.events.settings import ATTRIBUTES, Served, is_server
+from mqdssm.events.signing import CERTIFICATES, DIGESTS
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
+from mqdssm.model.names import PathName
+from mqdssm.pipeline.migrate.known import Computer, Known
+from mqdssm.pipeline.migrate.operations import COMPUTER, CONTAINER, KEYS, OBJECT, SETTINGS
+from mqdssm.pipeline.migrate.rows import path_name, site_list
+from mqdssm.pipeline.migrate.target import COMPUTER_CLASS, TargetView
+from mqdssm.tables import places
+from mqdssm.tables.references import REFERENCES, Form
+from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
+from mqdssm.wire.sid import Sid
+
+MANAGER_CLASS: Final = "mSMQConfiguration"
+SITE_CLASS: Final = "site"
+KEY_ATTRIBUTES: Final = (CERTIFICATES, DIGESTS)
+USER_CLASS: Final = "user"
+SITES: Final = "mSMQSites"
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One entry that a row stands for.
+
+    Attributes:
+        made: the entry.
+        level: when it can be made.
+        role: what it is for the row's object.
+        type: of the row's object.
+        guid: that the object has in the source; None for companions.
+        is_there: it is never made, only changed: enterprise, users, computers that have keys.
+        merges: what the target has not yet is written without a conflict.
+        overwrites: what differs is written, whatever the policy: there is one enterprise.
+        later: references that wait.
+        dropped: attribute of the element -> what it refers to that is nowhere.
+        served: of a queue manager that is there: what its entry says of its settings objects.
+        settings: of a queue manager: where its settings objects belong.
+    """
+
+    made: MadeEntry
+    level: int
+    role: str
+    type: str
+    guid: UUID | None = None
+    is_there: bool = False
+    merges: bool = False
+    overwrites: bool = False
+    later: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    dropped: Mapping[str, tuple[UUID, ...]] = field(default_factory=dict)
+    served: Served | None = None
+    settings: tuple[DN, ...] = ()
+
+
+class RefusedRow(MappingError):  # noqa: N818  what it is called for people
+    """A row that cannot become an object, for a reason that is not in one of its cells."""
+
+
+class Candidates:
+    """Makes candidates of elements.
+
+    Args:
+        view: of the target.
+        target: what entries are made for.
+        known: what is known of source and target.
+        create_computers: make those that the target lacks.
+        domain: DNS name of the domain that new computers are in.
+
+    Attributes:
+        accepted: keys of the names of the computers whose queue managers the source has.
+        maker: of entries.
+    """
+
+    def __init__(
+        self, view: TargetView, target: Target, known: Known, *, create_computers: bool, domain: str
+    ) -> None:
+        self._view = view
+        self._target = target
+        self._known = known
+        self._key = target.profile.name_key
+        self._create_computers = create_computers
+        self._domain = domain
+        self._there: dict[tuple[UUID, str], str | None] = {}
+        self._managers: dict[str, bool] = {}
+        self._managers_there: dict[str, Entry] = {}
+        self._users: dict[str, list[str]] = {}
+        self._sites_there = {site.guid: site for site in known.sites.values() if site.guid is not None}
+        self.accepted = frozenset(known.machines.values())
+        self.maker = Maker(target, self.dns_of)
+
+    def of(self, element: DirectoryObject) -> list[Candidate]:
+        """The entries of an element, its own first.
+
+        Raises:
+            MqdssmError: it cannot be made; with the reason.
+            ValueError: likewise.
+        """
+        match element:
+            case Enterprise():
+                return [self._enterprise(element)]
+            case Site():
+                return list(self._site(element))
+            case RoutingLink():
+                return [self._link(element)]
+            case QueueManager():
+                return list(self._machine(element))
+            case Queue():
+                return [self._queue(element)]
+            case User():
+                return [self._user(element)]
+        raise RefusedRow(f"{element.element_name} objects are not migrated")
+
+    # -- references
+
+    def dns_of(self, guids: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
+        """Where what is referred to is, or will be; what only the target has is looked for there."""
+        found = {guid: dn for guid in guids if (dn := self._dn_of(guid, ldap_class)) is not None}
+        unknown = [guid for guid in guids if guid not in found and (guid, ldap_class) not in self._there]
+        if unknown:
+            there = self._view.references.dns_of(unknown, ldap_class)
+            self._there.update({(guid, ldap_class): there.get(guid) for guid in unknown})
+        for guid in guids:
+            dn = self._there.get((guid, ldap_class))
+            if dn is not None and guid not in found:
+                found[guid] = dn
+        return found
+
+    def _dn_of(self, guid: UUID, ldap_class: str) -> str | None:
+        if ldap_class == SITE_CLASS:
+            site = self._known.sites.get(guid)
+            return None if site is None else site.dn
+        name = self._known.machines.get(guid)
+        computer = None if name is None else self._known.computers.get(name)
+        return None if computer is None else str(places.queue_manager_of(DN.parse(computer.dn)))
+
+    def learn_managers(self, names: Sequence[str]) -> None:
+        """Look up at once which computers have a queue manager in the target."""
+        unknown = {name for name in names if name not in self._managers and name in self._known.computers}
+        dns = {
+            name: str(places.queue_manager_of(DN.parse(self._known.computers[name].dn)))
+            for name in unknown
+            if self._known.computers[name].exists
+        }
+        found = self._view.by_dn(dns.values(), MANAGER_CLASS, ()) if dns else {}
+        for name in unknown:
+            dn = dns.get(name)
+            self._managers[name] = dn is not None and DN.parse(dn).normalized in found
+
+    def learn_managers_there(self, elements: Iterable[DirectoryObject]) -> None:
+        """Look up at once what the queue managers among some elements are in the target."""
+        names = {self._key(one.computer_name or "") for one in elements if isinstance(one, QueueManager)}
+        found = (self._known.computers.get(name) for name in names)
+        there = [one for one in found if one is not None and one.exists]
+        dns = {self._key(one.name): places.queue_manager_of(DN.parse(one.dn)) for one in there}
+        entries = self._view.by_dn(map(str, dns.values()), MANAGER_CLASS, ATTRIBUTES) if dns else {}
+        self._managers_there = {
+            name: entries[dn.normalized] for name, dn in dns.items() if dn.normalized in entries
+        }
+
+    # -- elements
+
+    def _enterprise(self, element: Enterprise) -> Candidate:
+        made = self.maker.enterprise(element)
+        return Candidate(
+            made, 1, OBJECT, "enterprise", element.identifier, is_there=True, merges=True, overwrites=True
+        )
+
+    def _site(self, element: Site) -> Iterator[Candidate]:
+        yield Candidate(self.maker.site(element), 1, OBJECT, "site", element.identifier)
+        yield Candidate(self.maker.servers(element.name or ""), 2, CONTAINER, "site")
+
+    def _link(self, element: RoutingLink) -> Candidate:
+        made = self.maker.link(self._between_sites_there(element))
+        return Candidate(
+            made, 3, OBJECT, "routing-link", element.identifier, dropped=_by_attribute_of_element(made)
+        )
+
+    def _between_sites_there(self, element: RoutingLink) -> RoutingLink:
+        """The same with the GUIDs that its sites have in the target: they name it.
+
+        Where new sites get new GUIDs, it is renamed later unless both are there.
+        """
+        ends = {name: getattr(element, name) for name in ("site1_identifier", "site2_identifier")}
+        sites = {name: self._known.sites.get(guid) for name, guid in ends.items() if guid is not None}
+        there = {
+            name: site.guid for name, site in sites.items() if site is not None and site.guid is not None
+        }
+        if len(there) < len(ends) and not self._target.keeps_guids:
+            return element
+        return element.model_copy(update=there)
+
+    def _computer(self, name: str) -> Computer:
+        found = self._known.computers.get(self._key(name))
+        if found is None:
+            raise RefusedRow(
+                f"there is no computer named {name} in the directory; --create-computers makes those of the "
+                "table Machine"
+            )
+        if found.problem:
+            raise RefusedRow(found.problem)
+        return found
+
+    def _machine(self, element: QueueManager) -> Iterator[Candidate]:
+        name = element.computer_name or ""
+        if not name:
+            raise RefusedRow("it names no computer")
+        PathName.parse_stored(f"{name}\\q")
+        computer = self._computer(name)
+        dn, sid = DN.parse(computer.dn), None if computer.sid is None else Sid(computer.sid)
+        element, gone = self._with_sites(element)
+        there = self._managers_there.get(self._key(name))
+        made = self.maker.queue_manager(self._with_sites_there(element), dn, sid, there)
+        later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(made).items()}
+        dropped = _by_attribute_of_element(made) | gone
+        served = None if there is None else Served.of(there)
+        # what the row does not say stays as it is: settings objects repeat that as well
+        kept = {} if served is None else {key: tuple(raws) for key, raws in served.values.items()}
+        whole = replace(made, values=kept | made.values)
+        sites = self._sites_of(element, served) if is_server(whole.values) else {}
+        yield Candidate(
+            made,
+            2,
+            OBJECT,
+            "queue-manager",
+            element.identifier,
+            later=later,
+            dropped=dropped,
+            served=served,
+            settings=tuple(self._settings_dn(dn.name, site) for site in sites.values()),
+        )
+        keys = self.maker.computer_keys(element)
+        if not computer.exists:
+            account = self.maker.computer(name, self._domain, sid=sid)
+            account.values |= keys
+            yield Candidate(account, 1, COMPUTER, "queue-manager")
+        elif keys:
+            account = MadeEntry("computer", dn, COMPUTER_CLASS, dict(keys))
+            yield Candidate(account, 2, KEYS, "queue-manager", is_there=True, merges=True)
+        if element.identifier is not None:
+            yield from self._settings(element, whole, sites)
+
+    def _sites_of(self, element: QueueManager, served: Served | None) -> dict[UUID, str]:
+        """The sites that a queue manager serves, and their DNs; what a row does not say is as it is there."""
+        said = element.is_populated("SiteIdentifierList") or served is None
+        sites = site_list(element) if said else served.sites if served else ()
+        return self.dns_of(sites, SITE_CLASS) if sites else {}
+
+    def _settings_dn(self, computer: str, site_dn: str) -> DN:
+        return places.settings_dn(self._target.forest_root, DN.parse(site_dn).name, computer)
+
+    def _settings(
+        self, element: QueueManager, made: MadeEntry, sites: Mapping[UUID, str]
+    ) -> Iterator[Candidate]:
+        computer = made.dn.parent.name
+        for guid in sites:
+            site = self._known.sites.get(guid) or self._sites_there.get(guid)
+            if site is None or element.identifier is None:
+                continue
+            if not site.in_source:
+                yield Candidate(self.maker.servers(site.name), 2, CONTAINER, "queue-manager")
+            yield Candidate(self.maker.server(site.name, computer), 3, CONTAINER, "queue-manager")
+            own = self.maker.settings(made, site.name, element.identifier)
+            later = {} if self._target.keeps_guids else own.postpone(REFERENCES[SETTINGS_CLASS])
+            texts = {name: [str(one) for one in guids] for name, guids in later.items()}
+            yield Candidate(own, 4, SETTINGS, "queue-manager", later=texts)
+
+    def _with_sites(self, element: QueueManager) -> tuple[QueueManager, dict[str, tuple[UUID, ...]]]:
+        """The same without sites that are nowhere, and these.
+
+        Raises:
+            RefusedRow: none of its sites exists.
+        """
+        sites = site_list(element)
+        found = self.dns_of(sites, SITE_CLASS) if sites else {}
+        gone = tuple(guid for guid in sites if guid not in found)
+        if not gone:
+            return element, {}
+        if not found:
+            raise RefusedRow(f"none of its sites exists: {', '.join(map(str, sites))}")
+        kept = tuple(guid for guid in sites if guid in found)
+        return element.model_copy(update={"site_identifier_list": kept}), {"SiteIdentifierList": gone}
+
+    def _with_sites_there(self, element: QueueManager) -> QueueManager:
+        """The same with the GUIDs that its sites have in the target; where new ones get others, later."""
+        guids = site_list(element)
+        sites = {guid: self._known.sites.get(guid) for guid in guids}
+        there = {
+            guid: site.guid for guid, site in sites.items() if site is not None and site.guid is not None
+        }
+        if not guids or (len(there) != len(sites) and not self._target.keeps_guids):
+            return element
+        return element.model_copy(
+            update={"site_identifier_list": tuple(there.get(guid, guid) for guid in guids)}
+        )
+
+    def _postponed(self, made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+        """The references of a queue manager that wait until all of their targets are there."""
+        waiting = []
+        for name, reference in REFERENCES[MANAGER_CLASS].items():
+            if reference.form is Form.GUID and self._target.keeps_guids:
+                continue
+            guids = made.refers.get(name, ())
+            if reference.form is Form.GUID:
+                if not all(
+                    (site := self._known.sites.get(guid)) is None or site.guid is not None for guid in guids
+                ):
+                    waiting.append(name)
+            elif not self._all_there(guids):
+                waiting.append(name)
+        return made.postpone(waiting)
+
+    def _all_there(self, guids: Sequence[UUID]) -> bool:
+        names = [name for guid in guids if (name := self._known.machines.get(guid)) is not None]
+        self.learn_managers(names)
+        return all(self._managers.get(name, False) for name in names)
+
+    def _queue(self, element: Queue) -> Candidate:
+        path = PathName.parse_stored(path_name(element.pathname or ""))
+        name = self._key(path.computer)
+        accepted = name in self.accepted
+        computer = self._known.computers.get(name)
+        if not accepted and (computer is None or not self._has_manager(name)):
+            raise RefusedRow(
+                f"there is no queue manager {path.computer}, neither in an accepted row of Machine nor in "
+                "the directory"
+            )
+        computer = self._computer(path.computer)
+        sid = None if computer.sid is None else Sid(computer.sid)
+        made = self.maker.queue(element, DN.parse(computer.dn), sid)
+        return Candidate(made, 3, OBJECT, "queue", element.identifier)
+
+    def _has_manager(self, name: str) -> bool:
+        self.learn_managers([name])
+        return self._managers.get(name, False)
+
+    def _user(self, element: User) -> Candidate:
+        sid = element.security_identifier
+        if not sid:
+            raise RefusedRow("it has no SID, by which users are found")
+        found = self._users.get(sid, [])
+        if not found:
+            raise ObjectNotFound(
+                f"the directory has no user with the SID {sid}: name its new one with --sid-map"
+            )
+        if len(found) > 1:
+            raise RefusedRow(f"{len(found)} users have the SID {sid}")
+        made = MadeEntry("user", DN.parse(found[0]), USER_CLASS, self.maker.user_values(element))
+        return Candidate(made, 1, OBJECT, "user", element.identifier, is_there=True, merges=True)
+
+    def learn_users(self, sids: Sequence[str]) -> None:
+        """Look up at once the users of some SIDs."""
+        found = self._view.by_sid(sids, USER_CLASS, ())
+        self._users = {sid: [entry.dn for entry in entries] for sid, entries in found.items()}
+
+
+def _by_attribute_of_element(made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    references = REFERENCES.get(made.ldap_class, {})
+    return {references[name].adm: guids for name, guids in made.missing.items() if name in references}
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says about a row, in one line."""
+    text = error.message if isinstance(error, ObjectNotFound) else str(error)
+    return " ".join(text.split()) if isinstance(error, MqdssmError | ValueError) else type(error).__name__

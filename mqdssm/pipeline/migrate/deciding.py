@@ -1,0 +1,442 @@
+"""Deciding what becomes of rows: each is compared with what the target holds, many at a time."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.errors import MqdssmError
+from mqdssm.events.making import Target
+from mqdssm.events.references import batched
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
+from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
+from mqdssm.pipeline.migrate.known import Known
+from mqdssm.pipeline.migrate.operations import (
+    ADD,
+    CHILDREN,
+    CONTAINER,
+    DELETE,
+    EQUAL,
+    MODIFY,
+    OBJECT,
+    PARENTS,
+    SETTINGS,
+    Operation,
+    deletion,
+)
+from mqdssm.pipeline.migrate.outcome import WORK_NAME, Done, OutcomeWriter, shown
+from mqdssm.pipeline.migrate.plan_file import Policy
+from mqdssm.pipeline.migrate.progress import Told
+from mqdssm.pipeline.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
+from mqdssm.pipeline.migrate.sids import SidRewriter
+from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, staged_rows
+from mqdssm.pipeline.migrate.superfluous import SERVER_CLASS, Superfluous
+from mqdssm.pipeline.migrate.target import GUID_ATTRIBUTE, TargetView
+from mqdssm.tables.equality import differing
+from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
+from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
+from mqdssm.tables.settings import RDN_VALUE
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+TOLD_NAME: Final = "progress"
+ROWS_TOGETHER: Final = 500
+"""Rows that are looked up together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for, as far as workers need it.
+
+    Attributes:
+        folder: of the plan.
+        on_conflict: what to do with objects that are there and differ.
+        create_computers: make those that the target lacks.
+        domain: DNS name of the domain that new computers are in.
+    """
+
+    folder: Path
+    on_conflict: Policy = "fail"
+    create_computers: bool = False
+    domain: str = ""
+
+
+def told_of(folder: Path) -> Told:
+    """Where workers say how many rows of a plan they have decided about."""
+    return Told(folder / WORK_NAME / TOLD_NAME)
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A row that became entries."""
+
+    row: StagedRow
+    read: ReadRow
+    guid: str | None
+    element: DirectoryObject
+    candidates: list[Candidate] = field(default_factory=list)
+
+
+class Decider:
+    """Decides about the rows of one staged file after another.
+
+    Args:
+        session: to the target.
+        known: what is known of source and target.
+        wanted: what was asked for.
+    """
+
+    def __init__(self, session: "Session", known: Known, wanted: Wanted) -> None:
+        self._known = known
+        self._wanted = wanted
+        self._view = TargetView(session, known.empty)
+        self._target = Target.of(session)
+        self._keeps_create_time = self._target.profile.create_time_written is not None
+        self._makers = Candidates(
+            self._view,
+            self._target,
+            known,
+            create_computers=wanted.create_computers,
+            domain=wanted.domain,
+        )
+
+    def decide(self, part: StagedPart, number: int) -> Done:
+        """Decide about the rows of a staged file.
+
+        Args:
+            part: the file.
+            number: of it among all.
+
+        Raises:
+            DirectoryError: the target cannot be asked.
+            ConfigError: the file is damaged.
+            OSError: nothing can be written.
+        """
+        writer = OutcomeWriter(self._wanted.folder, part.table, number)
+        rewriter = SidRewriter(self._known.sids)
+        table = MQIS_TABLES[part.table]
+        try:
+            for batch in batched(staged_rows(part), ROWS_TOGETHER):
+                self._batch(table, batch, rewriter, writer)
+                told_of(self._wanted.folder).tell(number, writer.done.counts["read"])
+        except BaseException:
+            writer.abandon()
+            raise
+        writer.done.unmapped = rewriter.unmapped
+        return writer.close()
+
+    def _batch(
+        self, table: MqisTable, rows: Sequence[StagedRow], rewriter: SidRewriter, writer: OutcomeWriter
+    ) -> None:
+        writer.done.counts["read"] += len(rows)
+        prepared = list(self._read(table, rows, rewriter, writer))
+        self._learn([one.element for one in prepared])
+        made = []
+        for one in prepared:
+            try:
+                one.candidates = self._makers.of(one.element)
+            except (MqdssmError, ValueError) as error:
+                writer.reject(one.row, one.guid, [Reason("", reason_of(error))])
+                continue
+            made.append(one)
+        there = _There(self._view, [candidate for one in made for candidate in one.candidates])
+        update = self._wanted.on_conflict == "update"
+        superfluous = Superfluous(self._view, [one.candidates[0] for one in made] if update else [])
+        for one in made:
+            self._judge(table, one, there, superfluous, writer)
+
+    def _read(
+        self, table: MqisTable, rows: Sequence[StagedRow], rewriter: SidRewriter, writer: OutcomeWriter
+    ) -> Iterator[_Prepared]:
+        for row in rows:
+            key = key_of(table, row.cells)
+            guid = None if key.guid is None else str(key.guid)
+            duplicate = self._known.duplicates.get((table.name, row.number))
+            if duplicate is not None:
+                writer.reject(row, guid, [Reason("", duplicate)])
+                continue
+            gates = self._known.gates if table.element is RoutingLink else None
+            read = read_row(
+                table, row.cells, row.problems, keeps_create_time=self._keeps_create_time, gates=gates
+            )
+            if (
+                key.guid is not None
+                and self._known.gates.get(key.guid)
+                and key.guid not in self._known.served
+            ):
+                read.lost[SITE_GATES.name] = row.cells[SITE_GATES.name]  # no link takes them
+            if table.element is None:
+                writer.lost(row, guid, read.lost)
+                continue
+            if read.element is not None and not read.reasons:
+                self._rewrite(table, read, rewriter)
+            if read.element is None or read.reasons:
+                writer.reject(row, guid, read.reasons)
+                continue
+            yield _Prepared(row, read, guid, read.element)
+
+    def _rewrite(self, table: MqisTable, read: ReadRow, rewriter: SidRewriter) -> None:
+        """Put new SIDs where old ones stand."""
+        element = read.element
+        assert element is not None  # noqa: S101  the caller has looked
+        try:
+            image = getattr(element, "security", None)
+            if image:
+                element.__dict__["security"] = rewriter.descriptor(image, f"{table.name} Security")
+            if isinstance(element, User) and element.security_identifier:
+                where = f"{table.name} SecurityIdentifier"
+                element.__dict__["security_identifier"] = rewriter.sid(element.security_identifier, where)
+        except ValueError as error:
+            column = table.holding("Security")[0].name
+            read.reasons.append(Reason(column, f"it is no security descriptor: {reason_of(error)}"))
+
+    def _learn(self, elements: Sequence[DirectoryObject]) -> None:
+        """Look up at once what single rows would ask for one by one."""
+        self._makers.learn_users(
+            [one.security_identifier for one in elements if isinstance(one, User) and one.security_identifier]
+        )
+        names, key = set(), self._target.profile.name_key
+        for one in elements:
+            if isinstance(one, Queue):
+                names.add(key((one.pathname or "").partition("\\")[0]))
+            elif isinstance(one, QueueManager) and not self._target.keeps_guids:
+                names.add(key(one.computer_name or ""))
+        self._makers.learn_managers(sorted(names - self._makers.accepted))
+        self._makers.learn_managers_there(elements)
+
+    # -- judging
+
+    def _judge(
+        self,
+        table: MqisTable,
+        one: _Prepared,
+        there: "_There",
+        superfluous: Superfluous,
+        writer: OutcomeWriter,
+    ) -> None:
+        """What becomes of a row: of its own entry first, then of what that needs, or not, beside it."""
+        found = [there.of(candidate) for candidate in one.candidates]
+        own = found[0]
+        if own.problem is not None:
+            self._other(one, own.problem, own.entry, writer)
+            return
+        _point_settings_at(one.candidates, own.entry)
+        hides = self._target.profile.hides_sacls
+        verdicts = [
+            _verdict(candidate, at, hides_sacls=hides)
+            for candidate, at in zip(one.candidates, found, strict=True)
+        ]
+        against = [verdict for verdict in verdicts if verdict.conflict]
+        for verdict in against:
+            self._tell(one, verdict, writer)
+        gone = list(self._gone(one, superfluous, writer)) if own.entry is not None else []
+        writer.done.counts["conflicts"] += bool(against or gone)
+        if against and self._wanted.on_conflict != "update":
+            writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
+            if verdicts[0].action == ADD and one.guid is not None:
+                writer.done.refused.append(one.guid)  # nothing can be made below what is not there
+            return
+        for verdict in verdicts:
+            writer.operation(verdict.candidate.level, self._operation(table, one, verdict))
+        for level, operation in gone:
+            writer.operation(level, replace(operation, table=table.name, source_row=one.row.number))
+        actions = {verdict.action for verdict in verdicts} | ({DELETE} if gone else set())
+        first = verdicts[0].action
+        writer.done.counts[ADD if first == ADD else EQUAL if actions == {EQUAL} else MODIFY] += 1
+        writer.lost(one.row, one.guid, one.read.lost | self._dropped(table, one))
+
+    def _gone(
+        self, one: _Prepared, superfluous: Superfluous, writer: OutcomeWriter
+    ) -> Iterator[tuple[int, Operation]]:
+        """The settings objects of a queue manager that go with an update, as those of Write Directory."""
+        manager = one.candidates[0]
+        for entry in superfluous.of(manager):
+            ldap_class, role, level = SETTINGS_CLASS, SETTINGS, CHILDREN
+            if entry.name.name != RDN_VALUE:
+                ldap_class, role, level = SERVER_CLASS, CONTAINER, PARENTS
+            else:
+                writer.conflict(
+                    one.row,
+                    type=manager.type,
+                    guid=one.guid,
+                    dn=entry.dn,
+                    policy=self._wanted.on_conflict,
+                    differs={},
+                    reason="settings of a site that the queue manager does not serve: they are deleted",
+                )
+            yield level, deletion(manager.type, entry, ldap_class, role)
+
+    def _other(self, one: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter) -> None:
+        """A row whose place or GUID another object has: nothing that is written would put that right."""
+        candidate = one.candidates[0]
+        if self._wanted.on_conflict == "update":
+            writer.reject(one.row, one.guid, [Reason("", problem)])
+            return
+        writer.conflict(
+            one.row,
+            type=candidate.type,
+            guid=one.guid,
+            dn=entry.dn if entry is not None else str(candidate.made.dn),
+            policy=self._wanted.on_conflict,
+            differs={},
+            reason=problem,
+        )
+        writer.done.counts["conflicts"] += 1
+        writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
+        if entry is None and one.guid is not None:
+            writer.done.refused.append(one.guid)  # nothing can be made below what is elsewhere
+
+    def _tell(self, one: _Prepared, verdict: "_Verdict", writer: OutcomeWriter) -> None:
+        candidate, entry = verdict.candidate, verdict.entry
+        assert entry is not None  # noqa: S101  nothing is no conflict
+        writer.conflict(
+            one.row,
+            type=candidate.type,
+            guid=one.guid,
+            dn=entry.dn,
+            policy=self._wanted.on_conflict,
+            differs={
+                name: {
+                    "here": shown(name, candidate.made.values.get(name, ())),
+                    "there": shown(name, entry.all(name)),
+                }
+                for name in verdict.differs
+            },
+            reason=f"it exists and differs in {', '.join(verdict.differs)}",
+        )
+
+    def _operation(self, table: MqisTable, one: _Prepared, verdict: "_Verdict") -> Operation:
+        candidate, entry = verdict.candidate, verdict.entry
+        values = candidate.made.values
+        changed = [
+            name
+            for name in verdict.differs
+            if name not in candidate.later and (name != GUID_ATTRIBUTE or candidate.overwrites)
+        ]
+        return Operation(
+            type=candidate.type,
+            role=candidate.role,
+            guid=candidate.guid,
+            dn=str(candidate.made.dn) if entry is None else entry.dn,
+            action=verdict.action,
+            ldap_class=candidate.made.ldap_class,
+            values=values if entry is None else {name: values.get(name, ()) for name in changed},
+            before={} if entry is None else {name: tuple(entry.all(name)) for name in changed},
+            same={}
+            if entry is None
+            else {name: raws for name, raws in values.items() if name not in verdict.differs},
+            later=candidate.later,
+            table=table.name,
+            source_row=one.row.number,
+        )
+
+    def _dropped(self, table: MqisTable, one: _Prepared) -> dict[str, str]:
+        """References to what is nowhere, by the column that they stand in."""
+        found = {}
+        for adm, guids in one.candidates[0].dropped.items():
+            columns = table.holding(adm)
+            present = [column.name for column in columns if column.name in one.row.cells]
+            name = present[0] if present else columns[0].name
+            found[name] = ", ".join(map(str, guids))
+        own = one.candidates[0]
+        if own.overwrites and own.guid is not None and not self._target.keeps_guids:
+            found[table.key] = str(own.guid)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """What the target holds where a candidate belongs."""
+
+    entry: Entry | None
+    problem: str | None = None
+
+
+class _There:
+    """What the target holds of some candidates, looked up together."""
+
+    def __init__(self, view: TargetView, candidates: Sequence[Candidate]) -> None:
+        self._view = view
+        self._by_guid: dict[str, dict[UUID, list[Entry]]] = {}
+        self._by_dn: dict[str, dict[str, Entry]] = {}
+        by_class: dict[str, list[Candidate]] = {}
+        for candidate in candidates:
+            if candidate.role != CONTAINER:
+                by_class.setdefault(candidate.made.ldap_class, []).append(candidate)
+        for ldap_class, some in by_class.items():
+            names = sorted({name for one in some for name in (*one.made.values, *one.later)})
+            guids = [one.guid for one in some if one.guid is not None and not one.is_there]
+            self._by_guid[ldap_class] = view.by_guid(guids, ldap_class, names)
+            dns = [str(one.made.dn) for one in some]
+            self._by_dn[ldap_class] = view.by_dn(dns, ldap_class, names)
+
+    def of(self, candidate: Candidate) -> _At:
+        """What there is for one."""
+        made = candidate.made
+        if candidate.role == CONTAINER:
+            return _At(self._view.at(made.dn, ["description"]))
+        entry = self._by_dn[made.ldap_class].get(made.dn.normalized)
+        if candidate.guid is None or candidate.is_there:
+            return _At(entry)
+        twins = self._by_guid[made.ldap_class].get(candidate.guid, [])
+        others = [one for one in twins if one.name != made.dn]
+        if others:
+            return _At(entry, f"the directory has an object with the GUID {candidate.guid} at {others[0].dn}")
+        return _At(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What is to be done about a candidate."""
+
+    candidate: Candidate
+    entry: Entry | None
+    action: str
+    differs: tuple[str, ...] = ()
+    conflict: bool = False
+
+
+def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
+    made, entry = candidate.made, at.entry
+    if entry is None and candidate.is_there:  # planned without a directory
+        return _Verdict(candidate, None, MODIFY, tuple(made.values))
+    if entry is None:
+        return _Verdict(candidate, None, ADD)
+    if candidate.role == CONTAINER:
+        return _Verdict(_without_values(candidate), entry, EQUAL)
+    wanted = made.values
+    if candidate.role != OBJECT:  # it has an identity of its own
+        wanted = {name: raws for name, raws in wanted.items() if name != GUID_ATTRIBUTE}
+        candidate.made.values = wanted
+    differs = differing(wanted, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
+    differs += tuple(candidate.later)
+    if not differs:
+        return _Verdict(candidate, entry, EQUAL)
+    # a reference that waits is written later, by an earlier migration as well
+    harmless = [
+        name for name in differs if not entry.all(name) and (candidate.merges or name in candidate.later)
+    ]
+    against = set(differs).difference(harmless)
+    return _Verdict(candidate, entry, MODIFY, differs, bool(against) and not candidate.overwrites)
+
+
+def _without_values(candidate: Candidate) -> Candidate:
+    """A place that is there already holds whatever it holds."""
+    candidate.made.values = {}
+    return candidate
+
+
+def _point_settings_at(candidates: Sequence[Candidate], manager: Entry | None) -> None:
+    """Settings refer to the GUID that the queue manager has in the target, where it is there."""
+    raw = None if manager is None else manager.first(GUID_ATTRIBUTE)
+    if raw is None or candidates[0].made.ldap_class != MANAGER_CLASS:
+        return
+    for candidate in candidates:
+        if candidate.role == SETTINGS:
+            for name in candidate.made.refers:
+                candidate.made.values[name] = (raw,)
+            candidate.later = {}

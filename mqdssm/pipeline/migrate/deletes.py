@@ -1,0 +1,169 @@
+"""What the target has and the source has not: planned for deletion only where that was allowed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.directory.entries import Entry
+from mqdssm.model.dn import DN, normalize
+from mqdssm.pipeline.migrate.known import KnownSite
+from mqdssm.pipeline.migrate.operations import CHILDREN, OBJECT, PARENTS, SETTINGS, Operation, deletion
+from mqdssm.pipeline.migrate.outcome import Done, OutcomeWriter
+from mqdssm.pipeline.migrate.plan_file import PlanFile
+from mqdssm.pipeline.migrate.rows import link_ends, link_key, queue_key
+from mqdssm.pipeline.migrate.staging import keys_in
+from mqdssm.tables import TABLES, compute, places
+from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, MqisTable
+from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+FILE_NUMBER: Final = 2**20 - 1
+"""Number of the file of deletions: no staged file has it."""
+_DESCRIPTOR: Final = ("nTSecurityDescriptor",)
+GUID_DIGITS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is known of the rest of a plan.
+
+    Attributes:
+        folder: of it.
+        files: its operations, and what is equal.
+        sites: GUID in the source -> site.
+    """
+
+    folder: Path
+    files: Sequence[PlanFile]
+    sites: Mapping[UUID, KnownSite]
+
+    def there(self, site: UUID) -> UUID:
+        """The GUID that a site of the source has in the target."""
+        known = self.sites.get(site)
+        return site if known is None or known.guid is None else known.guid
+
+    def dns(self, type_name: str | None) -> frozenset[str]:
+        """Where the objects of a type are, normalised: rows stand for them, whatever GUIDs they have."""
+        found: set[str] = set()
+        for file in self.files:
+            table = pq.read_table(
+                self.folder / file.path,
+                columns=["dn"],
+                filters=[("type", "=", type_name), ("role", "=", OBJECT)],
+            )
+            found.update(map(normalize, table.column("dn").to_pylist()))
+        return frozenset(found)
+
+
+def plan_deletes(
+    session: "Session", folder: Path, allowed: int, planned: Planned
+) -> tuple[str | None, list[Done]]:
+    """Plan to delete queues, links and queue managers that the source does not have.
+
+    Sites, users, computers and the enterprise are never deleted: they belong to others as well. Of a table
+    that the source has not, or that is empty, nothing is deleted.
+
+    Args:
+        session: to the target.
+        folder: of the plan.
+        allowed: how many, with what belongs to them; 0: none is looked for.
+        planned: what is known of the rest of the plan.
+
+    Returns:
+        Why the plan cannot be applied, and what was written.
+    """
+    if not allowed:
+        return None, []
+    count = 0
+    done: list[Done] = []
+    for table in (QUEUE, ROUTING_LINK, MACHINE):
+        keys = keys_in(folder, [table], ["guid", "name"])
+        if nameless := _nameless(table, keys):
+            words = f"{nameless} rows of {table.name} do not tell which objects they are"
+            return f"{words}: nothing can be deleted for not being in it (--allow-deletes)", done
+        writer = OutcomeWriter(folder, table.name, FILE_NUMBER - len(done))
+        for level, operation in _superfluous(session, keys, table, planned):
+            writer.operation(level, operation)
+            count += 1
+        done.append(writer.close())
+    if count > allowed:
+        return f"{count} objects would be deleted, {allowed} are allowed (--allow-deletes)", done
+    return None, done
+
+
+def _nameless(table: MqisTable, keys: pa.Table) -> int:
+    """How many rows may stand for any object. The GUID of a link is not kept everywhere (decision M37)."""
+    rows = zip(keys.column("guid").to_pylist(), keys.column("name").to_pylist(), strict=True)
+    return sum(name is None and (guid is None or table is ROUTING_LINK) for guid, name in rows)
+
+
+def _superfluous(
+    session: "Session", keys: pa.Table, table: MqisTable, planned: Planned
+) -> Iterator[tuple[int, Operation]]:
+    if table.element is None or not keys.num_rows:
+        return
+    guids = {UUID(bytes_le=raw) for raw in keys.column("guid").to_pylist() if raw is not None}
+    key = session.profile.name_key
+    names = {key(name) for name in keys.column("name").to_pylist() if name is not None}
+    if table is ROUTING_LINK:
+        names = {link_key(map(planned.there, link_ends(name))) for name in names}
+    made = planned.dns(MQIS_TABLES[table.name].type_name)
+    ldap_class = TABLES[table.element].ldap_class
+    settings = list(_all(session, SETTINGS_CLASS)) if table is MACHINE else []
+    for entry in _all(session, ldap_class):
+        own = _guids(session, entry)
+        if own & guids or _name(session, table, entry) in names or normalize(entry.dn) in made:
+            continue
+        level = PARENTS if table is MACHINE else CHILDREN
+        yield level, _of(table, entry, ldap_class, OBJECT)
+        if table is MACHINE:
+            computer = DN.parse(entry.dn).parent.name
+            for one in settings:
+                if DN.parse(one.dn).parent.name.lower() == computer.lower():
+                    yield CHILDREN, _of(table, one, SETTINGS_CLASS, SETTINGS)
+
+
+def _all(session: "Session", ldap_class: str) -> Iterator[Entry]:
+    of_class = session.profile.class_filter(ldap_class)
+    for base in session.naming.bases_for(
+        configuration=places.is_in_configuration(ldap_class) or ldap_class == SETTINGS_CLASS
+    ):
+        yield from session.find(base, of_class, ["*", *_DESCRIPTOR])
+
+
+def _guids(session: "Session", entry: Entry) -> set[UUID]:
+    original = session.profile.original_guid
+    raws = [entry.first("objectGUID"), None if original is None else entry.first(original)]
+    return {UUID(bytes_le=raw) for raw in raws if raw is not None and len(raw) == 16}
+
+
+def _name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
+    """Return what `rows.key_of` calls the same object, as the target compares it."""
+    key = session.profile.name_key
+    if table is MACHINE:
+        return key(compute.computer_name(entry.dn))
+    if table is QUEUE:
+        place = compute.queue_place(entry.dn)
+        return key(queue_key(place.computer, place.cn))
+    if table is ROUTING_LINK:
+        return _link_key(DN.parse(entry.dn).name)
+    return None
+
+
+def _link_key(name: str) -> str | None:
+    try:
+        return link_key((UUID(name[:GUID_DIGITS]), UUID(name[GUID_DIGITS : 2 * GUID_DIGITS])))
+    except ValueError:
+        return None  # made by hand
+
+
+def _of(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> Operation:
+    type_name = MQIS_TABLES[table.name].type_name or ""
+    return replace(deletion(type_name, entry, ldap_class, role), table=table.name)

@@ -1,0 +1,158 @@
+"""The jobs of planning: a runner hands out pieces of work, workers read and write files themselves."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.migrate.deciding import Decider, Wanted
+from mqdssm.pipeline.migrate.known import Known
+from mqdssm.pipeline.migrate.nowhere import nowhere
+from mqdssm.pipeline.migrate.outcome import Done
+from mqdssm.pipeline.migrate.staging import StagedPart
+from mqdssm.pipeline.migrate.staging import stage as stage_file
+from mqdssm.pipeline.mqis.files import TableFiles
+from mqdssm.pipeline.mqis.folder import SourceFile
+from mqdssm.pipeline.mqis.mapping import SourceMapping
+from mqdssm.pipeline.runner import Calls, Job, Runner, Stop
+from mqdssm.spark.jdbc import copy_tables
+from mqdssm.spark.runner import SparkRunner
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+SMALL_BYTES: Final = 16 * 1024 * 1024
+SMALL_ROWS: Final = 10_000
+"""Of all pieces of work together: starting a task costs as much as some thousand rows."""
+NEEDS_SPARK: Final = "a database is read by Spark: leave '--engine local' out"
+
+Enter = Callable[[], AbstractContextManager["Session"]]
+"""Opens a session to the target, in a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageTask:
+    """Reading the source, as workers need to know it.
+
+    Attributes:
+        folder: of the plan.
+        files: of the source; each is a piece of work.
+        mapping: how the source holds values.
+    """
+
+    folder: Path
+    files: tuple[SourceFile, ...]
+    mapping: SourceMapping
+
+    def __call__(self, number: int) -> int:
+        """Read one file."""
+        try:
+            return stage_file(self.folder, number, self.files[number], self.mapping)
+        except OSError as error:
+            raise ConfigError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """Opens sessions to a directory, in workers."""
+
+    access: Access
+
+    @contextlib.contextmanager
+    def __call__(self) -> "Iterator[Session]":
+        """Open one."""
+        with self.access.connect() as directory:
+            yield directory.session
+
+
+@dataclass(frozen=True, slots=True)
+class IntoNowhere:
+    """Makes sessions to a directory that does not exist (`mqdssm.pipeline.migrate.nowhere`)."""
+
+    root: str
+    profile: str
+
+    @contextlib.contextmanager
+    def __call__(self) -> "Iterator[Session]":
+        """Make one."""
+        yield nowhere(self.root, self.profile)
+
+
+@dataclass(frozen=True, slots=True)
+class DecideWork:
+    """Deciding about staged rows (`mqdssm.pipeline.runner.Work`).
+
+    Attributes:
+        enter: opens a session to the target.
+        known: what the source and the target hold.
+        wanted: what was asked for.
+        parts: staged files, each with a number that no other one has.
+    """
+
+    enter: Enter
+    known: Known
+    wanted: Wanted
+    parts: tuple[tuple[int, StagedPart], ...]
+
+    @contextlib.contextmanager
+    def open(self, _: Stop) -> Iterator[Callable[[int], Done]]:
+        """See `Work`: one session for all files of a worker."""
+        with self.enter() as session:
+            yield lambda number: decided(session, self.known, self.wanted, *self.parts[number])
+
+
+class Jobs:
+    """The jobs of planning.
+
+    Every method raises the errors of ours that a worker raised, and those of its runner.
+
+    Args:
+        runner: does the work.
+        enter: how workers get into the target; None: there is none, and nothing can be decided.
+    """
+
+    def __init__(self, runner: Runner, enter: "Enter | None" = None) -> None:
+        self._runner = runner
+        self._enter = enter
+
+    def copy(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
+        """Copy the tables of a database to files (`mqdssm.spark.jdbc.copy_tables`).
+
+        Raises:
+            ConfigError: the runner is not Spark's, which has the drivers.
+        """
+        if not isinstance(self._runner, SparkRunner):
+            raise ConfigError(NEEDS_SPARK)
+        return copy_tables(self._runner.spark, url, mapping, folder)
+
+    def stage(self, task: StageTask) -> int:
+        """Read the files of a source; gives the number of rows."""
+        size = sum(file.path.stat().st_size for file in task.files)
+        names = tuple(f"reading {file.path.name}" for file in task.files)
+        return sum(self._runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES)))
+
+    def decide(self, known: Known, wanted: Wanted, parts: Sequence[tuple[int, StagedPart]]) -> list[Done]:
+        """Decide about staged rows; each part has a number that no other one has."""
+        if self._enter is None:
+            raise ValueError("nothing can be decided without a target")
+        names = tuple(f"deciding about {part.path}" for _, part in parts)
+        rows = sum(part.rows for _, part in parts)
+        work = DecideWork(self._enter, known, wanted, tuple(parts))
+        return self._runner.run(Job(work, names, is_small=rows < SMALL_ROWS))
+
+
+def decided(session: "Session", known: Known, wanted: Wanted, number: int, part: StagedPart) -> Done:
+    """Decide about the rows of one staged file.
+
+    Raises:
+        DirectoryError: the target cannot be asked.
+        ConfigError: the file is damaged, or nothing can be written.
+    """
+    try:
+        return Decider(session, known, wanted).decide(part, number)
+    except OSError as error:
+        raise ConfigError(f"{wanted.folder} cannot be written: {error.strerror or error}") from error

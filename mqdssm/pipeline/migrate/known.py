@@ -1,0 +1,197 @@
+"""What all workers have to know before they decide: made once of the source's keys and the target."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mqdssm.pipeline.migrate.rows import sites_served
+from mqdssm.pipeline.migrate.sids import SidMap
+from mqdssm.pipeline.migrate.staging import keys_in, staged_parts, staged_rows
+from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE
+from mqdssm.wire.sid import Sid
+
+NAMED_MAX: Final = 5
+"""Rows that the reason of a duplicate names."""
+
+NAMES: Final = {"User": "SID", "RoutingLink": "sites", "Enterprise": "place", "Queue": "path name"}
+"""What no two rows of a table may share, where that is no name."""
+
+RowId = tuple[str, int]
+"""Table and number of a row."""
+
+
+class Computer(NamedTuple):
+    """A computer that queues and queue managers belong to.
+
+    Attributes:
+        name: as it is written.
+        dn: where it is, or will be.
+        sid: its SID, as text.
+        exists: the target has it.
+        problem: why nothing can be below it.
+    """
+
+    name: str
+    dn: str
+    sid: str | None
+    exists: bool
+    problem: str | None = None
+
+
+class KnownSite(NamedTuple):
+    """A site that objects refer to.
+
+    Attributes:
+        name: of the site.
+        dn: where it is, or will be.
+        guid: its GUID in the target; None: it is not there yet.
+        in_source: the source has it.
+    """
+
+    name: str
+    dn: str
+    guid: UUID | None
+    in_source: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What workers know.
+
+    Attributes:
+        sites: GUID in the source -> site; of sites that only the target has: GUID there.
+        machines: GUID in the source -> key of the computer's name (`Profile.name_key`); those that are
+            refused are not in it.
+        computers: by the key of the name.
+        gates: GUID of a site -> its gates.
+        served: sites whose gates some routing link gets.
+        duplicates: row -> why it is refused.
+        empty: classes that the target has no object of.
+        sids: the map of SIDs, its names resolved.
+    """
+
+    sites: Mapping[UUID, KnownSite] = field(default_factory=dict)
+    machines: Mapping[UUID, str] = field(default_factory=dict)
+    computers: Mapping[str, Computer] = field(default_factory=dict)
+    gates: Mapping[UUID, tuple[UUID, ...]] = field(default_factory=dict)
+    served: frozenset[UUID] = frozenset()
+    duplicates: Mapping[RowId, str] = field(default_factory=dict)
+    empty: frozenset[str] = frozenset()
+    sids: SidMap = field(default_factory=SidMap)
+
+    def without_machines(self, guids: Iterable[UUID]) -> "Known":
+        """The same, without queue managers that were refused."""
+        gone = frozenset(guids)
+        return replace(
+            self, machines={guid: name for guid, name in self.machines.items() if guid not in gone}
+        )
+
+
+def duplicates_in(
+    folder: Path, name_key: Callable[[str], str], sids: SidMap | None = None
+) -> dict[RowId, str]:
+    """The rows that share a GUID, or a name within their table, with others: none of them is chosen.
+
+    Args:
+        folder: of the plan, with the staged source.
+        name_key: what the target compares of a name.
+        sids: the map of SIDs, resolved: users whose new SIDs are the same share it.
+    """
+    tables = [table for table in MQIS_TABLES.values() if table.element is not None]
+    keys = _as_compared(keys_in(folder, tables, ["guid", "name"]), name_key)
+    found: dict[RowId, str] = {}
+    for by in (["guid"], ["name", "table"]):
+        for rows in _groups(keys, by):
+            _told(found, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
+    if sids is not None and (sids.sids or sids.domains):
+        for rows in _of_one_new_sid(folder, sids):
+            if not all(row in found for row in rows):  # else they had the same one before
+                _told(found, "new SID (--sid-map)", rows)
+    return found
+
+
+def _as_compared(keys: pa.Table, name_key: Callable[[str], str]) -> pa.Table:
+    """Replace the names among keys by what the target compares of them."""
+    at = keys.schema.get_field_index("name")
+    names = (None if name is None else name_key(name) for name in keys.column(at).to_pylist())
+    return keys.set_column(at, "name", pa.array(names, pa.string()))
+
+
+def _told(found: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
+    """Write down of each of some rows that it shares something with the others."""
+    for row in rows:
+        others = [f"{table} row {number}" for table, number in rows if (table, number) != row]
+        more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+        said = f"the same {words} as {', '.join(others[:NAMED_MAX])}{more}"
+        found[row] = f"{found[row]}; {said}" if row in found else said
+
+
+def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
+    """The rows of User for which the map has one SID, be it that a row had it before."""
+    table = MQIS_TABLES["User"]
+    keys = keys_in(folder, [table], ["name"])
+    rows: dict[str, list[RowId]] = {}
+    for text, number in zip(keys.column("name").to_pylist(), keys.column("number").to_pylist(), strict=True):
+        if text is not None:
+            new = sids.new(Sid.parse(text))
+            rows.setdefault(text if new is None else new.text, []).append((table.name, number))
+    yield from (some for some in rows.values() if len(some) > 1)
+
+
+def _groups(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:
+    """The rows of each key that several have."""
+    some = keys.select([*by, "table", "number"] if "table" not in by else [*by, "number"])
+    some = some.filter(pc.is_valid(some.column(by[0])))
+    counted = some.group_by(by).aggregate([([], "count_all")])
+    several = counted.filter(pc.greater(counted.column("count_all"), 1)).select(by)
+    if not several.num_rows:
+        return
+    groups: dict[tuple[object, ...], list[RowId]] = {}
+    for row in some.join(several, by, join_type="inner").to_pylist():
+        groups.setdefault(tuple(row[name] for name in by), []).append((row["table"], row["number"]))
+    for rows in groups.values():
+        yield sorted(rows)
+
+
+def machines_in(folder: Path) -> dict[UUID, str]:
+    """GUID -> name of the computer, as it is written, of all rows of Machine that have both."""
+    keys = keys_in(folder, [MACHINE], ["guid", "computer"]).to_pylist()
+    return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
+
+
+def sites_in(folder: Path) -> dict[UUID, str]:
+    """GUID -> name of all rows of Site that have both."""
+    keys = keys_in(folder, [SITE], ["guid", "computer"]).to_pylist()
+    return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
+
+
+def gates_in(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
+    """GUID -> gates of all rows of Site."""
+    keys = keys_in(folder, [SITE], ["guid", "gates"]).to_pylist()
+    return {
+        UUID(bytes_le=row["guid"]): tuple(UUID(bytes_le=gate) for gate in row["gates"] or ())
+        for row in keys
+        if row["guid"]
+    }
+
+
+def served_in(folder: Path) -> frozenset[UUID]:
+    """The sites whose gates some row of RoutingLink gets."""
+    gates = gates_in(folder)
+    rows = (row for part in staged_parts(folder, ROUTING_LINK) for row in staged_rows(part))
+    return frozenset(site for row in rows for site in sites_served(row.cells, gates))
+
+
+def computers_named(folder: Path, name_key: Callable[[str], str]) -> dict[str, str]:
+    """Key of a name -> name, as it is written first, of every computer that machines and queues name."""
+    found: dict[str, str] = {}
+    for table in (MACHINE, MQIS_TABLES["Queue"]):
+        for name in pc.unique(keys_in(folder, [table], ["computer"]).column("computer")).to_pylist():
+            if name:
+                found.setdefault(name_key(name), name)
+    return found

@@ -1,0 +1,144 @@
+"""What a plan would write, as LDIF in the order of loading: for ``slapadd`` or for ``ldifde``."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Final
+from uuid import UUID
+
+from mqdssm.directory.profiles import PROFILES
+from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, replacement, to_ad, to_openldap
+from mqdssm.pipeline.migrate.operations import (
+    ADD,
+    DELETE,
+    MODIFY,
+    OBJECT,
+    Operation,
+    Values,
+    read_operations,
+)
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.tables.ldif import fold
+from mqdssm.tables.references import REFERENCES, Form
+
+REFERENCES_FILE: Final = "7-references.ldif"
+CHANGES_FILE: Final = "8-changes.ldif"
+DELETES_FILE: Final = "9-deletes.ldif"
+WAITING_FILE: Final = "waiting.jsonl"
+"""References by GUIDs that only the server will make."""
+
+
+def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
+    """Write what a plan would do as LDIF for its target's tools.
+
+    Adds are in files of their own, one for each level: ``slapadd -q`` takes these alone. What is changed or
+    deleted is for ``ldapmodify`` of a running server; ``ldifde`` takes all files.
+
+    Args:
+        plan: the plan.
+        folder: of it.
+        to: a new or empty folder.
+
+    Returns:
+        File -> how many records it has, in the order of loading.
+
+    Raises:
+        ConfigError: the folder is not empty, or cannot be written.
+    """
+    if plan.refused is not None:
+        raise ConfigError(f"the plan cannot be applied: {plan.refused}")
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        if any(to.iterdir()):
+            raise ConfigError(f"{to} is not empty: name a new or an empty folder")
+        with ExitStack() as stack:
+            writer = _Writer(plan, to, stack, _places(plan, folder))
+            for level in plan.levels:
+                for file in level.files:
+                    for operation in read_operations(folder / file.path):
+                        writer.write(f"{level.name}.ldif", operation)
+        return dict(sorted(writer.counts.items()))
+    except OSError as error:
+        raise ConfigError(f"{to} cannot be written: {why_no_folder(error)}") from error
+
+
+def _places(plan: MigrationPlan, folder: Path) -> dict[UUID, str]:
+    """GUID in the source -> DN in the target, of all objects that are made or there."""
+    files = [*(file for level in plan.levels for file in level.files), *plan.equal]
+    return {
+        operation.guid: operation.dn
+        for file in files
+        for operation in read_operations(folder / file.path)
+        if operation.role == OBJECT and operation.guid is not None and operation.action != DELETE
+    }
+
+
+class _Writer:
+    """Writes operations to the files that they belong to."""
+
+    def __init__(self, plan: MigrationPlan, to: Path, stack: ExitStack, places: Mapping[UUID, str]) -> None:
+        self._is_ad = not PROFILES[plan.target.profile].makes_guid
+        self._to = to
+        self._stack = stack
+        self._places = places
+        self._files: dict[str, IO[bytes]] = {}
+        self.counts: dict[str, int] = {}
+
+    def write(self, level: str, operation: Operation) -> None:
+        """Write one operation."""
+        later, waiting = self._later(operation)
+        for attribute, guids in waiting.items():
+            said = {"dn": operation.dn, "attribute": attribute, "guids": list(guids)}
+            self._put(WAITING_FILE, json.dumps(said, ensure_ascii=False).encode() + b"\n")
+        match operation.action:
+            case action if action == ADD:
+                self._add(level, operation, later)
+            case action if action == MODIFY:
+                changes = [*operation.values.items(), *later.items()]
+                if changes:
+                    self._put(CHANGES_FILE, replacement(operation.dn, changes))
+            case _:
+                lines = [*fold("dn", operation.dn), "changetype: delete", "", ""]
+                self._put(DELETES_FILE, "\n".join(lines).encode("ascii"))
+
+    def _add(self, level: str, operation: Operation, later: Values) -> None:
+        ((name, value),) = DN.parse(operation.dn).rdn
+        values: list[tuple[str, Sequence[bytes]]] = [
+            ("objectClass", [b"top", operation.ldap_class.encode()]),
+            (name.lower(), [value.encode()]),
+            *operation.values.items(),
+        ]
+        if self._is_ad:
+            for record in to_ad(operation.dn, [*values, *later.items()], as_stored):
+                file = REFERENCES_FILE if record.series == REFERENCES_SERIES else level
+                self._put(file, record.data)
+            return
+        for record in to_openldap(operation.dn, [*values, *later.items()], as_stored):
+            self._put(level, record.data)
+
+    def _later(self, operation: Operation) -> tuple[Values, Mapping[str, Sequence[str]]]:
+        """References that wait, as DNs; and those that cannot be known before the server made GUIDs."""
+        known = REFERENCES.get(operation.ldap_class, {})
+        found: dict[str, Sequence[bytes]] = {}
+        waiting: dict[str, Sequence[str]] = {}
+        for attribute, guids in operation.later.items():
+            if known[attribute].form is Form.GUID:
+                waiting[attribute] = guids
+                continue
+            dns = {guid: self._places.get(UUID(guid)) for guid in guids}
+            if here := [dn.encode() for dn in dns.values() if dn is not None]:
+                found[attribute] = here
+            if elsewhere := [guid for guid, dn in dns.items() if dn is None]:  # the target alone has it
+                waiting[attribute] = elsewhere
+        return found, waiting
+
+    def _put(self, name: str, data: bytes) -> None:
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = self._stack.enter_context((self._to / name).open("wb"))
+            (self._to / name).chmod(0o600)
+        file.write(data)
+        self.counts[name] = self.counts.get(name, 0) + 1

@@ -1,0 +1,227 @@
+"""What a task of planning writes: operations, equal objects, rejects, conflicts, what is not carried."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.migrate.operations import EQUAL, LEVELS, Operation, OperationsFile, row_id
+from mqdssm.pipeline.migrate.plan_file import (
+    CONFLICTS_NAME,
+    EQUAL_NAME,
+    NOT_CARRIED_NAME,
+    OPERATIONS_NAME,
+    REJECTS_NAME,
+    PlanFile,
+)
+from mqdssm.pipeline.migrate.rows import Reason
+from mqdssm.pipeline.migrate.staging import StagedRow
+from mqdssm.wire.dtyp import SecurityDescriptor
+
+WORK_NAME: Final = ".planning"
+"""Folder of what tasks write before it is put together."""
+NOT_CARRIED: Final = pa.schema(
+    [
+        pa.field("row", pa.int64()),
+        pa.field("file", pa.string()),
+        pa.field("file_row", pa.int64()),
+        pa.field("guid", pa.string()),
+        pa.field("column", pa.string()),
+        pa.field("value", pa.string()),
+    ]
+)
+"""Columns of the side files: a row for each value that no directory keeps."""
+BATCH_ROWS: Final = 5_000
+
+
+@dataclass(slots=True)
+class Done:
+    """What a task tells the driver.
+
+    Attributes:
+        table: of its rows.
+        counts: what became of the rows, by the names of `TableCounts`.
+        operations: ``role action`` -> how many.
+        not_carried: column -> how many rows.
+        unmapped: (SID, where) -> how often.
+        refused: GUIDs of the objects whose rows were rejected.
+        levels: files of operations by level.
+        equal: files of what is equal.
+    """
+
+    table: str
+    counts: Counter[str] = field(default_factory=Counter)
+    operations: Counter[str] = field(default_factory=Counter)
+    not_carried: Counter[str] = field(default_factory=Counter)
+    unmapped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+    levels: list[tuple[int, PlanFile]] = field(default_factory=list)
+    equal: list[PlanFile] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class OutcomeWriter:
+    """Writes the outcome of one staged file.
+
+    Args:
+        folder: of the plan.
+        table: of the rows.
+        number: of the staged file among all: no other task writes files with it.
+
+    Attributes:
+        done: what is to be told the driver.
+    """
+
+    def __init__(self, folder: Path, table: str, number: int) -> None:
+        self._folder = folder
+        self._table = table
+        self._number = number
+        self._files: dict[int, OperationsFile] = {}
+        self._texts: dict[str, IO[str]] = {}
+        self._lost: list[dict[str, Any]] = []
+        self._side: pq.ParquetWriter | None = None
+        self.done = Done(table)
+
+    def operation(self, level: int, operation: Operation) -> None:
+        """Write an operation, or an object that is equal."""
+        number = 0 if operation.action == EQUAL else level
+        file = self._files.get(number)
+        if file is None:
+            place = f"{OPERATIONS_NAME}/{LEVELS[number]}" if number else EQUAL_NAME
+            path = self._folder / place / f"part-{self._number:05d}.parquet"
+            file = self._files[number] = OperationsFile(path, row_id(number, self._number, 0))
+        file.write(operation)
+        self.done.operations[f"{operation.role} {operation.action}"] += 1
+
+    def reject(self, row: StagedRow, guid: str | None, reasons: Sequence[Reason]) -> None:
+        """Write down why a row is refused: with every reason, and all that it holds."""
+        self._line(
+            REJECTS_NAME,
+            {
+                "table": self._table,
+                "row": row.number,
+                "file": row.file,
+                "file_row": row.row,
+                "guid": guid,
+                "attribute": reasons[0].attribute,
+                "reason": _words(reasons),
+                "values": dict(row.cells),
+            },
+        )
+        self.done.counts["rejected"] += 1
+        if guid is not None:
+            self.done.refused.append(guid)
+
+    def conflict(self, row: StagedRow, **said: Any) -> None:
+        """Write down how an object in the target differs from a row."""
+        place = {"table": self._table, "row": row.number, "file": row.file, "file_row": row.row}
+        self._line(CONFLICTS_NAME, {**place, **said})
+
+    def lost(self, row: StagedRow, guid: str | None, cells: Mapping[str, str]) -> None:
+        """Keep what no directory does."""
+        for column, value in cells.items():
+            self._lost.append(
+                {
+                    "row": row.number,
+                    "file": row.file,
+                    "file_row": row.row,
+                    "guid": guid,
+                    "column": column,
+                    "value": value,
+                }
+            )
+            self.done.not_carried[column] += 1
+        if len(self._lost) >= BATCH_ROWS:
+            self._flush_lost()
+
+    def close(self) -> Done:
+        """Complete all files."""
+        for number, file in sorted(self._files.items()):
+            file.close()
+            path = file.path.relative_to(self._folder).as_posix()
+            made = PlanFile(path=path, rows=file.rows, sha256=sha256(file.path))
+            if number:
+                self.done.levels.append((number, made))
+            else:
+                self.done.equal.append(made)
+        for text in self._texts.values():
+            text.close()
+        self._flush_lost()
+        if self._side is not None:
+            self._side.close()
+        return self.done
+
+    def abandon(self) -> None:
+        """Give up: what was written is written anew by the next attempt."""
+        for file in self._files.values():
+            file.abandon()
+        for text in self._texts.values():
+            text.close()
+        if self._side is not None:
+            self._side.close()
+
+    def _line(self, name: str, document: Mapping[str, Any]) -> None:
+        file = self._texts.get(name)
+        if file is None:
+            path = self._folder / WORK_NAME / name / f"{self._table}-{self._number:05d}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._texts[name] = path.open(
+                "w", encoding="utf-8", errors="backslashreplace", newline="\n"
+            )
+        file.write(json.dumps(document, ensure_ascii=False) + "\n")
+
+    def _flush_lost(self) -> None:
+        rows, self._lost = self._lost, []
+        if not rows:
+            return
+        if self._side is None:
+            path = self._folder / NOT_CARRIED_NAME / self._table / f"part-{self._number:05d}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._side = pq.ParquetWriter(path, NOT_CARRIED, compression="zstd")
+        self._side.write_table(pa.Table.from_pylist(rows, schema=NOT_CARRIED))
+
+
+def _words(reasons: Sequence[Reason]) -> str:
+    if len(reasons) == 1:
+        return reasons[0].words
+    return "; ".join(f"{one.attribute}: {one.words}" if one.attribute else one.words for one in reasons)
+
+
+def put_together(folder: Path) -> None:
+    """Make one file of each table's rejects, and one of all conflicts, out of what tasks wrote."""
+    work = folder / WORK_NAME
+    groups: dict[Path, list[Path]] = {}
+    for path in sorted((work / REJECTS_NAME).glob("*.jsonl")):
+        table = path.stem.rpartition("-")[0]
+        groups.setdefault(folder / REJECTS_NAME / f"{table}.jsonl", []).append(path)
+    for path in sorted((work / CONFLICTS_NAME).glob("*.jsonl")):
+        groups.setdefault(folder / CONFLICTS_NAME, []).append(path)
+    for target, parts in groups.items():
+        target.parent.mkdir(exist_ok=True)
+        with target.open("wb") as file:
+            for part in parts:
+                file.write(part.read_bytes())
+
+
+def shown(attribute: str, values: Sequence[bytes]) -> list[str]:
+    """Values as people read them: text where it is one, descriptors in SDDL, else hexadecimal digits."""
+    return [_shown(attribute, value) for value in values]
+
+
+def _shown(attribute: str, value: bytes) -> str:
+    if attribute.lower() == "ntsecuritydescriptor":
+        try:
+            return SecurityDescriptor.from_bytes(value).to_sddl()
+        except ValueError:
+            return value.hex()
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.hex()
+    return text if text.isprintable() else value.hex()

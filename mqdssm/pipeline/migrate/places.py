@@ -1,0 +1,232 @@
+"""Where objects are in the target, and which GUIDs they have there: references are rewritten by it (M37)."""
+
+import csv
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
+
+import pyarrow.parquet as pq
+
+from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
+from mqdssm.events.references import batched
+from mqdssm.model.dn import DN, normalize
+from mqdssm.model.elements import QueueManager, RoutingLink, Site
+from mqdssm.model.escapes import csv_cell
+from mqdssm.pipeline.migrate.operations import ADD, DELETE, OBJECT
+from mqdssm.pipeline.migrate.target import TargetView
+from mqdssm.tables import TABLES, compute
+from mqdssm.tables.references import REFERENCES
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+GUID_MAP_NAME: Final = "guid-map.csv"
+GUID_MAP_COLUMNS: Final = ("type", "old", "new", "dn")
+REFERRED: Final = (TABLES[Site].ldap_class, TABLES[QueueManager].ldap_class)
+LINK_CLASS: Final = TABLES[RoutingLink].ldap_class
+_COLUMNS: Final = ["guid", "dn", "class", "role", "action"]
+_GUID_DIGITS: Final = 32
+
+
+class Place(NamedTuple):
+    """Where an object is.
+
+    Attributes:
+        dn: its name in the target.
+        guid: its objectGUID there.
+    """
+
+    dn: str
+    guid: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The objects that others refer to: sites and queue managers, by the GUIDs that they had.
+
+    Attributes:
+        known: GUID in the source -> place in the target.
+    """
+
+    known: Mapping[UUID, Place] = field(default_factory=dict)
+
+    def values(
+        self, ldap_class: str, later: Mapping[str, Sequence[str]]
+    ) -> tuple[dict[str, tuple[bytes, ...]], dict[str, tuple[str, ...]]]:
+        """The values of references, in the form that each attribute has.
+
+        Args:
+            ldap_class: of the object that refers.
+            later: attribute -> GUIDs of the source.
+
+        Returns:
+            The values, and what is not there, as it was asked for.
+        """
+        values: dict[str, tuple[bytes, ...]] = {}
+        missing: dict[str, tuple[str, ...]] = {}
+        for name, texts in later.items():
+            reference = REFERENCES[ldap_class][name]
+            places = [self.known.get(UUID(text)) for text in texts]
+            found = [place for place in places if place is not None]
+            values[name] = tuple(reference.stored(place.dn, place.guid) for place in found)
+            if len(found) < len(texts):
+                missing[name] = tuple(
+                    text for text, place in zip(texts, places, strict=True) if place is None
+                )
+        return values, missing
+
+    def name_of(self, ldap_class: str, dn: str) -> str:
+        """The name of a new object: that of a routing link holds the GUIDs that its sites have now."""
+        if ldap_class != LINK_CLASS or not self.known:
+            return dn
+        name = DN.parse(dn)
+        try:
+            old = [UUID(name.name[at : at + _GUID_DIGITS]) for at in (0, _GUID_DIGITS)]
+        except ValueError:
+            return dn
+        ends = [self.known[guid].guid if guid in self.known else guid for guid in old]
+        return str(name.parent.child(name.rdn[0][0], compute.link_name(*ends)))
+
+
+def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
+    """The sites and queue managers of a plan, equal ones among them: GUID in the source -> DN.
+
+    Args:
+        folder: of the plan.
+        parts: its files of operations and of what is equal.
+    """
+    return {row.guid: row.dn for row in _referred_rows(folder, parts) if row.action != DELETE}
+
+
+class Made(NamedTuple):
+    """An object that a plan makes, and that others stand below.
+
+    Attributes:
+        guid: that it is to have.
+        ldap_class: its structural class.
+    """
+
+    guid: UUID
+    ldap_class: str
+
+
+def made_in(folder: Path, parts: Iterable[str]) -> dict[str, Made]:
+    """Return the sites and queue managers that a plan makes, by their normalised DNs.
+
+    Args:
+        folder: of the plan.
+        parts: its files of operations.
+    """
+    rows = (row for row in _referred_rows(folder, parts) if row.action == ADD)
+    return {normalize(row.dn): Made(row.guid, row.ldap_class) for row in rows}
+
+
+class _ReferredRow(NamedTuple):
+    guid: UUID
+    dn: str
+    ldap_class: str
+    action: str
+
+
+def _referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]:
+    """Yield the sites and queue managers that have a GUID in the source."""
+    for part in parts:
+        table = pq.read_table(folder / part, columns=_COLUMNS)
+        rows = zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
+        for raw, dn, ldap_class, role, action in rows:
+            if raw is not None and role == OBJECT and ldap_class in REFERRED:
+                yield _ReferredRow(UUID(bytes_le=raw), dn, ldap_class, action)
+
+
+def there_alone(
+    session: "Session", folder: Path, parts: Iterable[str], planned: Collection[UUID]
+) -> dict[UUID, str]:
+    """What references wait for beside objects of the plan: the target had it, or it was skipped.
+
+    Args:
+        session: to the target.
+        folder: of the plan.
+        parts: its files of operations and of what is equal.
+        planned: the objects of the plan.
+
+    Raises:
+        DirectoryError: the look-up failed.
+    """
+    wanted: dict[str, set[UUID]] = {}
+    for part in parts:
+        table = pq.read_table(folder / part, columns=["class", "later"])
+        rows = zip(table.column("class").to_pylist(), table.column("later").to_pylist(), strict=True)
+        for ldap_class, later in rows:
+            for name, texts in later or ():
+                guids = wanted.setdefault(REFERENCES[ldap_class][name].ldap_class, set())
+                guids.update(guid for guid in map(UUID, texts) if guid not in planned)
+    view = TargetView(session)
+    return {
+        guid: entries[0].dn
+        for ldap_class, guids in wanted.items()
+        for guid, entries in view.by_guid(sorted(guids), ldap_class, ()).items()
+        if len(entries) == 1
+    }
+
+
+def look_up(session: "Session", dns: Mapping[UUID, str]) -> Places:
+    """Where objects are now; what is not there (yet) is left out.
+
+    Raises:
+        DirectoryError: the look-up failed.
+    """
+    known = {}
+    for batch in batched(dns.items(), AT_ONCE):
+        there = entries_at(session, [dn for _, dn in batch], ())
+        for guid, dn in batch:
+            entry = there.get(normalize(dn))
+            now = None if entry is None else guid_of(entry.attributes)
+            if entry is not None and now is not None:
+                known[guid] = Place(entry.dn, now)
+    return Places(known)
+
+
+class MapRow(NamedTuple):
+    """A line of the GUID map.
+
+    Attributes:
+        type: of the object, as on the command line.
+        old: its GUID in the source.
+        new: its objectGUID in the target.
+        dn: its name there.
+    """
+
+    type: str
+    old: UUID
+    new: UUID
+    dn: str
+
+
+def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> int:
+    """Write the GUID map, at once and whole.
+
+    Returns:
+        How many lines it has, besides the first.
+    """
+    path = folder / GUID_MAP_NAME
+    draft = path.with_name(path.name + ".new")
+    count = 0
+    with draft.open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(GUID_MAP_COLUMNS) + "\n")
+        for row in rows:
+            file.write(",".join(map(csv_cell, (row.type, str(row.old), str(row.new), row.dn))) + "\n")
+            count += 1
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    return count
+
+
+def read_guid_map(path: Path) -> Iterator[MapRow]:
+    """The lines of a GUID map."""
+    with path.open(encoding="utf-8", newline="") as file:
+        for one in csv.DictReader(file):
+            yield MapRow(one["type"], UUID(one["old"]), UUID(one["new"]), one["dn"])

@@ -1,0 +1,164 @@
+"""Checks of a plan before its first change: its files, its counts, and the entries that it is about.
+
+A plan is a folder that others may have touched. ``plan.json`` says what people agreed to, so the files must
+do exactly that. Nothing but objects of MSMQ and what belongs to these may be changed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.migrate.operations import ADD, BATCH_ROWS, DELETE, MODIFY, OBJECT, read_operations
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanFile, Target
+from mqdssm.tables import places
+from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
+from mqdssm.tables.settings import RDN_VALUE as SETTINGS_NAME
+
+_ACTIONS: Final[dict[str, frozenset[str]]] = {
+    "msmqqueue": frozenset({ADD, MODIFY, DELETE}),
+    "msmqconfiguration": frozenset({ADD, MODIFY, DELETE}),
+    "msmqsitelink": frozenset({ADD, MODIFY, DELETE}),
+    SETTINGS_CLASS.lower(): frozenset({ADD, MODIFY, DELETE}),
+    "msmqenterprisesettings": frozenset({ADD, MODIFY}),
+    "site": frozenset({ADD, MODIFY}),
+    "serverscontainer": frozenset({ADD, MODIFY}),
+    "server": frozenset({ADD, MODIFY, DELETE}),
+    "computer": frozenset({ADD, MODIFY}),
+    "user": frozenset({MODIFY}),
+}
+"""Object class -> actions that a plan may have for it; others are never touched by a migration."""
+_BELOW_SITES: Final = {"site": 1, "serverscontainer": 2, "server": 3, SETTINGS_CLASS.lower(): 4}
+_BELOW_SERVICES: Final = {"msmqenterprisesettings": 1, "msmqsitelink": 2}
+"""Object class -> how many levels below CN=Sites or CN=Services its entries are."""
+_ACCOUNTS: Final = frozenset({"user", "computer"})
+_OWN_PREFIX: Final = "msmq"
+_COLUMNS: Final = ("role", "action", "class", "dn")
+
+
+def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
+    """Make sure that the files are those that were planned, and are in the plan's folder.
+
+    Raises:
+        ConfigError: one is missing, another one, or elsewhere.
+    """
+    for file in files:
+        path = folder / file.path
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(f"{file.path} is no file in {folder}: the plan was altered, plan again")
+        try:
+            digest = sha256(path)
+        except OSError as error:
+            raise ConfigError(f"{path} of the plan cannot be read: {error.strerror}") from error
+        if digest != file.sha256:
+            raise ConfigError(f"{path} is not what was planned (its SHA-256 differs): plan again")
+
+
+def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | None = None) -> None:
+    """Make sure that the operations in the files are those that ``plan.json`` counts, and concern MSMQ alone.
+
+    Args:
+        plan: the plan.
+        folder: of the plan; its files were checked.
+        allow_deletes: how many objects may be deleted; None: as many as ``plan.json`` says.
+
+    Raises:
+        ConfigError: the counts differ, or an operation is about an entry that no migration touches.
+    """
+    found: Counter[str] = Counter()
+    target = _TargetPlaces(plan.target)
+    for level in plan.levels:
+        for file in level.files:
+            found.update(_count_operations(folder / file.path, target))
+    planned = Counter({what: count for what, count in plan.operations.items() if _action(what) != "equal"})
+    if found != planned:
+        what = min(what for what in found | planned if found[what] != planned[what])
+        raise ConfigError(
+            f"the files of the plan hold {found[what]} of '{what}', plan.json says {planned[what]}: "
+            "the plan was altered, plan again"
+        )
+    deletes = sum(plan.deletes.values())
+    objects = found[f"{OBJECT} {DELETE}"]
+    if objects > deletes or (allow_deletes is not None and objects > allow_deletes):
+        allowed = deletes if allow_deletes is None else min(deletes, allow_deletes)
+        raise ConfigError(
+            f"the files of the plan delete {objects} objects, {allowed} are allowed: the plan was altered, "
+            "plan again"
+        )
+
+
+def _action(what: str) -> str:
+    return what.rpartition(" ")[2]
+
+
+def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
+    found: Counter[str] = Counter()
+    has_accounts = False
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(_COLUMNS)):
+            for row in batch.to_pylist():
+                target.check(row["action"], row["class"], row["dn"])
+                has_accounts |= row["class"].lower() in _ACCOUNTS and row["action"] == MODIFY
+                found[f"{row['role']} {row['action']}"] += 1
+    if has_accounts:
+        _check_accounts(path)
+    return found
+
+
+def _check_accounts(path: Path) -> None:
+    """Refuse changes of users and computers that concern anything but MSMQ."""
+    for operation in read_operations(path):
+        if operation.action != MODIFY or operation.ldap_class.lower() not in _ACCOUNTS:
+            continue
+        for name in (*operation.values, *operation.later):
+            if not name.lower().startswith(_OWN_PREFIX):
+                raise ConfigError(
+                    f"the plan would change {name} of {operation.dn}: no migration does that; "
+                    "the plan was altered, plan again"
+                )
+
+
+class _TargetPlaces:
+    """Places of entries in the directory that a plan is for ([MS-MQDSSM] 2.2.1)."""
+
+    def __init__(self, target: Target) -> None:
+        self._root, self._configuration = DN.parse(target.root), DN.parse(target.configuration)
+        self._sites = places.search_base("site", self._root, self._configuration)
+        self._services = places.services_dn(self._root, self._configuration)
+
+    def check(self, action: str, ldap_class: str, text: str) -> None:
+        """Refuse an operation that no migration has.
+
+        Raises:
+            ConfigError: no migration does that to an entry of this class, or such entries are elsewhere.
+        """
+        name = ldap_class.lower()
+        try:
+            is_place = self._is_place(name, DN.parse(text))
+        except ValueError:
+            is_place = False
+        if action not in _ACTIONS.get(name, ()) or not is_place:
+            raise ConfigError(
+                f"the plan would {action} {text}, of class {ldap_class}: no migration does that; "
+                "the plan was altered, plan again"
+            )
+
+    def _is_place(self, ldap_class: str, dn: DN) -> bool:
+        depth = _BELOW_SITES.get(ldap_class) or _BELOW_SERVICES.get(ldap_class)
+        if depth is not None:
+            container = self._sites if ldap_class in _BELOW_SITES else self._services
+            is_named = ldap_class != SETTINGS_CLASS.lower() or dn.name.lower() == SETTINGS_NAME.lower()
+            return is_named and len(dn) == len(container) + depth and dn.is_below(container)
+        if not self._is_in_domain(dn):
+            return False
+        if ldap_class == "msmqqueue":
+            return dn.parent.name.lower() == places.QUEUE_MANAGER_NAME
+        return ldap_class != "msmqconfiguration" or dn.name.lower() == places.QUEUE_MANAGER_NAME
+
+    def _is_in_domain(self, dn: DN) -> bool:
+        return dn.is_below(self._root) and not dn.is_at_or_below(self._configuration)

@@ -1,0 +1,185 @@
+"""``plan.json``: what a migration would do, to what, and what its folder consists of."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from mqdssm.pipeline.documents import read_document
+from mqdssm.pipeline.export.journal import write_whole
+
+PLAN_NAME: Final = "plan.json"
+PLAN_VERSION: Final = 1
+OPERATIONS_NAME: Final = "operations"
+EQUAL_NAME: Final = "equal"
+REJECTS_NAME: Final = "rejects"
+NOT_CARRIED_NAME: Final = "not-carried"
+CONFLICTS_NAME: Final = "conflicts.jsonl"
+SIDS_NAME: Final = "sids.json"
+SOURCE_NAME: Final = ".source"
+
+Policy = Literal["skip", "update", "fail"]
+_CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlanFile(BaseModel):
+    """One file of a plan.
+
+    Attributes:
+        path: relative to the plan's folder, with forward slashes.
+        rows: in it.
+        sha256: digest of its bytes, lower-case hexadecimal.
+    """
+
+    model_config = _CONFIG
+
+    path: str = Field(pattern=r"^[.a-z0-9A-Z-]+(/[^/\\]+)+$")
+    rows: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Level(BaseModel):
+    """Operations that need nothing of each other; levels are applied in the order of their numbers."""
+
+    model_config = _CONFIG
+
+    number: int
+    name: str
+    files: tuple[PlanFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many operations there are."""
+        return sum(file.rows for file in self.files)
+
+
+class Target(BaseModel):
+    """The directory that was looked at.
+
+    Attributes:
+        urls: servers; no credentials. None: it was planned without any, for LDIF.
+        profile: kind of server.
+        root: where computers, queues and users are, a DN.
+        configuration: the configuration naming context.
+        keeps_guids: objects keep the GUIDs that they had (decision M37).
+    """
+
+    model_config = _CONFIG
+
+    urls: tuple[str, ...]
+    profile: str
+    root: str
+    configuration: str
+    keeps_guids: bool
+
+
+class PlanOptions(BaseModel):
+    """What was asked for.
+
+    Attributes:
+        on_conflict: what to do with objects that are there and differ.
+        allow_deletes: how many objects may be deleted.
+        create_computers: make the computers of machines that the target lacks.
+        sid_map: SHA-256 of the map of SIDs, if one was given.
+        mapping: SHA-256 of the mapping file, if one was given.
+    """
+
+    model_config = _CONFIG
+
+    on_conflict: Policy = "fail"
+    allow_deletes: int = Field(default=0, ge=0)
+    create_computers: bool = False
+    sid_map: str | None = None
+    mapping: str | None = None
+
+
+class TableCounts(BaseModel):
+    """What became of the rows of a table.
+
+    Attributes:
+        type: of the objects; None: no directory keeps them.
+        read: rows.
+        add: objects that will be made.
+        modify: objects that are there and will be changed.
+        equal: objects that are there and equal.
+        skipped: objects that are there, differ and stay as they are.
+        conflicts: rows whose objects are there and differ, whatever the policy makes of them.
+        rejected: rows that cannot be carried over.
+        not_carried: column -> rows whose value no directory keeps.
+    """
+
+    model_config = _CONFIG
+
+    type: str | None
+    read: int = 0
+    add: int = 0
+    modify: int = 0
+    equal: int = 0
+    skipped: int = 0
+    conflicts: int = 0
+    rejected: int = 0
+    not_carried: Mapping[str, int] = {}
+
+
+class MigrationPlan(BaseModel):
+    """A plan.
+
+    Attributes:
+        version: `PLAN_VERSION` of the program that made it.
+        made: when.
+        source: folder, or URL of the database without credentials.
+        target: the directory.
+        options: what was asked for.
+        tables: what becomes of the rows, by table.
+        operations: role and action -> how many, as ``computer add``.
+        deletes: type -> how many objects will be deleted.
+        levels: the files of operations, in order.
+        equal: files of the objects that are equal.
+        notes: what people should know, as what the target cannot keep.
+        refused: why it cannot be applied as it is; None: it can.
+    """
+
+    model_config = _CONFIG
+
+    version: int = PLAN_VERSION
+    made: AwareDatetime
+    source: str
+    target: Target
+    options: PlanOptions
+    tables: Mapping[str, TableCounts]
+    operations: Mapping[str, int]
+    deletes: Mapping[str, int] = {}
+    levels: tuple[Level, ...]
+    equal: tuple[PlanFile, ...]
+    notes: tuple[str, ...] = ()
+    refused: str | None = None
+
+    @property
+    def total(self) -> Counter[str]:
+        """Sums over all tables that hold objects of a directory."""
+        names = ("read", "add", "modify", "equal", "skipped", "conflicts", "rejected")
+        sums: Counter[str] = Counter(dict.fromkeys(names, 0))
+        for counts in self.tables.values():
+            if counts.type is not None:
+                sums.update({name: getattr(counts, name) for name in names})
+        return sums
+
+    def write(self, folder: Path) -> None:
+        """Write it, at once and whole: a folder without it is no plan."""
+        write_whole(folder / PLAN_NAME, self.model_dump_json(indent=2).encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read the plan in a folder.
+
+        Raises:
+            ConfigError: there is none, or one of another version.
+        """
+        return read_document(
+            cls,
+            folder / PLAN_NAME,
+            other="is no plan of this version of the program: plan again",
+            absent=f"{folder} holds no plan: make one with 'mqdssm plan'",
+        )

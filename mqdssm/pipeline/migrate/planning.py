@@ -1,0 +1,401 @@
+"""Planning a migration: what would happen to every row, found out and written down; nothing is changed."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, Unpack
+
+from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.pipeline.access import LogIn, access_to, variable_read
+from mqdssm.pipeline.engines import Engine, EngineKind
+from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.migrate import jobs
+from mqdssm.pipeline.migrate.deciding import Decider, Wanted, told_of
+from mqdssm.pipeline.migrate.deletes import Planned, plan_deletes
+from mqdssm.pipeline.migrate.gathering import all_sites, gather, resolved
+from mqdssm.pipeline.migrate.known import Known
+from mqdssm.pipeline.migrate.nowhere import DEFAULT_PROFILE, nowhere
+from mqdssm.pipeline.migrate.outcome import WORK_NAME, put_together
+from mqdssm.pipeline.migrate.plan_file import (
+    PLAN_NAME,
+    SIDS_NAME,
+    SOURCE_NAME,
+    MigrationPlan,
+    PlanOptions,
+    Policy,
+    Target,
+)
+from mqdssm.pipeline.migrate.progress import Watch, counted, tell
+from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
+from mqdssm.pipeline.migrate.staging import StagedPart, begin, staged_parts
+from mqdssm.pipeline.migrate.summary import Summary, write_sids
+from mqdssm.pipeline.migrate.target import domain_sid, sids_there
+from mqdssm.pipeline.mqis.folder import SourceTable, find_files, left_out, source_table
+from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret
+from mqdssm.spark.cluster import HERE, SparkOptions
+from mqdssm.spark.jdbc import is_jdbc, shown_url, spark_settings
+from mqdssm.tables.mqis import MQIS_TABLES, SITE
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+    from mqdssm.pipeline.mqis.files import TableFiles
+
+WITNESS_NAME: Final = "witness"
+"""A file by which the machines of a cluster see whether they share the folder."""
+DATABASE_NAME: Final = "database"
+"""Folder of a copy of a database's tables, while they are being read."""
+FIRST_TABLES: Final = ("Enterprise", "Machine", "User")
+LAST_TABLES: Final = ("RoutingLink", "Queue", "ConnectedNetwork", "Deleted")
+"""What depends on which machines were accepted, or can as well wait."""
+_PRIVATE: Final = 0o700
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a plan is asked for.
+
+    Attributes:
+        source: a folder, or the JDBC URL of a database.
+        on_conflict: what to do with objects that are there and differ.
+        allow_deletes: how many objects that the source does not have may be deleted; 0: none is.
+        create_computers: make the computers of machines that the target lacks.
+        sid_map: file of old and new SIDs.
+        mapping: file with names of tables and columns.
+    """
+
+    source: str
+    on_conflict: Policy = "fail"
+    allow_deletes: int = 0
+    create_computers: bool = False
+    sid_map: Path | None = None
+    mapping: Path | None = None
+
+    @property
+    def shown_source(self) -> str:
+        """The source as the plan names it."""
+        return shown_url(self.source) if is_jdbc(self.source) else str(Path(self.source).resolve())
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that was looked at: nothing of it has been read.
+
+    Attributes:
+        asked: what for.
+        mapping: how it holds tables.
+        files: of a folder; None for a database.
+        sids: the map of SIDs, as it was given.
+    """
+
+    asked: Asked
+    mapping: SourceMapping
+    files: "dict[str, TableFiles] | None"
+    sids: SidMap
+
+    @classmethod
+    def of(cls, asked: Asked) -> Self:
+        """Look at it.
+
+        Raises:
+            ConfigError: there is no such source, or its mapping or its map of SIDs cannot be used.
+        """
+        mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
+        if is_jdbc(asked.source):
+            refuse_secret(asked.source)
+            files = None
+        else:
+            files = find_files(Path(asked.source), mapping)
+        return cls(asked, mapping, files, SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map))
+
+    def engine(self, kind: str, on: SparkOptions, workers: int | None) -> Engine:
+        """Choose the engine, and check that it could run here: a database needs Spark.
+
+        Raises:
+            ConfigError: options that do not go together, or what is not installed.
+        """
+        if self.files is None and kind == EngineKind.LOCAL:
+            raise ConfigError(jobs.NEEDS_SPARK)
+        chosen = Engine.of(EngineKind.SPARK if self.files is None else kind, on, workers)
+        chosen.check()
+        return chosen
+
+    def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
+        """What it holds and MQIS does not know, for people: nothing of that is read.
+
+        Args:
+            tables: of it.
+        """
+        folder = None if self.files is None else Path(self.asked.source)
+        return left_out(folder, tables, self.mapping)
+
+    def stage(self, runner: jobs.Jobs, folder: Path) -> tuple[SourceTable, ...]:
+        """Read it into the folder of the plan; gives the tables that it has."""
+        begin(folder)
+        copy = folder / WORK_NAME / DATABASE_NAME
+        files = self.files
+        if files is None:
+            files = runner.copy(self.asked.source, self.mapping, copy)
+        tables = tuple(source_table(one, self.mapping) for one in files.values())
+        for table in tables:
+            (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
+        runner.stage(
+            jobs.StageTask(folder, tuple(file for table in tables for file in table.files), self.mapping)
+        )
+        shutil.rmtree(copy, ignore_errors=True)
+        return tables
+
+
+def plan_migration(
+    asked: Asked,
+    urls: str | Sequence[str],
+    to: Path,
+    *,
+    engine: str = "auto",
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+    watch: Watch | None = None,
+    **login: Unpack[LogIn],
+) -> MigrationPlan:
+    """Plan a migration; nothing but the folder of the plan is changed.
+
+    Args:
+        asked: what for.
+        urls: LDAP servers, tried in turn.
+        to: a new or empty folder.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`; a database needs
+            Spark.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
+        on: where Spark runs.
+        watch: is told what is being done, and how far it is; from another thread, too.
+        **login: see `LogIn`.
+
+    Returns:
+        The plan, as it was written.
+
+    Raises:
+        ConfigError: something that was given cannot be used; with what, and what is expected.
+        DirectoryError: the target cannot be asked.
+        SparkFailed: Spark itself failed.
+    """
+    source = Source.of(asked)
+    chosen = source.engine(engine, on, workers)
+    own = variable_read(login) if chosen.is_local else login
+    with access_to(urls, own, chosen.on) as access, access.connect() as directory:
+        session = directory.session
+        session.check_msmq()
+        at = access.at(session.server_url or access.urls[0])
+        return _planned(source, (session, jobs.Into(at.for_executors(chosen.on))), to, chosen, watch)
+
+
+def plan_for_ldif(
+    asked: Asked,
+    root: str,
+    to: Path,
+    *,
+    profile: str = DEFAULT_PROFILE,
+    engine: str = "auto",
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+    watch: Watch | None = None,
+) -> MigrationPlan:
+    """Plan a migration into a directory that holds its base tree alone, without any server: for LDIF.
+
+    Args:
+        asked: what for.
+        root: the root of the names, a DN.
+        to: a new or empty folder.
+        profile: the kind of server.
+        engine: ``local``, ``spark`` or ``auto``; see `plan_migration`.
+        workers: processes of the local engine.
+        on: where Spark runs.
+        watch: is told what is being done, and how far it is; from another thread, too.
+
+    Returns:
+        The plan, as it was written; it names no server, and is not to be applied.
+
+    Raises:
+        ConfigError: something that was given cannot be used; with what, and what is expected.
+        SparkFailed: Spark itself failed.
+    """
+    source = Source.of(asked)
+    session = nowhere(root, profile)
+    chosen = source.engine(engine, on, workers)
+    return _planned(source, (session, jobs.IntoNowhere(root, profile)), to, chosen, watch)
+
+
+def _planned(
+    source: Source, target: "tuple[Session, jobs.Enter]", to: Path, engine: Engine, watch: Watch | None
+) -> MigrationPlan:
+    session, enter = target
+    sids = resolved(session, source.sids)
+    folder = prepared(to)
+    files = [folder / WORK_NAME / WITNESS_NAME]
+    with engine.runner("mqdssm plan", files, conf=spark_settings(source.mapping)) as runner:
+        return Planning(source, folder, session, jobs.Jobs(runner, enter), watch).run(sids)
+
+
+class Planning:
+    """One planning.
+
+    Args:
+        source: what is to be migrated.
+        folder: of the plan, prepared.
+        session: to the target.
+        runner: the jobs, and what does them.
+        watch: is told what is being done, and how far it is; from another thread, too.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        folder: Path,
+        session: "Session",
+        runner: jobs.Jobs,
+        watch: Watch | None = None,
+    ) -> None:
+        self._source = source
+        self._asked = source.asked
+        self._folder = folder
+        self._session = session
+        self._runner = runner
+        self._watch = watch
+        self._summary = Summary()
+        self._numbers: dict[Path, int] = {}
+        self._tables: tuple[SourceTable, ...] = ()
+        parts = [value for rdn in session.naming.root.rdns for name, value in rdn if name.upper() == "DC"]
+        self._wanted = Wanted(
+            folder, self._asked.on_conflict, self._asked.create_computers, ".".join(parts).lower()
+        )
+
+    def run(self, sids: SidMap) -> MigrationPlan:
+        """Read the source, decide about everything, and write the plan.
+
+        Args:
+            sids: the map of SIDs, resolved.
+
+        Raises:
+            MqdssmError: as `plan_migration`.
+        """
+        with _told(self._folder):
+            tell(self._watch, "reading the source")
+            self._tables = self._source.stage(self._runner, self._folder)
+            tell(self._watch, "looking at the directory")
+            create = self._asked.create_computers
+            known = gather(self._session, self._folder, sids, create_computers=create)
+            known = self._compare(known)
+            put_together(self._folder)
+            plan = self._plan(sids, known)
+            shutil.rmtree(self._folder / WORK_NAME, ignore_errors=True)
+            plan.write(self._folder)
+        return plan
+
+    def _compare(self, known: Known) -> Known:
+        """Decide about all rows; gives what is known with the sites."""
+        parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self._folder, table)]
+        told = told_of(self._folder)
+        told.begin()
+        with counted(self._watch, "comparing", sum(part.rows for part in parts), told):
+            known = self._sites(known)
+            self._decide(FIRST_TABLES, known)
+            self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
+        return known
+
+    def _sites(self, known: Known) -> Known:
+        """Decide about the sites, few as they are, here: everything refers to them."""
+        decider = Decider(self._session, known, self._wanted)
+        parts = staged_parts(self._folder, SITE)
+        self._summary.add([decider.decide(part, self._number(part)) for part in parts])
+        return replace(known, sites=all_sites(self._session, self._folder, self._summary.refused))
+
+    def _decide(self, names: Sequence[str], known: Known) -> None:
+        parts = [part for name in names for part in staged_parts(self._folder, MQIS_TABLES[name])]
+        numbered = [(self._number(part), part) for part in parts]
+        self._summary.add(self._runner.decide(known, self._wanted, numbered))
+
+    def _number(self, part: StagedPart) -> int:
+        """The number of a staged file among all."""
+        return self._numbers.setdefault(part.path, len(self._numbers))
+
+    def _plan(self, sids: SidMap, known: Known) -> MigrationPlan:
+        asked, summary, session = self._asked, self._summary, self._session
+        files = [*(file for level in summary.levels for file in level.files), *summary.equal]
+        planned = Planned(self._folder, files, known.sites)
+        refused, deletes = plan_deletes(session, self._folder, asked.allow_deletes, planned)
+        summary.add(deletes)
+        if summary.stopped:
+            refused = f"{summary.stopped} objects exist and differ: use --on-conflict skip or update"
+        return MigrationPlan(
+            made=datetime.now(UTC).replace(microsecond=0),
+            source=asked.shown_source,
+            target=Target(
+                urls=() if session.server_url is None else (session.server_url,),
+                profile=session.profile.name,
+                root=str(session.naming.root),
+                configuration=str(session.naming.configuration),
+                keeps_guids=session.keeps_guids,
+            ),
+            options=PlanOptions(
+                on_conflict=asked.on_conflict,
+                allow_deletes=asked.allow_deletes,
+                create_computers=asked.create_computers,
+                sid_map=sids.sha256 or None,
+                mapping=None if asked.mapping is None else sha256(asked.mapping),
+            ),
+            tables=summary.tables(self._folder),
+            operations=summary.operations,
+            deletes={one.table: sum(one.operations.values()) for one in deletes if one.operations},
+            levels=summary.levels,
+            equal=summary.equal,
+            notes=tuple(self._notes()),
+            refused=refused,
+        )
+
+    def _notes(self) -> Iterator[str]:
+        yield from self._source.left_out(self._tables)
+        made = self._summary.operations.get("computer add", 0)
+        if made and self._session.profile.makes_guid and domain_sid(self._session) is None:
+            yield f"{made} computers are made without objectSid: the root of the directory has none"
+        unmapped = self._summary.unmapped
+        there = sids_there(self._session, sorted({sid for sid, _ in unmapped}))
+        count = write_sids(self._folder, unmapped, there)
+        if count:
+            who = f"{count} SIDs of accounts are neither mapped nor known to the directory"
+            yield f"{who}: {SIDS_NAME} lists them"
+
+
+def prepared(to: Path) -> Path:
+    """The folder of the plan, made; one of a planning that broke off is begun anew.
+
+    Raises:
+        ConfigError: it holds something else.
+    """
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        names = {path.name for path in to.iterdir()}
+        if PLAN_NAME in names:
+            raise ConfigError(f"{to} holds a plan already: name another folder")
+        if names and WORK_NAME not in names:
+            raise ConfigError(f"{to} is not empty: a plan needs a folder of its own")
+        for name in names:
+            path = to / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (to / WORK_NAME).mkdir()
+        (to / WORK_NAME / WITNESS_NAME).touch()
+        to.chmod(_PRIVATE)
+    except OSError as error:
+        raise ConfigError(f"{to} cannot be used: {why_no_folder(error)}") from error
+    return to.resolve()
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Errors of the disk in our own words."""
+    try:
+        yield
+    except ConnectionError:
+        raise  # no disk's: Java has gone, and the session says how
+    except OSError as error:
+        raise ConfigError(f"the plan in {folder} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,115 @@
+"""How far a migration is: what workers have written down, counted from time to time by the driver."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from mqdssm.pipeline.export.journal import progress_of, tell_progress
+
+LOOK_S: Final = 0.5
+READ_BYTES: Final = 1024 * 1024
+
+
+class Doing(NamedTuple):
+    """What is being done.
+
+    Attributes:
+        what: for people.
+        done: how much of it.
+        total: how much there is; None: nobody knows.
+    """
+
+    what: str
+    done: int = 0
+    total: int | None = None
+
+
+Watch = Callable[[Doing], None]
+Count = Callable[[], int]
+
+
+def tell(watch: Watch | None, what: str) -> None:
+    """Say what is done now, which cannot be counted."""
+    if watch is not None:
+        watch(Doing(what))
+
+
+@contextlib.contextmanager
+def counted(watch: Watch | None, what: str, total: int | None, count: Count) -> Iterator[None]:
+    """Say how far something is, again and again from another thread, as long as the context lasts.
+
+    Args:
+        watch: is told; None: nobody looks, and nothing is counted.
+        what: is done.
+        total: how much of it there is.
+        count: how much was done.
+    """
+    if watch is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(LOOK_S):
+            watch(Doing(what, count(), total))
+
+    watch(Doing(what, count(), total))
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    watch(Doing(what, count(), total))
+
+
+class Lines:
+    """Counts the lines of files that grow; only what is new is read.
+
+    Args:
+        paths: of the files, which need not be there yet.
+    """
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._read = dict.fromkeys(paths, 0)
+        self._lines = 0
+
+    def __call__(self) -> int:
+        """How many there are by now."""
+        for path in self._read:
+            with contextlib.suppress(OSError), path.open("rb") as file:
+                file.seek(self._read[path])
+                while data := file.read(READ_BYTES):
+                    self._lines += data.count(b"\n")
+                    self._read[path] += len(data)
+        return self._lines
+
+
+class Told:
+    """How much each of some workers has done, in a file for each.
+
+    Args:
+        folder: of these files, for this alone.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def begin(self) -> None:
+        """Forget what was told before."""
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for path in self._folder.iterdir():
+                path.unlink()
+
+    def tell(self, number: int, done: int) -> None:
+        """Say how much one worker has done; not worth failing for."""
+        with contextlib.suppress(OSError):
+            tell_progress(self._folder, str(number), done)
+
+    def __call__(self) -> int:
+        """How much all of them have done."""
+        return sum(progress_of(self._folder).values())

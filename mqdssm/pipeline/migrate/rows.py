@@ -1,0 +1,396 @@
+"""Rows of MQIS as elements of the abstract model: what one holds, what has no home, why it is refused."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.dn import folded
+from mqdssm.model.elements import QueueManager, RoutingLink
+from mqdssm.model.names import PathKind, PathName
+from mqdssm.model.queuenames import rdn_of
+from mqdssm.pipeline.mqis.folder import ROW
+from mqdssm.tables import compute
+from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE, MqisColumn, MqisTable
+from mqdssm.tables.mqis_cells import CellError, plain, value_of
+from mqdssm.tables.row import Access
+
+log = logging.getLogger(__name__)
+
+SITE_GATES: Final = SITE.column("PROPID_S_GATES")
+UNREAD_ROW: Final = "(row)"
+"""What stands for the column of a row that cannot be read at all, where no row is refused."""
+GATES: Final = "SiteGateIdentifierList"
+SERVICE: Final = MACHINE.column("PROPID_QM_SERVICE")
+NT4_PREFIX: Final = "\\\\"
+"""What NT 4 wrote before names of computers: ``\\\\SERVER``."""
+ENTERPRISE_KEY: Final = "enterprise"
+CREATE_TIME: Final = "CreateTime"
+_UUID_LETTERS: Final = 36
+_STORED: Final = Access.CREATE | Access.WRITE | Access.NAME
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "Site": ("Identifier", "Name"),
+        "RoutingLink": ("Identifier", "Site1Identifier", "Site2Identifier", "ActualCost"),
+        "Machine": ("Identifier", "ComputerName"),
+        "Queue": ("Identifier", "Pathname"),
+        "User": ("Identifier", "SecurityIdentifier"),
+    }
+)
+"""Attributes without which nothing can be made ([MS-MQDSSM] 3.1.6.1.x.1), or found."""
+_FINDS: Final = frozenset({"Identifier", "SecurityIdentifier"})
+"""Attributes that say which object is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a row, or a cell of it, is refused.
+
+    Attributes:
+        attribute: the column, or the specification's attribute; empty for the whole row.
+        words: for people.
+    """
+
+    attribute: str
+    words: str
+
+
+@dataclass(slots=True)
+class ReadRow:
+    """A row that was read.
+
+    Attributes:
+        element: what it holds; None where it is refused.
+        reasons: why it is refused; none where it is not.
+        lost: column -> cell that no directory keeps, without those of NULL.
+    """
+
+    element: DirectoryObject | None
+    reasons: list[Reason] = field(default_factory=list)
+    lost: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RowKey:
+    """What tells a row from others.
+
+    Attributes:
+        guid: of the object.
+        name: what no two objects of the table may share, in a form to compare.
+        computer: whose queue it is, or which machine, as it is written.
+    """
+
+    guid: UUID | None = None
+    name: str | None = None
+    computer: str | None = None
+
+
+def computer_name(cell: str) -> str:
+    r"""The name of a computer: NT 4 wrote ``\\SERVER``, and padded names with blanks."""
+    return cell.strip().removeprefix(NT4_PREFIX)
+
+
+def path_name(cell: str) -> str:
+    r"""The path name of a queue: NT 4 wrote ``\\SERVER\queue``."""
+    return cell.removeprefix(NT4_PREFIX)
+
+
+_CLEANED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+    {"ComputerName": computer_name, "Pathname": path_name}
+)
+
+
+def read_row(
+    table: MqisTable,
+    cells: Mapping[str, str],
+    problems: Mapping[str, str],
+    *,
+    keeps_create_time: bool,
+    gates: Mapping[UUID, tuple[UUID, ...]] | None = None,
+) -> ReadRow:
+    """Read a row.
+
+    Args:
+        table: which one.
+        cells: PROPID -> text.
+        problems: what could not be read at all, by PROPID.
+        keeps_create_time: the target lets a client say when an object was made.
+        gates: of each site, for links that name none themselves.
+    """
+    reasons = [Reason(name, words) for name, words in problems.items()]
+    if table.element is None:
+        unread = {name or UNREAD_ROW: f"cannot be read: {words}" for name, words in problems.items()}
+        return ReadRow(None, reasons, {**cells, **unread})
+    if ROW in problems:
+        return ReadRow(None, reasons)
+    values, lost = _values(table, cells, problems, reasons, keeps_create_time=keeps_create_time)
+    if table.element is RoutingLink and gates is not None:
+        _add_gates(values, gates)
+    reasons += [
+        Reason(table.holding(adm)[0].name, "it is missing")
+        for adm in _NEEDED.get(table.name, ())
+        if values.get(adm) in {None, ""}
+        and not any(table.holding(adm)[0].name == one.attribute for one in reasons)
+    ]
+    element = None if reasons else _element(table, values, cells, reasons)
+    return ReadRow(element, reasons, lost)
+
+
+def _values(
+    table: MqisTable,
+    cells: Mapping[str, str],
+    problems: Mapping[str, str],
+    reasons: list[Reason],
+    *,
+    keeps_create_time: bool,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Attribute -> value, and the cells that no attribute stands for."""
+    values: dict[str, Any] = {}
+    lost: dict[str, str] = {}
+    service: int | None = None
+    carried = _carried(table.name, keeps_create_time=keeps_create_time)
+    for column in _ordered(table):
+        cell = cells.get(column.name)
+        if cell is None or column.name in problems:
+            continue
+        if column.name not in carried:
+            lost[column.name] = cell
+            continue
+        try:
+            if column.bits:
+                service = plain(column, cell)
+                continue
+            value = _value(column, cell)
+        except CellError as error:
+            reasons.append(Reason(column.name, str(error)))
+            continue
+        adm = column.adm or ""
+        if column is SITE_GATES:
+            continue  # they go to the links of the site
+        if adm in values:
+            if not _agrees(column, value, values[adm]):
+                lost[column.name] = cell
+            continue
+        values[adm] = value
+    if service is not None:
+        _add_roles(values, service)
+        if _service_of(values) != service:  # it contradicts columns of their own, or names several roles
+            lost[SERVICE.name] = cells[SERVICE.name]
+    return values, lost
+
+
+def _value(column: MqisColumn, cell: str) -> Any:
+    clean = _CLEANED.get(column.adm or "")
+    return value_of(column, cell if clean is None else clean(cell))
+
+
+def _ordered(table: MqisTable) -> tuple[MqisColumn, ...]:
+    """The columns of a table; of several that hold one attribute the one with its own PROPID first."""
+    return _ORDERED[table.name]
+
+
+_ORDERED: Final = {
+    name: tuple(
+        sorted(
+            table.columns, key=lambda one: one.row is None or (one.propid != one.row.propid and not one.bits)
+        )
+    )
+    for name, table in MQIS_TABLES.items()
+}
+
+
+def _agrees(column: MqisColumn, value: Any, taken: Any) -> bool:
+    """Whether a second column for an attribute says nothing that the first one does not."""
+    return set(value) <= set(taken) if column.first else bool(value == taken)
+
+
+def is_carried(column: MqisColumn, *, keeps_create_time: bool = True) -> bool:
+    """Whether a directory keeps what a column holds.
+
+    Args:
+        column: which one.
+        keeps_create_time: the target lets a client say when an object was made.
+    """
+    if column.row is None:
+        return column is SITE_GATES or column.bits
+    if column.row.adm == CREATE_TIME:
+        return keeps_create_time
+    return bool(column.row.access & _STORED) or column.row.adm in _FINDS
+
+
+@cache
+def _carried(name: str, *, keeps_create_time: bool) -> frozenset[str]:
+    columns = MQIS_TABLES[name].columns
+    return frozenset(
+        column.name for column in columns if is_carried(column, keeps_create_time=keeps_create_time)
+    )
+
+
+def _add_roles(values: dict[str, Any], service: int) -> None:
+    """What the bits of PROPID_QM_SERVICE say, unless a property of its own does ([MS-MQDS] 3.1.4.21.8)."""
+    for name in ("RoutingServer", "RemoteAccessServer", "DirectoryServer"):
+        values.setdefault(name, bool(service & compute.SERVICE_BITS[name]))
+    found = compute.directory_server_type(directory_server=values["DirectoryServer"], service=service)
+    if found is not None:
+        values["DirectoryServerType"] = found
+
+
+def _service_of(values: Mapping[str, Any]) -> int:
+    """PROPID_QM_SERVICE as the directory will have it."""
+    return compute.service_type(
+        routing_server=values.get("RoutingServer"),
+        remote_access_server=values.get("RemoteAccessServer"),
+        directory_server=values.get("DirectoryServer"),
+        directory_server_type=values.get("DirectoryServerType"),
+    )
+
+
+def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -> None:
+    """Give a link without gates of its own those of its two sites, as MSMQ 1.0 keeps them."""
+    if values.get(GATES):  # an empty list names none
+        return
+    ends = [values.get(name) for name in ("Site1Identifier", "Site2Identifier")]
+    both = [gate for end in ends if end is not None for gate in gates.get(end, ())]
+    values[GATES] = tuple(dict.fromkeys(both))
+
+
+def _element(
+    table: MqisTable, values: Mapping[str, Any], cells: Mapping[str, str], reasons: list[Reason]
+) -> DirectoryObject | None:
+    assert table.element is not None  # noqa: S101  the caller has looked
+    try:
+        return table.element.model_validate(dict(values))
+    except ValueError as error:
+        listed = getattr(error, "errors", None)
+        if listed is None:
+            reasons.append(Reason("", str(error)))
+        else:
+            for one in listed(include_url=False, include_input=False):
+                adm = str(next(iter(one["loc"]), ""))
+                words = str(one["msg"]).removeprefix(f"{adm} ")
+                reasons.append(Reason(_column(table, adm, cells), words))
+        return None
+
+
+def _column(table: MqisTable, adm: str, cells: Mapping[str, str]) -> str:
+    """The column that an attribute of a row stands in."""
+    names = [column.name for column in table.holding(adm)]
+    return next((name for name in names if name in cells), names[0] if names else adm)
+
+
+# -- what tells rows apart
+
+
+def key_of(table: MqisTable, cells: Mapping[str, str]) -> RowKey:
+    """The key of a row; parts that cannot be read are left out: the row will be refused for them."""
+    guid = _try(table.column(table.key), cells)
+    maker = _NAMES.get(table.name)
+    name, computer = (None, None) if maker is None else maker(cells)
+    return RowKey(guid, name, computer)
+
+
+def gates_of(cells: Mapping[str, str]) -> tuple[UUID, ...]:
+    """The gates of a row of Site; none where they cannot be read."""
+    return _try(SITE_GATES, cells) or ()
+
+
+def sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UUID]]) -> Iterator[UUID]:
+    """The sites whose gates a row of RoutingLink gets, or names itself.
+
+    Args:
+        cells: of the row.
+        gates: of each site.
+    """
+    own = {gate for column in ROUTING_LINK.holding(GATES) for gate in _try(column, cells) or ()}
+    for end in link_ends(_link(cells)[0] or ""):
+        if not own or own.issuperset(gates.get(end, ())):
+            yield end
+
+
+def link_ends(key: str) -> tuple[UUID, ...]:
+    """The two sites in what `key_of` calls a row of RoutingLink."""
+    return (UUID(key[:_UUID_LETTERS]), UUID(key[_UUID_LETTERS + 1 :])) if key else ()
+
+
+def link_key(ends: Iterable[UUID]) -> str:
+    """What `key_of` calls a row of RoutingLink."""
+    return "-".join(sorted(map(str, ends)))
+
+
+def _try(column: MqisColumn, cells: Mapping[str, str]) -> Any:
+    cell = cells.get(column.name)
+    if cell is None:
+        return None
+    try:
+        return plain(column, cell)
+    except CellError:
+        return None
+
+
+Named = tuple[str | None, str | None]
+
+
+def _machine(cells: Mapping[str, str]) -> Named:
+    cell = cells.get("PROPID_QM_PATHNAME")
+    if not cell:
+        return None, None
+    name = computer_name(cell)
+    return folded(name), name
+
+
+def _queue(cells: Mapping[str, str]) -> Named:
+    cell = cells.get("PROPID_Q_PATHNAME")
+    try:
+        path = None if cell is None else PathName.parse_stored(path_name(cell))
+        if path is None or path.kind is not PathKind.PUBLIC:
+            return None, None
+        return queue_key(path.computer, rdn_of(path.queue)[0]), path.computer
+    except ValueError:
+        return None, None
+
+
+def queue_key(computer: str, cn: str) -> str:
+    """Return what `key_of` calls a row of Queue, of its computer and the cn of its entry."""
+    return f"{folded(computer)}\\{folded(cn)}"
+
+
+def _site(cells: Mapping[str, str]) -> Named:
+    name = cells.get("PROPID_S_PATHNAME")
+    return (folded(name) if name else None), name
+
+
+def _link(cells: Mapping[str, str]) -> Named:
+    ends = [_try(ROUTING_LINK.column(name), cells) for name in ("PROPID_L_NEIGHBOR1", "PROPID_L_NEIGHBOR2")]
+    if None in ends:
+        return None, None
+    return link_key(ends), None
+
+
+def _user(cells: Mapping[str, str]) -> Named:
+    table = MQIS_TABLES["User"]
+    try:
+        cell = cells.get("PROPID_U_SID")
+        return (None if cell is None else str(value_of(table.column("PROPID_U_SID"), cell))), None
+    except CellError:
+        return None, None
+
+
+_NAMES: Final[Mapping[str, Callable[[Mapping[str, str]], Named]]] = MappingProxyType(
+    {
+        "Enterprise": lambda _: (ENTERPRISE_KEY, None),
+        "Site": _site,
+        "RoutingLink": _link,
+        "Machine": _machine,
+        "Queue": _queue,
+        "User": _user,
+    }
+)
+
+
+def site_list(element: DirectoryObject) -> tuple[UUID, ...]:
+    """The sites that a queue manager names."""
+    return element.site_identifier_list if isinstance(element, QueueManager) else ()

@@ -1,0 +1,198 @@
+"""What was read of the source, kept in the plan: one form for all kinds of sources, with the rows' numbers.
+
+``PLAN/.source/<Table>/part-NNNNN.parquet``; verification reads it, never the source again, which may have
+changed since.
+"""
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.migrate.plan_file import SOURCE_NAME
+from mqdssm.pipeline.migrate.rows import gates_of, key_of
+from mqdssm.pipeline.mqis.folder import SourceFile, SourceRow, read_rows
+from mqdssm.pipeline.mqis.mapping import SourceMapping
+from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
+
+STAGED: Final = pa.schema(
+    [
+        pa.field("file", pa.string()),
+        pa.field("row", pa.int64()),
+        pa.field("cells", pa.map_(pa.string(), pa.string())),
+        pa.field("problems", pa.map_(pa.string(), pa.string())),
+        pa.field("guid", pa.binary()),
+        pa.field("name", pa.string()),
+        pa.field("computer", pa.string()),
+        pa.field("gates", pa.list_(pa.binary())),
+    ]
+)
+"""Columns: where a row was, its cells in text form, and what tells it from others."""
+BATCH_ROWS: Final = 2_000
+PART_ROWS: Final = 10_000
+"""Rows of a staged file, which is what one task of the next step takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """One staged file.
+
+    Attributes:
+        table: name of the table.
+        number: of the file in its table.
+        path: where it is.
+        first: number of its first row in the table; the table's first row is 1.
+        rows: how many it holds.
+    """
+
+    table: str
+    number: int
+    path: Path
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRow:
+    """One staged row.
+
+    Attributes:
+        number: in the table.
+        file: that it was in.
+        row: its number there.
+        cells: PROPID -> text.
+        problems: PROPID, or empty for the row -> what could not be read.
+    """
+
+    number: int
+    file: str
+    row: int
+    cells: Mapping[str, str]
+    problems: Mapping[str, str]
+
+
+def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping) -> int:
+    """Read one file of the source.
+
+    Args:
+        folder: of the plan.
+        number: of the file among those of its table.
+        part: the file.
+        mapping: how the source holds values.
+
+    Returns:
+        How many rows it had.
+
+    Raises:
+        ConfigError: it cannot be read.
+        OSError: nothing can be written.
+    """
+    table = MQIS_TABLES[part.table]
+    target = _folder(folder, table)
+    target.mkdir(parents=True, exist_ok=True)
+    rows = read_rows(part, mapping)
+    total, piece = 0, 0
+    while batch := _taken(rows, PART_ROWS):
+        path = target / f"part-{number:05d}-{piece:05d}.parquet"
+        draft = path.with_name(path.name + ".new")
+        with pq.ParquetWriter(draft, STAGED, compression="zstd") as writer:
+            for start in range(0, len(batch), BATCH_ROWS):
+                cells = [_cells(table, part, row) for row in batch[start : start + BATCH_ROWS]]
+                writer.write_table(pa.Table.from_pylist(cells, schema=STAGED))
+        draft.replace(path)
+        total += len(batch)
+        piece += 1
+    return total
+
+
+def _taken(rows: Iterator[SourceRow], count: int) -> list[SourceRow]:
+    return list(islice(rows, count))
+
+
+def _cells(table: MqisTable, part: SourceFile, row: SourceRow) -> dict[str, Any]:
+    key = key_of(table, row.cells)
+    return {
+        "file": part.shown,
+        "row": row.number,
+        "cells": list(row.cells.items()),
+        "problems": list(row.problems.items()),
+        "guid": None if key.guid is None else key.guid.bytes_le,
+        "name": key.name,
+        "computer": key.computer,
+        "gates": [gate.bytes_le for gate in gates_of(row.cells)] if table.name == "Site" else None,
+    }
+
+
+def _folder(folder: Path, table: MqisTable) -> Path:
+    return folder / SOURCE_NAME / table.name
+
+
+def begin(folder: Path) -> None:
+    """Remove what an earlier attempt to read the source left."""
+    shutil.rmtree(folder / SOURCE_NAME, ignore_errors=True)
+    (folder / SOURCE_NAME).mkdir(parents=True)
+
+
+def staged_parts(folder: Path, table: MqisTable) -> tuple[StagedPart, ...]:
+    """The staged files of a table, in order; none where the source has no such table."""
+    found = []
+    first = 1
+    for number, path in enumerate(sorted(_folder(folder, table).glob("part-*.parquet"))):
+        rows = pq.read_metadata(path).num_rows
+        found.append(StagedPart(table.name, number, path, first, rows))
+        first += rows
+    return tuple(found)
+
+
+def staged_rows(part: StagedPart) -> Iterator[StagedRow]:
+    """The rows of a staged file.
+
+    Raises:
+        ConfigError: it is damaged.
+    """
+    number = part.first
+    try:
+        with pq.ParquetFile(part.path) as file:
+            columns = ["file", "row", "cells", "problems"]
+            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
+                for row in batch.to_pylist():
+                    cells, problems = dict(row["cells"]), dict(row["problems"])
+                    yield StagedRow(number, row["file"], row["row"], cells, problems)
+                    number += 1
+    except (OSError, pa.ArrowException) as error:
+        raise ConfigError(f"{part.path} is damaged ({error}): plan again") from error
+
+
+def rows_at(folder: Path, table: MqisTable, numbers: Collection[int]) -> Iterator[StagedRow]:
+    """Yield some rows of a table, by their numbers in it.
+
+    Raises:
+        ConfigError: a staged file is damaged.
+    """
+    for part in staged_parts(folder, table):
+        if any(part.first <= number < part.first + part.rows for number in numbers):
+            yield from (row for row in staged_rows(part) if row.number in numbers)
+
+
+def keys_in(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> pa.Table:
+    """The keys of rows, and which table and row each is of, as columns ``table`` and ``number``."""
+    found = []
+    for table in tables:
+        for part in staged_parts(folder, table):
+            keys = pq.read_table(part.path, columns=list(columns))
+            count = keys.num_rows
+            keys = keys.append_column("table", pa.repeat(table.name, count).dictionary_encode())
+            found.append(
+                keys.append_column("number", pa.array(range(part.first, part.first + count), pa.int64()))
+            )
+    if not found:
+        fields = [*(STAGED.field(name) for name in columns)]
+        empty = pa.schema([*fields, pa.field("table", pa.string()), pa.field("number", pa.int64())])
+        return empty.empty_table()
+    return pa.concat_tables(found).unify_dictionaries()

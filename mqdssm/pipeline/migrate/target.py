@@ -1,0 +1,228 @@
+"""What the target holds of what the plan is about, looked up many at a time."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
+from mqdssm.errors import ObjectNotFound
+from mqdssm.events.references import BATCH_TERMS, References, batched
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.migrate.known import Computer, KnownSite
+from mqdssm.tables import TABLES, places
+from mqdssm.wire.sid import Sid
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+COMPUTER_CLASS: Final = "computer"
+SITE_CLASS: Final = "site"
+GUID_ATTRIBUTE: Final = "objectGUID"
+RID_FIRST: Final = 2**30
+"""Far above what domains give out themselves."""
+RID_SPAN: Final = 2**29
+
+
+class TargetView:
+    """Look-ups in the target, for one task.
+
+    Args:
+        session: to it.
+        empty: classes that it has no object of, which are not looked for.
+    """
+
+    def __init__(self, session: "Session", empty: frozenset[str] = frozenset()) -> None:
+        self.session = session
+        self._empty = empty
+        self.references = References(session)
+        naming = session.naming
+        self.root = naming.root
+        self.forest_root = naming.configuration.parent
+
+    def by_guid(
+        self, guids: Iterable[UUID], ldap_class: str, attributes: Sequence[str]
+    ) -> dict[UUID, list[Entry]]:
+        """The objects of a class that have a GUID, or had it elsewhere (decision M37)."""
+        found: dict[UUID, list[Entry]] = {}
+        if ldap_class in self._empty:
+            return found
+        profile = self.session.profile
+        keys = [GUID_ATTRIBUTE, *([profile.original_guid] if profile.original_guid else [])]
+        for batch in batched(dict.fromkeys(guids), BATCH_TERMS):
+            wanted = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in batch))
+            asked = frozenset(batch)
+            for entry in self._find(ldap_class, wanted, [*attributes, *keys]):
+                for key in keys:
+                    raw = entry.first(key)
+                    if raw is not None and len(raw) == 16 and (guid := UUID(bytes_le=raw)) in asked:
+                        found.setdefault(guid, []).append(entry)
+                        break
+        return found
+
+    def by_dn(self, dns: Iterable[str], ldap_class: str, attributes: Sequence[str]) -> dict[str, Entry]:
+        """The objects of a class at some DNs, by normalised DN."""
+        if ldap_class in self._empty:
+            return {}
+        return self.references.entries_at(dns, ldap_class, [*attributes, GUID_ATTRIBUTE])
+
+    def by_sid(
+        self, sids: Iterable[str], ldap_class: str, attributes: Sequence[str]
+    ) -> dict[str, list[Entry]]:
+        """The accounts of a class with some SIDs."""
+        found: dict[str, list[Entry]] = {}
+        for batch in batched(dict.fromkeys(sids), BATCH_TERMS):
+            wanted = any_of(*(Equal("objectSid", bytes(Sid.parse(sid))) for sid in batch))
+            for entry in self._find(ldap_class, wanted, [*attributes, "objectSid"]):
+                found.setdefault(str(Sid.from_bytes(entry.first("objectSid") or b"")), []).append(entry)
+        return found
+
+    def at(self, dn: DN, attributes: Sequence[str]) -> Entry | None:
+        """The object at a DN, of whatever class."""
+        try:
+            return self.session.get(dn, attributes)
+        except ObjectNotFound:
+            return None
+
+    def _find(self, ldap_class: str, wanted: LdapFilter, attributes: Sequence[str]) -> Iterable[Entry]:
+        of_class = self.session.profile.class_filter(ldap_class)
+        bases = self.session.naming.bases_for(configuration=places.is_in_configuration(ldap_class))
+        for base in bases:
+            yield from self.session.find(base, And((of_class, wanted)), list(dict.fromkeys(attributes)))
+
+
+# -- what is looked at once, before workers begin
+
+
+def empty_classes(session: "Session") -> frozenset[str]:
+    """The classes of MSMQ's objects that the target has none of."""
+    found = set()
+    for ldap_class in {table.ldap_class for table in TABLES.values()}:
+        of_class = session.profile.class_filter(ldap_class)
+        bases = session.naming.bases_for(configuration=places.is_in_configuration(ldap_class))
+        if not any(_has_one(session, base, of_class) for base in bases):
+            found.add(ldap_class)
+    return frozenset(found)
+
+
+def _has_one(session: "Session", base: DN, wanted: LdapFilter) -> bool:
+    try:
+        for _ in session.find(base, wanted, ["1.1"], page_size=1):
+            return True
+    except ObjectNotFound:
+        pass
+    return False
+
+
+def sites_there(session: "Session") -> dict[str, KnownSite]:
+    """The sites of the target, by the key of the name."""
+    base = places.sites_dn(session.naming.configuration.parent)
+    found: dict[str, KnownSite] = {}
+    try:
+        for entry in session.find(base, session.profile.class_filter(SITE_CLASS), [GUID_ATTRIBUTE]):
+            raw = entry.first(GUID_ATTRIBUTE)
+            name = entry.name.name
+            guid = UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None
+            found[session.profile.name_key(name)] = KnownSite(name, entry.dn, guid)
+    except ObjectNotFound:
+        return {}
+    return found
+
+
+def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, Computer]:
+    """The computers of the target among those of some names.
+
+    Args:
+        session: to the target.
+        names: key of a name -> name.
+    """
+    account = session.profile.computer_account
+    attributes = ["objectSid", "cn", *([account] if account else [])]
+    found: dict[str, list[Entry]] = {}
+    for batch in batched(names, BATCH_TERMS):
+        wanted = any_of(*(session.profile.computer_filter(names[key]) for key in batch))
+        for base in session.naming.bases_for(configuration=False):
+            for entry in session.find(base, wanted, attributes):
+                for name in map(session.profile.name_key, _names_of(entry, account)):
+                    if name in names:
+                        found.setdefault(name, []).append(entry)
+                        break
+    return {name: _computer(names[name], entries) for name, entries in found.items()}
+
+
+def _names_of(entry: Entry, account: str | None) -> Iterable[str]:
+    """What a computer may be called, the name of its account first."""
+    if account is not None:
+        yield (entry.first(account) or b"").decode(errors="replace").removesuffix("$")
+    yield entry.name.name
+
+
+def _computer(name: str, entries: Sequence[Entry]) -> Computer:
+    dns = sorted({entry.dn for entry in entries})
+    if len(dns) > 1:
+        return Computer(name, dns[0], None, exists=True, problem=f"{len(dns)} computers are named {name}")
+    sid = entries[0].first("objectSid")
+    return Computer(name, dns[0], None if sid is None else str(Sid.from_bytes(sid)), exists=True)
+
+
+def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]:
+    """The SIDs of accounts, users and groups, by lower-case name."""
+    found: dict[str, str] = {}
+    for batch in batched(dict.fromkeys(names), BATCH_TERMS):
+        wanted = any_of(*(Equal("sAMAccountName", name.encode()) for name in batch))
+        for base in session.naming.bases_for(configuration=False):
+            for entry in session.find(base, wanted, ["sAMAccountName", "objectSid"]):
+                name, sid = entry.first("sAMAccountName"), entry.first("objectSid")
+                if name is not None and sid is not None:
+                    found[name.decode(errors="replace").lower()] = str(Sid.from_bytes(sid))
+    return found
+
+
+def sids_there(session: "Session", sids: Iterable[str]) -> frozenset[str]:
+    """Those of some SIDs that the target has accounts for."""
+    found = set()
+    for batch in batched(dict.fromkeys(sids), BATCH_TERMS):
+        wanted = any_of(*(Equal("objectSid", bytes(Sid.parse(sid))) for sid in batch))
+        for base in session.naming.bases_for(configuration=False):
+            found |= {
+                str(Sid.from_bytes(raw))
+                for entry in session.find(base, wanted, ["objectSid"])
+                if (raw := entry.first("objectSid")) is not None
+            }
+    return frozenset(found)
+
+
+def domain_sid(session: "Session") -> Sid | None:
+    """The SID of the target's domain, if its root says it."""
+    try:
+        raw = session.get(session.naming.default, ["objectSid"]).first("objectSid")
+    except ObjectNotFound:
+        return None
+    return None if raw is None else Sid.from_bytes(raw)
+
+
+def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
+    """SIDs for new computers, where the server does not give them itself: they follow from their names.
+
+    Args:
+        session: to the target.
+        names: lower-case names.
+    """
+    domain = domain_sid(session)
+    if domain is None or not session.profile.makes_guid:
+        return {}
+    wanted = {name: _rid(name) for name in names}
+    used = set(sids_there(session, (f"{domain}-{rid}" for rid in wanted.values())))
+    found: dict[str, str] = {}
+    for name in sorted(wanted):
+        rid = wanted[name]
+        while f"{domain}-{rid}" in used:
+            rid += 1
+        found[name] = f"{domain}-{rid}"
+        used.add(found[name])
+    return found
+
+
+def _rid(name: str) -> int:
+    return RID_FIRST + int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") % RID_SPAN

@@ -1,0 +1,195 @@
+"""``undo.ldif``: what brings a directory back to where it was before a plan was applied.
+
+It is written, and on disk, before the first change; when the plan has been applied, only what was really done
+stays in it (all of it is kept, for a plan that is applied again). Each record stands below a comment with the
+row_id of its operation. To be loaded with ``ldapmodify -c``, which goes on where an object was never made.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from mqdssm.directory.loading.there import AT_ONCE, entries_at
+from mqdssm.events.references import batched
+from mqdssm.model.dn import normalize
+from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, Operation, Values, read_operations
+from mqdssm.pipeline.migrate.plan_file import Level
+from mqdssm.tables import schema
+from mqdssm.tables.ldif import fold
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+UNDO_NAME: Final = "undo.ldif"
+WHOLE_NAME: Final = ".apply/undo-whole.ldif"
+ROW: Final = "# row "
+MODES: Final = 0o600
+_MADE_BY_SERVERS: Final = frozenset({"objectguid", "whencreated", "whenchanged", "distinguishedname"})
+"""What a domain controller refuses in an add."""
+_NEW: Final = "changetype: delete"
+"""Undoes an add."""
+_HEAD: Final = (
+    "version: 1\n"
+    "# mqdssm: undoes what was applied. Load: ldapmodify -c -f undo.ldif\n"
+    "# (-c goes on where an object was never made.)\n\n"
+)
+
+
+def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> None:
+    """Write what undoes all operations of a plan, for `begin_undo`.
+
+    Args:
+        session: to the target: references that are set last are not in the plan as they were.
+        folder: of the plan.
+        levels: of the plan.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+
+    def records(file: IO[str]) -> None:
+        for level in sorted(levels, key=lambda one: -one.number):
+            for part in level.files:
+                for batch in batched(read_operations(folder / part.path), AT_ONCE):
+                    earlier = _earlier(session, batch)
+                    for operation in batch:
+                        file.writelines(_record(session, operation, earlier.get(operation.row_id, {})))
+
+    _write(folder / WHOLE_NAME, records)
+
+
+def begin_undo(folder: Path) -> None:
+    """Make what undoes everything the undo file; it is on disk at the end.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+
+    def records(file: IO[str]) -> None:
+        with (folder / WHOLE_NAME).open(encoding="utf-8") as whole:
+            shutil.copyfileobj(whole, file)
+
+    _write(folder / UNDO_NAME, records, head="")
+
+
+def keep_what_was_done(
+    folder: Path, done: Collection[int], partly: Collection[int], names: Mapping[int, str]
+) -> int:
+    """Leave in the undo file only what is there to be undone.
+
+    Args:
+        folder: of the plan.
+        done: row_ids of the operations that were made.
+        partly: of those that were refused, but whose changes may be there in part.
+        names: row_id -> name, of objects that were made under another one than planned.
+
+    Returns:
+        How many records there are.
+    """
+    count = 0
+
+    def records(file: IO[str]) -> None:
+        nonlocal count
+        for row, lines in read_undo(folder / WHOLE_NAME):
+            if row not in done and not (row in partly and _NEW not in lines):
+                continue
+            named = [*fold("dn", names[row]), *_without_dn(lines)] if row in names else lines
+            count += 1
+            file.writelines([f"{ROW}{row}\n", *(f"{line}\n" for line in named), "\n"])
+
+    _write(folder / UNDO_NAME, records)
+    return count
+
+
+def read_undo(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The records of an undo file: the row_id of the operation, and the lines."""
+    row: int | None = None
+    lines: list[str] = []
+    with path.open(encoding="utf-8") as file:
+        for line in (text.rstrip("\n") for text in file):  # a line may be folded behind a blank
+            if line.startswith(ROW):
+                row, lines = int(line.removeprefix(ROW)), []
+            elif line and row is not None:
+                lines.append(line)
+            elif row is not None:
+                yield row, lines
+                row = None
+
+
+def _write(path: Path, records: Callable[[IO[str]], None], head: str = _HEAD) -> None:
+    draft = path.with_name(path.name + ".new")
+    with draft.open("w", encoding="utf-8", newline="\n") as file:
+        draft.chmod(MODES)
+        file.write(head)
+        records(file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    handle = os.open(path.parent, os.O_RDONLY)  # the name, too, must outlive a power cut
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _earlier(session: "Session", batch: Sequence[Operation]) -> dict[int, Values]:
+    """What is there now of references that are set last, by row_id."""
+    some = [one for one in batch if one.action == MODIFY and one.later]
+    if not some:
+        return {}
+    names = {name for one in some for name in one.later}
+    there = entries_at(session, [one.dn for one in some], names)
+    found: dict[int, Values] = {}
+    for one in some:
+        entry = there.get(normalize(one.dn))
+        if entry is not None:
+            found[one.row_id] = {name: tuple(entry.all(name)) for name in one.later}
+    return found
+
+
+def _record(session: "Session", operation: Operation, earlier: Values) -> Iterator[str]:
+    """The lines of one record."""
+    lines = [f"{ROW}{operation.row_id}", *fold("dn", operation.dn)]
+    if operation.action == ADD:
+        lines.append(_NEW)
+    elif operation.action == MODIFY:
+        before = {**operation.before, **earlier}
+        if not before:
+            return
+        lines += ["changetype: modify", *_replacements(before)]
+    elif operation.action == DELETE:
+        lines += ["changetype: add", *_attributes(session, operation)]
+    yield from (f"{line}\n" for line in lines)
+    yield "\n"
+
+
+def _replacements(before: Values) -> Iterator[str]:
+    for name, values in before.items():
+        yield f"replace: {name}"
+        for value in values:
+            yield from fold(name, value)
+        yield "-"
+
+
+def _attributes(session: "Session", operation: Operation) -> Iterator[str]:
+    """All of a deleted object that may be written."""
+    allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
+    if not session.profile.makes_guid:
+        allowed -= _MADE_BY_SERVERS
+    yield from fold("objectClass", operation.ldap_class)
+    for name, values in operation.before.items():
+        if name.lower() in allowed:
+            for value in values:
+                yield from fold(name, value)
+
+
+def _without_dn(lines: Iterable[str]) -> Iterator[str]:
+    """The lines behind the name, which may be folded."""
+    seen = False
+    for number, line in enumerate(lines):
+        if number and not line.startswith(" "):
+            seen = True
+        if seen:
+            yield line

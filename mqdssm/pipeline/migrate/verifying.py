@@ -1,0 +1,270 @@
+"""Reading everything back: every row of a plan is compared with what the target holds now, field by field."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.events.references import References, batched
+from mqdssm.model.dn import DN, normalize
+from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, Recorded
+from mqdssm.pipeline.migrate.operations import DELETE, EQUAL, OBJECT, Operation, Values, read_operations
+from mqdssm.pipeline.migrate.outcome import shown
+from mqdssm.pipeline.migrate.places import Made, MapRow, Places
+from mqdssm.pipeline.migrate.progress import Told
+from mqdssm.tables.equality import differing
+from mqdssm.tables.references import references_in
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
+
+TELL_EVERY: Final = 10
+"""Batches after which a worker says how far it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """An object that is not in the target as it should be.
+
+    Attributes:
+        table: of the source.
+        source_row: its row there.
+        type: of the object.
+        role: what it is for that object.
+        dn: where it should be.
+        reason: what is wrong.
+        differs: attribute -> what should be there, and what is.
+        was_equal: nothing had to be done about it.
+    """
+
+    table: str
+    source_row: int
+    type: str
+    role: str
+    dn: str
+    reason: str
+    was_equal: bool = False
+    differs: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Verified:
+    """What reading a file back has shown.
+
+    Attributes:
+        equal: role -> how many are as they should be.
+        lost: those that are not.
+        guids: objects that did not keep their GUIDs.
+    """
+
+    equal: Counter[str] = field(default_factory=Counter)
+    lost: list[Lost] = field(default_factory=list)
+    guids: list[MapRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyTask:
+    """Reading back, as workers need to know it.
+
+    Attributes:
+        folder: of the plan.
+        access: how workers get into the target.
+        parts: files of operations, and of what was equal; each is a piece of work.
+        places: what references refer to.
+        made: normalised DN -> object that the plan makes there, where the target keeps GUIDs.
+        told: where workers say how far they are.
+    """
+
+    folder: Path
+    access: Access
+    parts: tuple[str, ...]
+    places: Places
+    made: Mapping[str, Made]
+    told: Told
+
+    def __call__(self, number: int) -> Verified:
+        """Read one file back; what was refused is not looked for.
+
+        Raises:
+            DirectoryError: the target cannot be asked.
+            ConfigError: a file of the plan cannot be read.
+        """
+        part, done = self.parts[number], Verified()
+        journal = ApplyJournal(self.folder, part).read()
+        later = ApplyJournal(self.folder, part, LATER).read()
+        try:
+            with self.access.connect() as directory:
+                context = _Context(directory.session, self.made)
+                for count, batch in enumerate(batched(read_operations(self.folder / part), AT_ONCE), 1):
+                    applied = [one for one in batch if _is_applied(one, journal)]
+                    done.lost += _untold(batch, journal, later)
+                    _verify(context, self._expected(applied, journal, later), done)
+                    if count % TELL_EVERY == 0:
+                        self.told.tell(number, count * AT_ONCE)
+        except OSError as error:
+            if isinstance(error, MqdssmError):
+                raise
+            raise ConfigError(f"{self.folder / part} cannot be read: {error.strerror or error}") from error
+        return done
+
+    def _expected(
+        self, batch: Iterable[Operation], journal: Mapping[int, Recorded], later: Mapping[int, Recorded]
+    ) -> list["_Expected"]:
+        found = []
+        for one in batch:
+            recorded = journal.get(one.row_id)
+            dn = one.dn if recorded is None or recorded.dn is None else recorded.dn
+            values = {**one.same, **one.values}
+            set_last = later.get(one.row_id)
+            if one.later and set_last is not None and set_last.is_done:
+                references, _ = self.places.values(one.ldap_class, one.later)
+                told = set_last.attributes  # what they refer to is not there
+                values |= {name: raws for name, raws in references.items() if name not in told}
+            found.append(_Expected(one, dn, values))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    operation: Operation
+    dn: str
+    values: Values
+
+
+def _is_applied(operation: Operation, journal: Mapping[int, Recorded]) -> bool:
+    if operation.action == EQUAL:
+        return True
+    recorded = journal.get(operation.row_id)
+    return recorded is not None and recorded.is_done
+
+
+def _untold(
+    batch: Iterable[Operation], journal: Mapping[int, Recorded], later: Mapping[int, Recorded]
+) -> Iterator[Lost]:
+    """Operations that nothing is known of, though all was tried: rows end in no other count."""
+    for one in batch:
+        recorded = journal.get(one.row_id)
+        if one.action != EQUAL and recorded is None:
+            yield _lost_as(one, one.dn, "nothing says what became of it")
+        elif one.later and recorded is not None and recorded.is_done and one.row_id not in later:
+            yield _lost_as(one, recorded.dn or one.dn, f"{', '.join(one.later)}: never set")
+
+
+class _Context:
+    """Objects that others depend on, as the target holds them.
+
+    Args:
+        session: to the target.
+        made: normalised DN -> object that the plan makes there.
+    """
+
+    def __init__(self, session: "Session", made: Mapping[str, Made]) -> None:
+        self.session = session
+        self._made = made
+        self._references = References(session)
+        self._guids: dict[tuple[UUID, str], bool] = {}
+
+    def learn(self, expected: Iterable[_Expected]) -> None:
+        """Look up at once what a batch of objects depends on."""
+        dns: dict[str, set[str]] = {}
+        guids: dict[str, set[UUID]] = {}
+        self._references.make_room()
+        for one in expected:
+            for above, made in self._planned_above(one.dn):
+                dns.setdefault(made.ldap_class, set()).add(str(above))
+            for reference, target in references_in(one.operation.ldap_class, one.values):
+                if isinstance(target, str):
+                    dns.setdefault(reference.ldap_class, set()).add(target)
+                elif (target, reference.ldap_class) not in self._guids:
+                    guids.setdefault(reference.ldap_class, set()).add(target)
+        for ldap_class, names in dns.items():
+            self._references.fetch_identifiers(sorted(names), ldap_class)
+        for ldap_class, wanted in guids.items():
+            there = self._references.dns_of(sorted(wanted), ldap_class)
+            self._guids |= {(guid, ldap_class): guid in there for guid in wanted}
+
+    def problem(self, one: _Expected) -> str:
+        """Return what an object depends on in vain; empty if all is there."""
+        for above, made in self._planned_above(one.dn):
+            if self._references.identifier_of(str(above), made.ldap_class) != made.guid:
+                return f"it is below {above}, which is not the object of the plan ({made.guid})"
+        for reference, target in references_in(one.operation.ldap_class, one.values):
+            if isinstance(target, str):
+                is_there = self._references.identifier_of(target, reference.ldap_class) is not None
+            else:
+                is_there = self._guids[target, reference.ldap_class]
+            if not is_there:
+                return f"{reference.attribute} refers to {target}, which is not there"
+        return ""
+
+    def _planned_above(self, dn: str) -> Iterator[tuple[DN, Made]]:
+        """Yield the objects of the plan above another one."""
+        above = DN.parse(dn).parent
+        while above:
+            if (made := self._made.get(above.normalized)) is not None:
+                yield above, made
+            above = above.parent
+
+
+def _verify(context: _Context, expected: Sequence[_Expected], done: Verified) -> None:
+    session = context.session
+    context.learn([one for one in expected if one.operation.action != DELETE])
+    names = {name for one in expected for name in one.values}
+    hides_sacls = session.profile.hides_sacls
+    there = entries_at(session, [one.dn for one in expected], names)
+    for one in expected:
+        entry = there.get(normalize(one.dn))
+        operation = one.operation
+        lost = _lost(one, entry, context, hides_sacls=hides_sacls)
+        if lost is not None:
+            done.lost.append(lost)
+            continue
+        done.equal[operation.role] += 1
+        guid = None if entry is None else guid_of(entry.attributes)
+        old = operation.guid if operation.role == OBJECT else None
+        if old is not None and guid is not None and guid != old:
+            done.guids.append(MapRow(operation.type, old, guid, one.dn))
+
+
+def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool) -> Lost | None:
+    """What is wrong with an object; None: nothing."""
+    operation = one.operation
+    differs: dict[str, dict[str, list[str]]] = {}
+    if operation.action == DELETE:
+        reason = "" if entry is None else "it was deleted, and is there"
+    elif entry is None:
+        reason = "it is not there, or this user may not read it"
+    else:
+        for name in differing(one.values, entry.attributes, operation.ldap_class, hides_sacls=hides_sacls):
+            differs[name] = {
+                "wanted": shown(name, tuple(one.values[name])),
+                "found": shown(name, entry.all(name)),
+            }
+        reason = f"it differs in {', '.join(differs)}" if differs else context.problem(one)
+    if not reason:
+        return None
+    return _lost_as(operation, one.dn, reason, differs)
+
+
+def _lost_as(
+    operation: Operation,
+    dn: str,
+    reason: str,
+    differs: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+) -> Lost:
+    return Lost(
+        table=operation.table,
+        source_row=operation.source_row,
+        type=operation.type,
+        role=operation.role,
+        dn=dn,
+        reason=reason,
+        was_equal=operation.action == EQUAL,
+        differs=differs or {},
+    )

@@ -1,0 +1,167 @@
+"""Files of MQIS tables: which there are, and the names of their columns."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, TextIO
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.propids import PREFIX
+from mqdssm.pipeline.manifest import MANIFEST_NAME
+from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
+
+FORMS: Final = ("parquet", "csv", "jsonl")
+HEADER_CHARS_MAX: Final = 1 << 20
+"""Of the line with the names of columns: a thousand of them take some ten thousand."""
+_CLOSE: Final = 0.8
+"""How much of a name must be that of a table: ``Machines``, ``Queus``."""
+_BY_NAME: Final = {name.lower(): table for name, table in MQIS_TABLES.items()}
+_EXPECTED: Final = (
+    f"expected are {', '.join(f'{name}.{FORMS[0]}' for name in MQIS_TABLES)} (or .csv, .jsonl, or folders of "
+    "such parts)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """The files of one table.
+
+    Attributes:
+        table: which one.
+        form: parquet, csv or jsonl.
+        path: the file, or the folder of its parts.
+        files: all of them.
+        database_table: name of the table that they are a copy of; None: they are the source.
+    """
+
+    table: MqisTable
+    form: str
+    path: Path
+    files: tuple[Path, ...]
+    database_table: str | None = None
+
+
+def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableFiles]:
+    """Find the tables in a folder, in the order of `MQIS_TABLES`.
+
+    A table is a file ``Queue.parquet``, ``Queue.csv`` or ``Queue.jsonl``, or a folder of that name, with or
+    without the ending, that holds parts of one form. Upper and lower case are the same.
+
+    Args:
+        folder: where to look.
+        names: what the tables are called, in lower case.
+
+    Raises:
+        ConfigError: there is no such folder, no table in it, or two that are one table.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is no folder of MQIS tables: {_EXPECTED}")
+    if (folder / MANIFEST_NAME).is_file():
+        raise ConfigError(f"{folder} is an export, not MQIS tables: name it without --mqis")
+    found: dict[str, TableFiles] = {}
+    for path in sorted(folder.iterdir()):
+        table = _table_of(path, names)
+        if table is None:
+            continue
+        if table.name in found:
+            raise ConfigError(
+                f"{folder} holds table {table.name} twice: {found[table.name].path.name} and {path.name}"
+            )
+        found[table.name] = _files_of(table, path)
+    if not found:
+        raise ConfigError(f"{folder} holds no table of MQIS: {_EXPECTED}")
+    missing = {name: table for name, table in names.items() if table.name not in found}
+    _refuse_misspelt(not_read(folder, names), missing)
+    return {name: found[name] for name in MQIS_TABLES if name in found}
+
+
+def not_read(folder: Path, names: Mapping[str, MqisTable]) -> list[Path]:
+    """What a folder holds beside its tables.
+
+    Args:
+        folder: that `find_named` has found tables in.
+        names: what its tables are called, in lower case.
+    """
+    seen = (path for path in sorted(folder.iterdir()) if path.name[0] not in "._")
+    return [path for path in seen if _table_of(path, names) is None]
+
+
+def _table_of(path: Path, names: Mapping[str, MqisTable]) -> MqisTable | None:
+    """The table that a file or folder holds, by its name."""
+    stem, _, ending = path.name.partition(".")
+    if (ending and ending.lower() not in FORMS) or (path.is_file() and not ending):
+        return None
+    return names.get(stem.lower())
+
+
+def _refuse_misspelt(others: Sequence[Path], missing: Mapping[str, MqisTable]) -> None:
+    """Refuse what was most likely meant as a table: to leave it out would lose what it holds.
+
+    Raises:
+        ConfigError: it is called nearly as a table that is not there.
+    """
+    for path in others:
+        close = get_close_matches(path.name.partition(".")[0].lower(), missing, 1, _CLOSE)
+        if close:
+            table = missing[close[0]].name
+            wanted = table if close[0] in _BY_NAME else close[0]
+            raise ConfigError(
+                f"{path} is no table of MQIS, and there is no {table}: "
+                f"call it {wanted}.{' or .'.join(FORMS)} if it is that, or move it elsewhere"
+            )
+
+
+def _files_of(table: MqisTable, path: Path) -> TableFiles:
+    if path.is_file():
+        return TableFiles(table, path.suffix[1:].lower(), path, (path,))
+    parts = tuple(part for part in sorted(path.iterdir()) if part.name[0] not in "._")
+    for part in parts:
+        if not part.is_file():
+            raise ConfigError(f"{part} is a folder: parts of table {table.name} must lie in {path} itself")
+    forms = {part.suffix[1:].lower() for part in parts}
+    if len(forms) != 1 or not forms <= set(FORMS):
+        shown = ", ".join(sorted(forms)) or "nothing"
+        raise ConfigError(f"{path} must hold parts of one form ({', '.join(FORMS)}), it holds {shown}")
+    return TableFiles(table, forms.pop(), path, parts)
+
+
+def csv_header(lines: TextIO) -> tuple[str, ...]:
+    """Return the names in the first line of a CSV file; of a file without line ends no more is read.
+
+    Raises:
+        csv.Error: the line is no CSV, or longer than `HEADER_CHARS_MAX`.
+    """
+    return tuple(next(csv.reader(_bounded(lines)), ()))
+
+
+def _bounded(lines: TextIO) -> Iterator[str]:
+    room = HEADER_CHARS_MAX
+    while line := lines.readline(room + 1):
+        room -= len(line)
+        if room < 0:
+            raise csv.Error(f"the names of its columns have more than {HEADER_CHARS_MAX:,} characters")
+        yield line
+
+
+def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
+    """The table's names of columns, and how they are written in the file.
+
+    Raises:
+        ConfigError: a column is there twice, or one like a property's that the table has not.
+    """
+    of_table = {column.name for column in files.table.columns}
+    known: dict[str, str] = {}
+    for name in names:
+        wanted = name.strip().upper()
+        if wanted in known:
+            raise ConfigError(f"{files.path} has column {wanted} twice: {known[wanted]} and {name}")
+        if wanted in of_table:
+            known[wanted] = name
+        elif wanted.startswith(PREFIX):
+            # most likely misspelt: to leave it out would lose what it holds
+            close = get_close_matches(wanted, of_table, 1)
+            hint = f": did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"{files.path} has column {name}, which table {files.table.name} has not{hint}")
+    return known

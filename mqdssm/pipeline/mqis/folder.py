@@ -1,0 +1,396 @@
+"""Tables in files, read by workers themselves: Parquet, CSV or JSON Lines, row by row as cells."""
+
+import codecs
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.mqis.cells import CellMaker, cell_maker, text_maker
+from mqdssm.pipeline.mqis.files import FORMS, TableFiles, csv_header, find_named, known_columns, not_read
+from mqdssm.pipeline.mqis.mapping import SourceMapping, TableMapping
+from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
+
+BATCH_ROWS: Final = 5_000
+LINE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of a line of JSON: certificates reach 1 MiB each, and a line without end is no row."""
+BLOCK_BYTES: Final = 16 * 1024 * 1024
+"""Of CSV: no row may be longer."""
+SHOWN_CHARS_MAX: Final = 200
+UTF8: Final = "utf-8"
+ROW: Final = ""
+"""Stands for the whole row where columns are named."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_DAY_S: Final = 86_400
+_UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_ROW_GROUP_ROWS: Final = 10_000
+"""Rows of Parquet that one worker reads, at least: tables shall keep all cores busy."""
+
+
+Makers = Mapping[str, tuple[str, CellMaker]]
+"""Column as the source calls it -> PROPID, and what makes cells of its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """One row as it is in the source.
+
+    Attributes:
+        number: of the row in its file, the first is 1.
+        cells: PROPID -> text; columns that are NULL are not there.
+        problems: PROPID (or `ROW`) -> why a cell, or all of the row, could not be read.
+    """
+
+    number: int
+    cells: Mapping[str, str]
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a table, or a part of one, that one worker reads.
+
+    Attributes:
+        table: name of the table.
+        path: of the file.
+        form: parquet, csv or jsonl.
+        columns: column as the file calls it -> PROPID.
+        before: rows in the file before those of this part.
+        groups: row groups of Parquet; None: all of the file.
+        shown: what users know it by.
+    """
+
+    table: str
+    path: Path
+    form: str
+    columns: Mapping[str, str]
+    before: int = 0
+    groups: tuple[int, ...] | None = None
+    shown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table of a source.
+
+    Attributes:
+        table: which one.
+        columns: those that it has.
+        others: names of columns that MQIS does not have, which are left out.
+        files: what it consists of.
+    """
+
+    table: MqisTable
+    columns: tuple[MqisColumn, ...]
+    others: tuple[str, ...]
+    files: tuple[SourceFile, ...]
+
+
+def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
+    """The files of the tables of a folder, by what the mapping calls them.
+
+    Raises:
+        ConfigError: as `mqis_files.find_named`, with what is expected.
+    """
+    return find_named(folder, _names_in(mapping))
+
+
+def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: SourceMapping) -> Iterator[str]:
+    """What a source holds and MQIS does not know, for people: nothing of that is read.
+
+    Args:
+        folder: of files; None: the tables are those of a database.
+        tables: that were found.
+        mapping: how they are called.
+    """
+    others = [] if folder is None else [path.name for path in not_read(folder, _names_in(mapping))]
+    if others:
+        yield f"not read, since they are no tables of MQIS: {', '.join(others)}"
+    for one in tables:
+        if one.others:
+            columns = ", ".join(one.others)
+            yield f"columns of {one.table.name} that MQIS does not have are left out: {columns}"
+
+
+def _names_in(mapping: SourceMapping) -> dict[str, MqisTable]:
+    return {mapping.name_of(table).lower(): table for table in MQIS_TABLES.values()}
+
+
+def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
+    """Look at the columns of a table, and cut it into what single workers read.
+
+    Raises:
+        ConfigError: it cannot be read, its parts differ, or the column of the objects' GUIDs is missing.
+    """
+    headers = {_names(file, files.form, mapping.encoding) for file in files.files}
+    if files.form == "jsonl":
+        headers = {tuple(sorted({name for header in headers for name in header}))}
+    if len(headers) != 1:
+        raise ConfigError(f"the parts of {files.path} have different columns")
+    names = headers.pop()
+    called = _called(files, mapping.table(files.table), names)
+    columns = tuple(column for column in files.table.columns if column.name in called)
+    by_file = {name: propid for propid, name in called.items()}
+    parts = [part for file in files.files for part in _parts(files, file, by_file)]
+    if files.database_table is not None:
+        parts = list(_as_one(parts, files.database_table))
+    others = tuple(name for name in names if name not in by_file)
+    return SourceTable(files.table, columns, others, tuple(parts))
+
+
+def _as_one(parts: Iterable[SourceFile], shown: str) -> Iterator[SourceFile]:
+    """Name the parts of a copied table after the table, with rows that are counted through all of them."""
+    counted: dict[Path, int] = {}
+    for part in parts:
+        if part.path not in counted:
+            counted[part.path] = sum(pq.read_metadata(path).num_rows for path in counted)
+        yield replace(part, before=part.before + counted[part.path], shown=shown)
+
+
+def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> dict[str, str]:
+    """PROPID -> column of the file."""
+    own = {propid: one.column for propid, one in mapped.columns.items()}
+    by_lower = {name.strip().lower(): name for name in names}
+    found = {}
+    for propid, wanted in own.items():
+        name = by_lower.get(wanted.lower())
+        if name is None:
+            raise ConfigError(
+                f"{files.path} has no column {wanted}, which the mapping names for {propid}; it has "
+                f"{', '.join(names) or 'none'}"
+            )
+        found[propid] = name
+    taken = set(found.values())
+    rest = known_columns(files, [name for name in names if name not in taken])
+    found.update({propid: name for propid, name in rest.items() if propid not in own})
+    if files.table.key not in found and names:
+        raise ConfigError(
+            f"{files.path} has no column {files.table.key}, which holds the GUIDs of the objects; it has "
+            f"{', '.join(names)}: name it in a --mapping file if it is called otherwise"
+        )
+    return found
+
+
+def _names(file: Path, form: str, encoding: str) -> tuple[str, ...]:
+    try:
+        match form:
+            case "parquet":
+                return tuple(pq.read_schema(file).names)
+            case "csv":
+                # cells are decoded strictly, each by itself, when they are read
+                with file.open(encoding=_bom(encoding), errors="replace", newline="") as lines:
+                    return csv_header(lines)
+            case _:
+                return _json_names(file, encoding)
+    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+        raise ConfigError(f"{file} cannot be read as {form}: {error}") from error
+
+
+def _json_names(file: Path, encoding: str) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    with file.open("rb") as lines:
+        # a piece of a line that is too long is no object: who reads the rows says so
+        for line in iter(lambda: lines.readline(LINE_BYTES_MAX), b""):
+            row = _object(line, encoding)
+            if isinstance(row, dict):
+                names.update(dict.fromkeys(row))
+    return tuple(names)
+
+
+def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterator[SourceFile]:
+    """A Parquet file is cut between row groups; text cannot be cut before it is read."""
+    name = files.table.name
+    if files.form != "parquet":
+        yield SourceFile(name, file, files.form, columns, shown=file.name)
+        return
+    metadata = pq.read_metadata(file)
+    groups: list[int] = []
+    rows = before = 0
+    for number in range(metadata.num_row_groups):
+        groups.append(number)
+        rows += metadata.row_group(number).num_rows
+        if rows >= _ROW_GROUP_ROWS or number == metadata.num_row_groups - 1:
+            yield SourceFile(name, file, files.form, columns, before, tuple(groups), file.name)
+            before, rows, groups = before + rows, 0, []
+
+
+# -- reading, in workers
+
+
+def read_rows(part: SourceFile, mapping: SourceMapping) -> Iterator[SourceRow]:
+    """The rows of a file.
+
+    Raises:
+        ConfigError: the file cannot be read at all.
+    """
+    if part.form not in FORMS:
+        raise ConfigError(f"{part.path}: no form of tables")
+    table = MQIS_TABLES[part.table]
+    mapped = mapping.table(table)
+    makers: dict[str, tuple[str, CellMaker]] = {}
+    for name, propid in part.columns.items():
+        column, own = table.column(propid), mapped.columns.get(propid)
+        page = mapping.encoding if own is None or own.code_page is None else own.code_page
+        order = "windows" if own is None else own.guid_bytes
+        maker = (
+            text_maker(column)
+            if part.form == "jsonl"
+            else cell_maker(column, code_page=page, guid_bytes=order)
+        )
+        makers[name] = (propid, maker)
+    try:
+        match part.form:
+            case "parquet":
+                yield from _parquet_rows(part, makers)
+            case "csv":
+                yield from _csv_rows(part, mapping.encoding)
+            case _:
+                yield from _json_rows(part, mapping.encoding, makers)
+    except (OSError, pa.ArrowException) as error:
+        raise ConfigError(f"{part.path} cannot be read: {error}") from error
+
+
+def _row(number: int, values: Mapping[str, Any], makers: Makers) -> SourceRow:
+    cells: dict[str, str] = {}
+    problems: dict[str, str] = {}
+    for name, value in values.items():
+        known = makers.get(name)
+        if known is None or value is None:
+            continue
+        propid, maker = known
+        try:
+            cell = maker(value)
+        except UnicodeDecodeError as error:
+            problems[propid] = f"its bytes are no text of code page {error.encoding}: {error.reason}"
+            cells[propid] = value.hex() if isinstance(value, bytes) else str(value)
+            continue
+        if cell is not None and not cell.isascii() and _SURROGATE.search(cell):
+            problems[propid] = "it contains half of a surrogate pair"
+            cell = cell.encode("utf-8", "backslashreplace").decode("utf-8")
+        if cell is not None:
+            cells[propid] = cell
+    return SourceRow(number, cells, problems)
+
+
+def _parquet_rows(part: SourceFile, makers: Makers) -> Iterator[SourceRow]:
+    number = part.before
+    with pq.ParquetFile(part.path) as file:
+        batches = file.iter_batches(batch_size=BATCH_ROWS, row_groups=part.groups, columns=list(makers))
+        for batch in batches:
+            for values in _in_seconds(batch).to_pylist():
+                number += 1
+                yield _row(number, values, makers)
+
+
+def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Times as seconds since 1970: Python has none of the year 0, and one of them would end it all."""
+    arrays = []
+    for column in batch.columns:
+        if pa.types.is_timestamp(column.type):
+            per_second = _UNITS[column.type.unit]
+            whole = column.cast(pa.int64())
+            down = pc.less(whole, 0).cast(pa.int64())  # divided towards zero, that is upwards before 1970
+            arrays.append(pc.subtract(pc.divide(pc.add(whole, down), per_second), down))
+        elif pa.types.is_date(column.type):
+            days = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+            arrays.append(pc.multiply(days, _DAY_S))
+        else:
+            arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _csv_rows(part: SourceFile, encoding: str) -> Iterator[SourceRow]:
+    """Rows of CSV: nothing at all is NULL, two quotes are an empty text ([RFC4180])."""
+    broken: dict[int, str] = {}
+
+    def invalid(row: pcsv.InvalidRow) -> str:
+        said = f"{row.actual_columns} values where {row.expected_columns} are expected"
+        broken[row.number - 1] = f"{said}: {(row.text or '')[:SHOWN_CHARS_MAX]}"  # the header is its row 1
+        return "skip"
+
+    # all octets are letters of Latin-1: so each cell is decoded by itself, whatever is in the others
+    named = {_as_latin(name, encoding): propid for name, propid in part.columns.items()}
+    with part.path.open("rb") as file:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
+        reader = pcsv.open_csv(
+            file,
+            read_options=pcsv.ReadOptions(encoding="latin-1", use_threads=False, block_size=BLOCK_BYTES),
+            parse_options=pcsv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid),
+            convert_options=pcsv.ConvertOptions(
+                column_types=dict.fromkeys(named, pa.binary()),
+                include_columns=list(named),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        number = 1
+        for batch in reader:  # the broken rows before its last one are known by now
+            for values in batch.to_pylist():
+                while number in broken:
+                    yield SourceRow(number, {}, {ROW: broken[number]})
+                    number += 1
+                yield _text_row(number, {named[name]: value for name, value in values.items()}, encoding)
+                number += 1
+    for last in sorted(one for one in broken if one >= number):
+        yield SourceRow(last, {}, {ROW: broken[last]})
+
+
+def _as_latin(name: str, encoding: str) -> str:
+    return name.encode(encoding, "replace").decode("latin-1")
+
+
+def _text_row(number: int, values: Mapping[str, bytes | None], encoding: str) -> SourceRow:
+    cells: dict[str, str] = {}
+    problems: dict[str, str] = {}
+    for propid, value in values.items():
+        if value is None:
+            continue
+        if value.isascii():
+            cells[propid] = value.decode("ascii")
+            continue
+        octets = value.decode("utf-8").encode("latin-1")
+        try:
+            cells[propid] = octets.decode(encoding, "strict")
+        except UnicodeDecodeError as error:
+            problems[propid] = f"its bytes are no text of code page {encoding}: {error.reason}"
+            cells[propid] = octets.hex()
+    return SourceRow(number, cells, problems)
+
+
+def _json_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
+    with part.path.open("rb") as lines:
+        for number, line in enumerate(iter(lambda: lines.readline(LINE_BYTES_MAX), b""), 1):
+            row = _object(line, encoding)
+            if isinstance(row, dict):
+                yield _row(number, row, makers)
+            elif row:
+                yield SourceRow(number, {}, {ROW: row})
+
+
+def _object(line: bytes, encoding: str) -> dict[str, Any] | str:
+    """A line of JSON; what is wrong with it, or nothing for an empty line."""
+    try:
+        text = line.decode(encoding, "strict").removeprefix("\ufeff").strip()
+        found = json.loads(text) if text else None
+    except UnicodeDecodeError as error:
+        return f"its bytes are no text of code page {encoding}: {error.reason}"
+    except (ValueError, RecursionError) as error:
+        return f"no JSON: {error}"
+    if found is None and not text:
+        return ""
+    return found if isinstance(found, dict) else "no JSON object"
+
+
+def _bom(encoding: str) -> str:
+    return "utf-8-sig" if encoding == UTF8 else encoding

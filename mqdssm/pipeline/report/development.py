@@ -1,0 +1,154 @@
+"""Development of a validation over its runs, as numbers that a template draws."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from mqdssm.pipeline.validate.nightly.baseline import KnownFinding
+from mqdssm.pipeline.validate.nightly.history import HistoryLine
+from mqdssm.pipeline.validate.nightly.judging import FindingState
+from mqdssm.pipeline.validate.nightly.run import RunOutcome
+
+RUNS_MAX: Final = 90
+"""Runs that are drawn, the last ones."""
+LISTED_RUNS_MAX: Final = 14
+CHANGES_MAX: Final = 100
+"""Findings that appeared, and that were mended, which are listed."""
+WIDTH: Final = 600.0
+HEIGHT: Final = 120.0
+
+Value = Callable[[HistoryLine], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A number over the runs.
+
+    Attributes:
+        kind: the colour.
+        name: for people.
+        points: of an SVG polyline.
+        last: the number of the last run.
+    """
+
+    kind: str
+    name: str
+    points: str
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Curves with one scale, from 0.
+
+    Attributes:
+        id: for anchors.
+        title: what is shown.
+        curves: the curves.
+        highest: upper end of the scale.
+        first: moment of the first run.
+        last: moment of the last run.
+    """
+
+    id: str
+    title: str
+    curves: tuple[Curve, ...]
+    highest: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StateLine:
+    """Numbers of findings of one rule by state."""
+
+    rule: str
+    severity: str
+    new: int
+    known: int
+    suppressed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Development:
+    """What a report shows of a run that is one of several.
+
+    Attributes:
+        since: when the run before began; None: there was none.
+        appeared: findings that it had not, the first of them.
+        appeared_left_out: those that are not listed.
+        mended: findings that it had, the first of them.
+        mended_left_out: those that are not listed.
+        trends: numbers over the runs; none of fewer than two.
+        runs: the last runs, the youngest first.
+        states: numbers by rule; none where nothing is known or suppressed.
+        exceeded: thresholds that are exceeded.
+    """
+
+    since: datetime | None
+    appeared: tuple[KnownFinding, ...]
+    appeared_left_out: int
+    mended: tuple[KnownFinding, ...]
+    mended_left_out: int
+    trends: tuple[Trend, ...]
+    runs: tuple[HistoryLine, ...]
+    states: tuple[StateLine, ...]
+    exceeded: tuple[str, ...]
+
+
+def development_of(outcome: RunOutcome) -> Development | None:
+    """Collect what a report shows; None where there is neither history nor baseline nor suppression."""
+    if outcome.judge.is_idle and not outcome.lines:
+        return None
+    changes, lines = outcome.changes, outcome.lines[-RUNS_MAX:]
+    return Development(
+        since=changes.since,
+        appeared=changes.appeared[:CHANGES_MAX],
+        appeared_left_out=max(len(changes.appeared) - CHANGES_MAX, 0),
+        mended=changes.mended[:CHANGES_MAX],
+        mended_left_out=max(len(changes.mended) - CHANGES_MAX, 0),
+        trends=_trends(lines) if len(lines) > 1 else (),
+        runs=tuple(reversed(lines[-LISTED_RUNS_MAX:])),
+        states=() if outcome.judge.is_idle else _states(outcome),
+        exceeded=outcome.exceeded,
+    )
+
+
+def _trends(lines: Sequence[HistoryLine]) -> tuple[Trend, ...]:
+    def of_severity(name: str) -> Value:
+        return lambda line: line.severities.get(name, 0)
+
+    kinds = (("error", "errors"), ("warning", "warnings"), ("info", "notes"))
+    found = [(kind, name, of_severity(kind)) for kind, name in kinds]
+    objects: list[tuple[str, str, Value]] = [("plain", "objects", lambda line: sum(line.objects.values()))]
+    return (
+        _trend("findings-over-time", "Findings over time", lines, found),
+        _trend("objects-over-time", "Objects over time", lines, objects),
+    )
+
+
+def _trend(
+    name: str, title: str, lines: Sequence[HistoryLine], curves: Sequence[tuple[str, str, Value]]
+) -> Trend:
+    highest = max(value(line) for line in lines for _, _, value in curves)
+    step = WIDTH / (len(lines) - 1)
+
+    def points(value: Value) -> str:
+        heights = (HEIGHT * (1 - value(line) / (highest or 1)) for line in lines)
+        return " ".join(f"{step * number:.1f},{height:.1f}" for number, height in enumerate(heights))
+
+    drawn = tuple(Curve(kind, called, points(value), value(lines[-1])) for kind, called, value in curves)
+    return Trend(name, title, drawn, highest, lines[0].started, lines[-1].started)
+
+
+def _states(outcome: RunOutcome) -> tuple[StateLine, ...]:
+    rules = sorted({(one.rule, one.severity) for one in outcome.counts.counts})
+    return tuple(
+        StateLine(
+            rule,
+            severity,
+            *(outcome.counts.count_of(state, severity=severity, rule=rule) for state in FindingState),
+        )
+        for rule, severity in rules
+    )

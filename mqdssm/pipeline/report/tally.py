@@ -1,0 +1,61 @@
+"""What findings amount to, besides what a summary says: by type, by site, by link, by machine."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Severity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Counts = Mapping[str, int]
+"""Numbers of findings by severity."""
+
+PLACED: Final = ("site", "routing-link", "queue-manager")
+"""Types whose findings are counted for each object: what a picture of the sites shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Numbers of findings.
+
+    Attributes:
+        types: by type, then severity.
+        objects: of some types (`PLACED`), by GUID, then severity.
+    """
+
+    types: Mapping[str, Counts]
+    objects: Mapping[str, Mapping[str, Counts]]
+
+
+def tally(batches: "Iterable[pa.RecordBatch]") -> Tally:
+    """Count findings, a batch at a time; memory grows with the sites, links and machines that have some."""
+    import pyarrow as pa
+
+    types: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    objects: dict[str, defaultdict[str, Counter[str]]] = {name: defaultdict(Counter) for name in PLACED}
+    for batch in batches:
+        table = pa.Table.from_batches([batch]).select(["type", "severity", "guid"])
+        for row in table.group_by(["type", "severity"]).aggregate([([], "count_all")]).to_pylist():
+            types[row["type"]][row["severity"]] += row["count_all"]
+        for name, found in objects.items():
+            mine = table.filter(pa.compute.equal(table["type"], name))
+            for row in mine.group_by(["guid", "severity"]).aggregate([([], "count_all")]).to_pylist():
+                if row["guid"] is not None:
+                    found[row["guid"]][row["severity"]] += row["count_all"]
+    return Tally(types, objects)
+
+
+def worst(counts: Counts) -> Severity | None:
+    """The worst severity of which there is a finding."""
+    return next((one for one in reversed(SEVERITIES) if counts.get(one, 0)), None)
+
+
+def added(*several: Counts) -> Counts:
+    """The sum of numbers."""
+    total: Counter[str] = Counter()
+    for one in several:
+        total.update(one)
+    return total

@@ -1,0 +1,166 @@
+"""Sites and the links between them, with what was found about each."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.pipeline.report.tally import Counts, Tally, added
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mqdssm.pipeline.validate.datasets import Dataset
+
+_BATCH_ROWS: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class SiteNode:
+    """A site.
+
+    Attributes:
+        guid: its Identifier.
+        name: of the site.
+        foreign: it is of another messaging system.
+        machines: number of queue managers in it.
+        own: findings about the site itself.
+        of_machines: findings about the queue managers in it.
+    """
+
+    guid: str
+    name: str
+    foreign: bool
+    machines: int
+    own: Counts
+    of_machines: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEdge:
+    """A routing link.
+
+    Attributes:
+        one: number of the site at one end.
+        other: that at the other.
+        cost: ActualCost; None where it is not set.
+        own: findings about the link.
+    """
+
+    one: int
+    other: int
+    cost: int | None
+    own: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """All sites and links.
+
+    Attributes:
+        sites: by name.
+        links: those whose two ends are different sites that exist.
+        loose: number of all other links.
+    """
+
+    sites: tuple[SiteNode, ...]
+    links: tuple[LinkEdge, ...]
+    loose: int
+
+    def neighbours(self) -> dict[int, set[int]]:
+        """Of each site, the numbers of those that a link joins to it."""
+        near: dict[int, set[int]] = {number: set() for number in range(len(self.sites))}
+        for link in self.links:
+            near[link.one].add(link.other)
+            near[link.other].add(link.one)
+        return near
+
+    def about_links(self) -> list[Counts]:
+        """Of each site, the findings about its links."""
+        sums: list[Counts] = [{} for _ in self.sites]
+        for link in self.links:
+            for end in (link.one, link.other):
+                sums[end] = added(sums[end], link.own)
+        return sums
+
+
+def topology_of(sets: "Mapping[str, Dataset]", found: Tally) -> Topology:
+    """Read sites, links, and which site a machine is in.
+
+    Args:
+        sets: the types of the source.
+        found: what was found.
+
+    Returns:
+        Sites and links; none where the source has no sites.
+    """
+    rows = _rows(sets, "site", ("Identifier", "Name", "ForeignSite"))
+    machines, troubled = _machines(sets.get("queue-manager"), found.objects["queue-manager"])
+    rows = sorted(rows, key=lambda row: (str(row.get("Name") or "").casefold(), str(row.get("Identifier"))))
+    sites = tuple(
+        SiteNode(
+            guid=str(row.get("Identifier") or ""),
+            name=str(row.get("Name") or row.get("Identifier") or "?"),
+            foreign=bool(row.get("ForeignSite")),
+            machines=machines[row.get("Identifier")],
+            own=found.objects["site"].get(str(row.get("Identifier")), {}),
+            of_machines=troubled.get(row.get("Identifier"), {}),
+        )
+        for row in rows
+    )
+    links, loose = _links(sets, sites, found.objects["routing-link"])
+    return Topology(sites, links, loose)
+
+
+def _rows(
+    sets: "Mapping[str, Dataset]", name: str, columns: Sequence[str]
+) -> list[dict[str, str | int | bool | None]]:
+    if name not in sets or not sets[name].rows:
+        return []
+    rows: list[dict[str, str | int | bool | None]] = sets[name].table(columns).to_pylist()
+    return rows
+
+
+def _links(
+    sets: "Mapping[str, Dataset]", sites: Sequence[SiteNode], found: Mapping[str, Counts]
+) -> tuple[tuple[LinkEdge, ...], int]:
+    numbers = {site.guid: number for number, site in enumerate(sites)}
+    wanted = ("Identifier", "Site1Identifier", "Site2Identifier", "ActualCost")
+    rows = _rows(sets, "routing-link", wanted)
+    links = []
+    for row in sorted(rows, key=lambda row: str(row.get("Identifier"))):
+        one = numbers.get(str(row.get("Site1Identifier")))
+        other = numbers.get(str(row.get("Site2Identifier")))
+        cost = row.get("ActualCost")
+        if one is not None and other is not None and one != other:
+            own = found.get(str(row.get("Identifier")), {})
+            links.append(LinkEdge(one, other, None if cost is None else int(cost), own))
+    return tuple(links), len(rows) - len(links)
+
+
+def _machines(
+    target: "Dataset | None", found: Mapping[str, Counts]
+) -> tuple[Counter[object], dict[object, Counts]]:
+    """Count the queue managers of each site, and the findings about them; one batch is in memory."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    counts: Counter[object] = Counter()
+    troubled: dict[object, Counts] = {}
+    if target is None or not {"Identifier", "SiteIdentifierList"} <= set(target.types):
+        return counts, troubled
+    bad = pa.array(sorted(found), pa.string())
+    for batch in target.batches(["Identifier", "SiteIdentifierList"], _BATCH_ROWS):
+        _count(batch.column("SiteIdentifierList"), counts)
+        few = batch.filter(pc.is_in(batch.column("Identifier").cast(pa.string()), value_set=bad))
+        for row in few.to_pylist():
+            for site in dict.fromkeys(row["SiteIdentifierList"] or ()):
+                troubled[site] = added(troubled.get(site, {}), found[row["Identifier"]])
+    return counts, troubled
+
+
+def _count(lists: "pa.Array", counts: Counter[object]) -> None:
+    import pyarrow.compute as pc
+
+    for one in pc.value_counts(pc.list_flatten(lists)).to_pylist():
+        counts[one["values"]] += one["counts"]

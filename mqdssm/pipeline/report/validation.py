@@ -1,0 +1,157 @@
+"""The report of a validation."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.pipeline.report.charts import chart
+from mqdssm.pipeline.report.development import development_of
+from mqdssm.pipeline.report.page import check_page, dn, shown, write_page
+from mqdssm.pipeline.report.picture import picture_of, words
+from mqdssm.pipeline.report.tally import Counts, Tally, added, tally, worst
+from mqdssm.pipeline.report.topology import Topology, topology_of
+from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Severity
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.validate.datasets import Dataset
+    from mqdssm.pipeline.validate.findings import Findings, RuleResult, Summary
+    from mqdssm.pipeline.validate.nightly.run import RunOutcome
+
+SAMPLES_SHOWN: Final = (50, 25, 15, 10, 5, 3, 1)
+"""Findings of a rule that are shown: the first number with which all samples take less than the budget."""
+SAMPLES_BYTES_MAX: Final = 1_000_000
+PRINTED: Final = 5
+"""Findings of a rule that are printed: a screen scrolls, paper does not."""
+SITES_SHOWN_MAX: Final = 200
+MARKUP_BYTES: Final = 170  # of a line of a table of samples, besides what it shows
+WORST_FIRST: Final = tuple(reversed(SEVERITIES))
+KINDS: Final[tuple[tuple[Severity, str], ...]] = (
+    ("error", "errors"),
+    ("warning", "warnings"),
+    ("info", "notes"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLine:
+    """A site in the table below the picture."""
+
+    name: str
+    guid: str
+    foreign: bool
+    machines: int
+    severity: str
+    own: str
+    links: str
+    of_machines: str
+
+
+def write_report(
+    path: Path,
+    summary: "Summary",
+    findings: "Findings",
+    sets: "Mapping[str, Dataset] | None" = None,
+    outcome: "RunOutcome | None" = None,
+) -> None:
+    """Write the report of a validation.
+
+    Args:
+        path: of the file, which is replaced.
+        summary: counts and samples.
+        findings: all of them; they are counted, not shown.
+        sets: the types that were validated: sites and links for the picture; None: no picture.
+        outcome: what became of earlier findings; None: there is nothing to compare with.
+
+    Raises:
+        ConfigError: jinja2 is missing, or the file cannot be written.
+    """
+    check_page(path)
+    found = tally(findings.batches())
+    topology = topology_of(sets or {}, found)
+    bad = sorted(
+        (rule for rule in summary.rules if rule.count),
+        key=lambda rule: (-SEVERITIES.index(rule.severity), -rule.count, rule.id),
+    )
+    sites, sites_left_out = _sites(topology)
+    limit = samples_shown(bad)
+    write_page(
+        path,
+        "validation.html",
+        title=f"Validation of {shown(summary.source)}",
+        summary=summary,
+        result=_result(summary),
+        worst=next((one for one in WORST_FIRST if summary.count_of(one)), "fine"),
+        counts=[(one, called, summary.count_of(one)) for one, called in KINDS],
+        objects=sum(summary.objects.values()),
+        types=_types(summary, found),
+        by_rule=chart(
+            "by-rule",
+            "Findings by rule",
+            ((rule.id, f"#rule-{anchor(rule.id)}", {rule.severity: rule.count}) for rule in bad),
+            KINDS,
+        ),
+        by_type=chart(
+            "by-type", "Findings by type of object", ((one, "", n) for one, n in found.types.items()), KINDS
+        ),
+        picture=picture_of(topology),
+        development=None if outcome is None else development_of(outcome),
+        sites=sites,
+        sites_left_out=sites_left_out,
+        rules=[*bad, *sorted((one for one in summary.rules if not one.count), key=lambda one: one.id)],
+        sections=[(rule, anchor(rule.id), rule.samples[:limit]) for rule in bad],
+        anchor=anchor,
+        printed=PRINTED,
+    )
+
+
+def anchor(name: str) -> str:
+    """A rule's id as part of an anchor: own rules may be called anything."""
+    return "".join(
+        one if one.isascii() and one.isalnum() else f"-{'' if one == '-' else ord(one)}" for one in name
+    )
+
+
+def samples_shown(rules: "Sequence[RuleResult]") -> int:
+    """How many samples of each rule fit into the report."""
+    for limit in SAMPLES_SHOWN:
+        size = sum(_bytes(one) for rule in rules for one in rule.samples[:limit])
+        if size <= SAMPLES_BYTES_MAX:
+            return limit
+    return 0
+
+
+def _bytes(finding: Finding) -> int:
+    from markupsafe import escape
+
+    texts = (finding.type, finding.guid, finding.attribute, finding.message)
+    pieces = (dn(finding.dn), *(escape(shown(text)) for text in texts))
+    return MARKUP_BYTES + sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
+
+
+def _result(summary: "Summary") -> str:
+    if not summary.count:
+        return "No findings."
+    counts: Counts = {one: summary.count_of(one) for one in SEVERITIES}
+    broken = sum(1 for rule in summary.rules if rule.count)
+    return f"{words(counts)}: {broken} of {len(summary.rules)} rules are broken."
+
+
+def _types(summary: "Summary", found: Tally) -> Iterator[tuple[str, int, Mapping[str, int]]]:
+    for name in dict.fromkeys((*summary.objects, *found.types)):
+        yield name, summary.objects.get(name, 0), dict(found.types.get(name, {}))
+
+
+def _sites(topology: Topology) -> tuple[list[SiteLine], int]:
+    """The sites with findings, the worst first."""
+    lines = []
+    for site, links in zip(topology.sites, topology.about_links(), strict=True):
+        everything = added(site.own, links, site.of_machines)
+        severity = worst(everything)
+        if severity is not None:
+            rank = (-SEVERITIES.index(severity), -sum(everything.values()))
+            three = (words(one) if sum(one.values()) else "" for one in (site.own, links, site.of_machines))
+            line = SiteLine(site.name, site.guid, site.foreign, site.machines, severity, *three)
+            lines.append((rank, line))
+    lines.sort(key=lambda one: one[0])
+    return [line for _, line in lines[:SITES_SHOWN_MAX]], max(len(lines) - SITES_SHOWN_MAX, 0)

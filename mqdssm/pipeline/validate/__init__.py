@@ -1,0 +1,1 @@
+"""Validation: rules over an export, a directory or MQIS tables, and their findings."""

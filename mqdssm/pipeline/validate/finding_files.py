@@ -1,0 +1,133 @@
+"""Files of findings: written in sorted parts, which are merged. Memory is bounded, whatever their number."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mqdssm.pipeline.validate.scan import SCHEMA
+
+ORDER: Final = ("rule", "type", "dn", "guid", "attribute", "message", "section")
+"""Findings are sorted by these, NULL first."""
+PART_ROWS: Final = 100_000
+"""Findings that are sorted at once (70 MB)."""
+PARTS_MAX: Final = 32
+"""Files that are merged at once."""
+BATCH_ROWS: Final = 8_192
+"""Findings of each file that are in memory while files are merged."""
+
+
+def write_parts(batches: Iterable[pa.RecordBatch], folder: Path) -> tuple[Path, ...]:
+    """Write findings into sorted files of `PART_ROWS`.
+
+    A file of a worker that was killed has a name that nobody is told.
+
+    Args:
+        batches: findings in no order.
+        folder: for the files.
+    """
+    paths: list[Path] = []
+    kept: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        kept.append(batch)
+        rows += batch.num_rows
+        if rows >= PART_ROWS:
+            paths.append(_write_part(kept, folder))
+            kept, rows = [], 0
+    if kept:
+        paths.append(_write_part(kept, folder))
+    return tuple(paths)
+
+
+def merge_parts(paths: Sequence[Path], folder: Path) -> Path:
+    """Merge sorted files into one, and delete them.
+
+    Args:
+        paths: the files.
+        folder: for the result.
+    """
+    left = list(paths)
+    while len(left) > PARTS_MAX:
+        left.append(_merge_some(left[:PARTS_MAX], folder))
+        del left[:PARTS_MAX]
+    return left[0] if len(left) == 1 else _merge_some(left, folder)
+
+
+def _write_part(batches: Sequence[pa.RecordBatch], folder: Path) -> Path:
+    path = folder / f"part-{uuid4().hex}.parquet"
+    table = pa.Table.from_batches(batches, SCHEMA)
+    pq.write_table(table.take(_places(table)), path, compression="none", row_group_size=BATCH_ROWS)
+    return path
+
+
+def _places(table: pa.Table) -> pa.Array:
+    """Return the row numbers of findings in their order, with NULL before every text."""
+    keys: dict[str, Any] = {}
+    for name in ORDER:
+        keys[f"{name} is there"] = pc.is_valid(table[name]).cast(pa.int8())
+        keys[name] = pc.fill_null(table[name], "")
+    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+
+
+def _merge_some(paths: Sequence[Path], folder: Path) -> Path:
+    path = folder / f"merged-{uuid4().hex}.parquet"
+    with pq.ParquetWriter(path, SCHEMA, compression="none") as writer:
+        for table in _merged(paths):
+            writer.write_table(table, row_group_size=BATCH_ROWS)
+    for one in paths:
+        one.unlink()
+    return path
+
+
+def _merged(paths: Sequence[Path]) -> Iterator[pa.Table]:
+    """Read sorted files side by side: what comes before the first end of a batch is complete, and sorted."""
+    with ExitStack() as opened:
+        parts = [_Part(opened.enter_context(pq.ParquetFile(path))) for path in paths]
+        while parts := [part for part in parts if part.is_filled()]:
+            last = min(part.last_key() for part in parts)
+            table = pa.concat_tables([part.taken_to(last) for part in parts])
+            yield table.take(_places(table))
+
+
+class _Part:
+    """A sorted file that is being read.
+
+    Args:
+        file: the file.
+    """
+
+    def __init__(self, file: pq.ParquetFile) -> None:
+        self._batches = file.iter_batches(batch_size=BATCH_ROWS)
+        self._rows: pa.Table = SCHEMA.empty_table()
+
+    def is_filled(self) -> bool:
+        """Read on if nothing is left of the last batch; False at the end of the file."""
+        while not self._rows.num_rows:
+            batch = next(self._batches, None)
+            if batch is None:
+                return False
+            self._rows = pa.Table.from_batches([batch], SCHEMA)
+        return True
+
+    def last_key(self) -> tuple[str, ...]:
+        """Return the key of the last row that was read."""
+        return self._key(self._rows.num_rows - 1)
+
+    def taken_to(self, key: tuple[str, ...]) -> pa.Table:
+        """Take the rows up to a key."""
+        count = bisect_right(range(self._rows.num_rows), key, key=self._key)
+        taken = self._rows.slice(0, count)
+        self._rows = self._rows.slice(count)
+        return taken
+
+    def _key(self, row: int) -> tuple[str, ...]:
+        values = (self._rows[name][row].as_py() for name in ORDER)
+        # a text with a sign before it comes after none at all
+        return tuple("" if value is None else f" {value}" for value in values)

@@ -1,0 +1,195 @@
+"""Findings, saved once as sorted Parquet files; all outputs derive from these.
+
+Counts are exact, samples are bounded, and no more than one batch of findings is in memory.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Rule, Severity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SAMPLES_MAX: Final = 100
+"""Findings of one rule that a summary shows."""
+_BATCH_ROWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """What came of one rule.
+
+    Attributes:
+        id: of the rule.
+        severity: how bad its findings are.
+        kind: its form, as ``row``.
+        what: what must hold.
+        section: where a specification says so.
+        types: types that were judged.
+        count: exact number of findings.
+        samples: the first `SAMPLES_MAX` of them.
+        left_out: why further types were not judged; empty if all were.
+    """
+
+    id: str
+    severity: Severity
+    kind: str
+    what: str
+    section: str
+    types: tuple[str, ...]
+    count: int
+    samples: tuple[Finding, ...]
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A rule that was not applied, or not to all of its types.
+
+    Attributes:
+        id: of the rule.
+        reason: why.
+        types: those that it judged all the same.
+    """
+
+    id: str
+    reason: str
+    types: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.types:
+            return f"applied to {', '.join(self.types)} alone: {self.id}: {self.reason}"
+        return f"not applied: {self.id}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A validation in short: what reports are made of.
+
+    Attributes:
+        source: what was validated, for people.
+        started: when.
+        ended: when.
+        objects: number of objects of each type.
+        rules: the rules that were applied, in the order of the catalogue.
+        skipped: those that were not.
+        versions: of mqdssm, Python, pyspark and pyarrow.
+        engine: the one that was used, ``local`` or ``spark``.
+    """
+
+    source: str
+    started: datetime
+    ended: datetime
+    objects: Mapping[str, int]
+    rules: tuple[RuleResult, ...]
+    skipped: tuple[Skipped, ...]
+    versions: Mapping[str, str]
+    engine: str = "local"
+
+    @property
+    def count(self) -> int:
+        """Number of findings."""
+        return sum(rule.count for rule in self.rules)
+
+    @property
+    def not_judged(self) -> tuple[Skipped, ...]:
+        """What no finding does not mean that all is well of: rules that were not applied, or in part."""
+        in_part = (Skipped(one.id, one.left_out, one.types) for one in self.rules if one.left_out)
+        return (*self.skipped, *in_part)
+
+    def count_of(self, severity: Severity) -> int:
+        """Number of findings of a severity."""
+        return sum(rule.count for rule in self.rules if rule.severity == severity)
+
+    def reaches(self, severity: Severity) -> bool:
+        """Whether a finding is at least as bad."""
+        worse = SEVERITIES[SEVERITIES.index(severity) :]
+        return any(self.count_of(one) for one in worse)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Findings in files, sorted.
+
+    Attributes:
+        paths: the files, in order.
+    """
+
+    paths: tuple[Path, ...]
+
+    def batches(self) -> "Iterator[pa.RecordBatch]":
+        """All findings in order, as Arrow batches."""
+        import pyarrow.parquet as pq
+
+        for path in self.paths:
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches(batch_size=_BATCH_ROWS)
+
+    def __iter__(self) -> Iterator[Finding]:
+        for batch in self.batches():
+            for row in batch.to_pylist():
+                yield Finding(**row)
+
+    def counted(self) -> tuple[Counter[str], dict[str, tuple[Finding, ...]]]:
+        """Count the findings of each rule, and keep the first ones."""
+        counts: Counter[str] = Counter()
+        samples: dict[str, list[Finding]] = {}
+        for batch in self.batches():
+            for one in batch.column("rule").value_counts().to_pylist():
+                counts[one["values"]] += one["counts"]
+                kept = samples.setdefault(one["values"], [])
+                if len(kept) < SAMPLES_MAX:
+                    kept += _first(batch, one["values"], SAMPLES_MAX - len(kept))
+        return counts, {rule: tuple(kept) for rule, kept in samples.items()}
+
+
+def _first(batch: "pa.RecordBatch", rule: str, count: int) -> list[Finding]:
+    import pyarrow.compute as pc
+
+    rows: list[dict[str, Any]] = (
+        batch.filter(pc.equal(batch.column("rule"), rule)).slice(0, count).to_pylist()
+    )
+    return [Finding(**row) for row in rows]
+
+
+def batch_of(findings: Sequence[Finding]) -> "pa.RecordBatch":
+    """Return findings as an Arrow batch."""
+    import pyarrow as pa
+
+    from mqdssm.pipeline.validate.scan import SCHEMA
+
+    return pa.RecordBatch.from_pylist(
+        [{name: getattr(one, name) for name in SCHEMA.names} for one in findings], SCHEMA
+    )
+
+
+def results(
+    applied: Sequence[tuple[Rule, tuple[str, ...]]],
+    reasons: Mapping[str, str],
+    counts: Mapping[str, int],
+    samples: Mapping[str, tuple[Finding, ...]],
+) -> tuple[RuleResult, ...]:
+    """Put together what came of each rule; parts of one rule are one."""
+    merged: dict[str, tuple[Rule, dict[str, None]]] = {}
+    for rule, types in applied:
+        _, known = merged.setdefault(rule.id, (rule, {}))
+        known.update(dict.fromkeys(types))
+    return tuple(
+        RuleResult(
+            id=rule.id,
+            severity=rule.severity,
+            kind=rule.kind,
+            what=rule.what,
+            section=rule.section,
+            types=tuple(types),
+            count=counts.get(rule.id, 0),
+            samples=samples.get(rule.id, ()),
+            left_out=reasons.get(rule.id, ""),
+        )
+        for rule, types in merged.values()
+    )

@@ -1,0 +1,235 @@
+"""MQIS tables as files of the abstract model's objects: the same columns as those of an export.
+
+A runner's workers read the tables, a file each, by the rules of a migration. Columns without a counterpart
+in MQIS are absent, above all FullPath: there is no tree. A cell that cannot be read is NULL, and listed in
+the column Unreadable as ``Attribute: reason``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.elements import QueueManager, RoutingLink
+from mqdssm.model.enums import DirectoryServerType
+from mqdssm.model.fieldtypes import spec_name
+from mqdssm.pipeline.frames.arrow import array_of, arrow_type
+from mqdssm.pipeline.frames.columns import TYPES, UNREADABLE, Column, columns_of
+from mqdssm.pipeline.migrate.rows import GATES, SERVICE, SITE_GATES, gates_of
+from mqdssm.pipeline.mqis.folder import ROW, SourceFile, SourceRow, SourceTable, read_rows
+from mqdssm.pipeline.mqis.mapping import SourceMapping
+from mqdssm.pipeline.runner import Calls, Job, Runner
+from mqdssm.pipeline.validate.datasets import Dataset, dataset
+from mqdssm.tables.compute import SERVICE_BITS
+from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
+from mqdssm.tables.mqis_cells import CellError, plain, readable_value
+
+SMALL_BYTES: Final = 16 * 1024 * 1024
+"""Tables up to this size are read in this process: starting workers would cost more."""
+BATCH_ROWS: Final = 2_000
+"""A row holds certificates of up to 1 MiB each."""
+SHOWN_CHARS_MAX: Final = 60
+"""Of a cell that cannot be read."""
+ROLES: Final = ("RoutingServer", "RemoteAccessServer", "DirectoryServer")
+SERVER_TYPE: Final = "DirectoryServerType"
+
+GatesOfSites = Mapping[UUID, tuple[UUID, ...]]
+Rewrite = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def mqis_sets(
+    runner: Runner,
+    tables: Sequence[SourceTable],
+    mapping: SourceMapping,
+    folder: Path,
+    rewrite: Rewrite | None = None,
+) -> dict[str, Dataset]:
+    """Read MQIS tables, and write the objects that they hold as Parquet files.
+
+    Args:
+        runner: does the work.
+        tables: as `mqdssm.pipeline.mqis.folder.source_table` gives them.
+        mapping: how the source holds values.
+        folder: for the files.
+        rewrite: changes each batch before it is written; pickled into workers. None: nothing is changed.
+
+    Returns:
+        The objects by type, as the command line names it.
+
+    Raises:
+        ConfigError: a table cannot be read, or nothing can be written.
+    """
+    known = {one.table.name: one for one in tables if one.table.type_name is not None}
+    files = tuple(file for one in known.values() for file in one.files)
+    task = SetTask(folder, files, mapping, _gates(known.get("Site"), mapping), rewrite)
+    names = tuple(f"reading {file.path.name}" for file in files)
+    size = sum(file.path.stat().st_size for file in files)
+    paths = runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES))
+    return {
+        table.type_name: dataset(
+            table.type_name, [path for path, file in zip(paths, files, strict=True) if file.table == name]
+        )
+        for name, table in MQIS_TABLES.items()
+        if name in known and table.type_name is not None
+    }
+
+
+def _gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | None:
+    """The gates of each site, of those with one GUID the last one's, as in a plan. None: sites have none."""
+    if sites is None or SITE_GATES not in sites.columns:
+        return None
+    key = sites.table.column(sites.table.key)
+    found: dict[UUID, tuple[UUID, ...]] = {}
+    for file in sites.files:
+        for row in read_rows(file, mapping):
+            try:
+                found[plain(key, row.cells.get(key.name, ""))] = gates_of(row.cells)
+            except CellError:
+                continue  # listed in the site's own row
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SetTask:
+    """Reading MQIS tables, as workers need to know it.
+
+    Attributes:
+        folder: for the files that are written.
+        files: of the tables; each is a piece of work.
+        mapping: how the source holds values.
+        gates: of each site, for links that name none themselves; None: sites have none.
+        rewrite: changes each batch; None: nothing is changed.
+    """
+
+    folder: Path
+    files: tuple[SourceFile, ...]
+    mapping: SourceMapping
+    gates: GatesOfSites | None
+    rewrite: Rewrite | None = None
+
+    def __call__(self, number: int) -> Path:
+        """Read one file; gives the file that was written."""
+        file = self.files[number]
+        maker = ObjectMaker(MQIS_TABLES[file.table], set(file.columns.values()), self.gates)
+        path = self.folder / f"{file.table}-{number:05d}.parquet"
+        draft = path.with_name(path.name + ".new")
+        rows = read_rows(file, self.mapping)
+        try:
+            with pq.ParquetWriter(draft, maker.schema, compression="none") as writer:
+                while some := list(islice(rows, BATCH_ROWS)):
+                    batch = maker.batch(some)
+                    writer.write_batch(batch if self.rewrite is None else self.rewrite(batch))
+            draft.replace(path)
+        except OSError as error:
+            raise ConfigError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+        return path
+
+
+class ObjectMaker:
+    """Makes objects of the rows of a table.
+
+    Args:
+        table: which one, of a type that directories keep.
+        present: the PROPIDs of the columns that the source has.
+        gates: see `SetTask`.
+
+    Attributes:
+        schema: of the batches.
+    """
+
+    def __init__(self, table: MqisTable, present: set[str], gates: GatesOfSites | None) -> None:
+        self._cells = [
+            column
+            for column in table.columns
+            if column.name in present and (column.row is not None or column is SITE_GATES)
+        ]
+        self._gates = gates if table.element is RoutingLink else None
+        self._has_roles = table.element is QueueManager and SERVICE in self._cells
+        self._columns = self._columns_of(table)
+        fields = [pa.field(column.name, arrow_type(column)) for column in self._columns]
+        self.schema: Final = pa.schema(fields)
+
+    def _columns_of(self, table: MqisTable) -> tuple[Column, ...]:
+        """The columns of the objects; `_holders` says which cells each is made of."""
+        columns = columns_of(TYPES[table.type_name or ""])
+        self._holders: dict[str, list[MqisColumn]] = {}
+        for column in columns:
+            holding = [one for one in table.holding(column.name) if one in self._cells]
+            made = (self._has_roles and column.name in (*ROLES, SERVER_TYPE)) or (
+                self._gates is not None and column.name == GATES
+            )
+            if holding or made:
+                self._holders[column.name] = holding
+        return (*(column for column in columns if column.name in self._holders), UNREADABLE)
+
+    def batch(self, rows: Sequence[SourceRow]) -> pa.RecordBatch:
+        """Make a batch of rows."""
+        made = [self._object(row) for row in rows]
+        arrays = [
+            array_of([one.get(column.name) for one in made], column, field.type)
+            for column, field in zip(self._columns, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _object(self, row: SourceRow) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        problems = list(self._read(row, values))
+        if ROW in row.problems:
+            problems.append(f"row: it cannot be taken apart: {row.problems[ROW]}")
+        found = {
+            name: next((values[one.name] for one in holders if one.name in values), None)
+            for name, holders in self._holders.items()
+        }
+        if self._has_roles:
+            _add_roles(found, values.get(SERVICE.name))
+        if self._gates is not None and not found.get(GATES):  # an empty list names none
+            found[GATES] = self._gates_between(found)
+        found[UNREADABLE.name] = problems or None
+        return found
+
+    def _read(self, row: SourceRow, values: dict[str, Any]) -> Iterator[str]:
+        """Fill in the values of the cells; yields why others have none."""
+        for column in self._cells:
+            cell = row.cells.get(column.name)
+            called = column.adm or GATES
+            if column.name in row.problems:
+                yield f"{called}: {row.problems[column.name]} ({column.name})"
+            elif cell is not None:
+                try:
+                    read = plain if column.row is None else readable_value
+                    values[column.name] = read(column, cell)
+                except CellError:
+                    yield f"{called}: {cell[:SHOWN_CHARS_MAX]} is no {_expected(column)}"
+
+    def _gates_between(self, link: Mapping[str, Any]) -> tuple[UUID, ...]:
+        """The gates of both sites of a link, as MSMQ 1.0 keeps them."""
+        gates = self._gates or {}
+        ends = (link.get("Site1Identifier"), link.get("Site2Identifier"))
+        return tuple(dict.fromkeys(gate for end in ends if end is not None for gate in gates.get(end, ())))
+
+
+def _expected(column: MqisColumn) -> str:
+    """What a cell of a column must be, for people."""
+    if column.codes is not None and column.row is not None and column.row.kind == "boolean":
+        return f"{' or '.join(map(str, column.codes))} ({column.name})"
+    return f"{column.variant} ({column.name})"
+
+
+def _add_roles(found: dict[str, Any], bits: int | None) -> None:
+    """Add what the bits of PROPID_QM_SERVICE say, unless a property says it ([MS-MQDS] 3.1.4.21.8)."""
+    for name in ROLES:
+        if found.get(name) is None and bits is not None:
+            found[name] = bool(bits & int(SERVICE_BITS[name]))
+    kind = spec_name(DirectoryServerType.STANDALONE) if found.get("DirectoryServer") else None
+    for one in sorted(
+        DirectoryServerType
+    ):  # its number is its bit; should several be set, the highest counts
+        if one is not DirectoryServerType.STANDALONE and (bits or 0) & int(one):
+            kind = spec_name(one)
+    found[SERVER_TYPE] = kind

@@ -1,0 +1,146 @@
+"""Baseline: a file of findings that are known, with the number of each.
+
+JSON Lines: a head with the version and the moment, then a line for each identity, sorted.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.atomic_file import write_atomically
+from mqdssm.pipeline.validate.nightly.identity import FindingKey, key_of
+from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding
+
+VERSION: Final = 1
+_FIELDS: Final = (*FindingKey._fields, "severity", "dn")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFinding:
+    """Equal findings.
+
+    Attributes:
+        key: their identity.
+        severity: how bad they are.
+        dn: where the object was, for people.
+        count: how many there are.
+    """
+
+    key: FindingKey
+    severity: str
+    dn: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Findings that are known.
+
+    Attributes:
+        made: when it was written; None: there is none.
+        findings: by identity.
+    """
+
+    made: datetime | None
+    findings: Mapping[FindingKey, KnownFinding]
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding], made: datetime) -> "Baseline":
+        """Collect findings; memory grows with the number of identities."""
+        counts: Counter[FindingKey] = Counter()
+        first: dict[FindingKey, Finding] = {}
+        for finding in findings:
+            key = key_of(finding)
+            counts[key] += 1
+            first.setdefault(key, finding)
+        known = (
+            KnownFinding(key, first[key].severity, first[key].dn or "", count)
+            for key, count in counts.items()
+        )
+        return cls(made, {one.key: one for one in known})
+
+    def counts(self) -> Counter[FindingKey]:
+        """Return the number of findings of each identity, to be counted down."""
+        return Counter({key: one.count for key, one in self.findings.items()})
+
+    def write(self, path: Path) -> None:
+        """Write the file, which is replaced; for its owner alone (mode 0600).
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        head = {"mqdssm-baseline": VERSION, "made": self.made.isoformat() if self.made else None}
+        lines = (_line(self.findings[key]) for key in sorted(self.findings))
+        write_atomically(path, chain((json.dumps(head) + "\n",), lines))
+
+    @classmethod
+    def load(cls, path: Path) -> "Baseline":
+        """Read a file.
+
+        Raises:
+            ConfigError: it cannot be read, or is no baseline; the text names file and line.
+        """
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path} is no baseline: {error}") from error
+        made: datetime | None = None
+        known: dict[FindingKey, KnownFinding] = {}
+        for number, line in enumerate(lines[:-1] or lines if not lines[-1] else lines, 1):
+            try:
+                if number == 1:
+                    made = _made(json.loads(line))
+                else:
+                    one = _known(json.loads(line))
+                    known[one.key] = one
+            except (ValueError, KeyError, TypeError) as error:
+                raise ConfigError(
+                    f"{path} is no baseline, line {number}: {error}; make one with --write-baseline"
+                ) from error
+        return cls(made, known)
+
+
+NOTHING_KNOWN: Final = Baseline(None, {})
+
+
+def _line(known: KnownFinding) -> str:
+    values = (*known.key, known.severity, known.dn)
+    return (
+        json.dumps({**dict(zip(_FIELDS, values, strict=True)), "count": known.count}, ensure_ascii=False)
+        + "\n"
+    )
+
+
+def _made(head: Any) -> datetime:
+    if not isinstance(head, dict) or head.get("mqdssm-baseline") != VERSION:
+        raise ValueError(f"its first line does not say that it is a baseline of version {VERSION}")
+    return datetime.fromisoformat(head["made"])
+
+
+def _known(line: Any) -> KnownFinding:
+    texts = [line[name] for name in _FIELDS]
+    count = line["count"]
+    if not all(isinstance(text, str) for text in texts) or type(count) is not int or count < 1:
+        raise ValueError("a field has the wrong kind")
+    *key, severity, dn = texts
+    if severity not in SEVERITIES:
+        raise ValueError(f"{severity!r} is no severity")
+    return KnownFinding(FindingKey(*key), severity, dn, count)
+
+
+def difference(now: Baseline, then: Baseline) -> Iterator[KnownFinding]:
+    """Yield what `now` has and `then` has not, with the number of those that are more."""
+    for key in sorted(now.findings):
+        one = now.findings[key]
+        before = then.findings.get(key)
+        more = one.count - (before.count if before else 0)
+        if more > 0:
+            yield KnownFinding(one.key, one.severity, one.dn, more)

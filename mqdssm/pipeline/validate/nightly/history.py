@@ -1,0 +1,207 @@
+"""History of a validation: a line for each run, and the findings of the last one.
+
+``DIR/runs.jsonl`` has a line for each run. ``DIR/last.jsonl`` has the findings of the last run, in the form
+of a baseline. A finding that the last run had not is new; one that only the last run had was mended.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.validate.nightly.baseline import Baseline, KnownFinding, difference
+from mqdssm.pipeline.validate.nightly.judging import StateCounts
+
+RUNS_NAME: Final = "runs.jsonl"
+LAST_NAME: Final = "last.jsonl"
+FOLDER_MODE: Final = 0o700
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryLine:
+    """A run in the history.
+
+    Attributes:
+        started: when it began.
+        seconds: how long it took.
+        source: what was validated.
+        version: of mqdssm.
+        objects: number of objects of each type.
+        findings: number of findings of each rule, whatever their state.
+        severities: number of findings of each severity, whatever their state.
+        states: number of findings of each state.
+        appeared: number of findings that the run before had not.
+        mended: number of findings that the run before had, and this one has not.
+        has_failed: the exit code was 1.
+    """
+
+    started: datetime
+    seconds: float
+    source: str
+    version: str
+    objects: Mapping[str, int]
+    findings: Mapping[str, int]
+    severities: Mapping[str, int]
+    states: Mapping[str, int]
+    appeared: int
+    mended: int
+    has_failed: bool
+
+    def to_json(self) -> str:
+        """Return the line, without its end."""
+        return json.dumps(asdict(self) | {"started": self.started.isoformat()}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a line.
+
+        Raises:
+            ValueError: it is none.
+        """
+        given = json.loads(text)
+        try:
+            return cls(**given | {"started": datetime.fromisoformat(given["started"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"no line of a history: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RunChanges:
+    """What changed since the last run.
+
+    Attributes:
+        since: when the last run began; None: there was none.
+        appeared: findings that the last run had not.
+        mended: findings that the last run had.
+    """
+
+    since: datetime | None
+    appeared: tuple[KnownFinding, ...]
+    mended: tuple[KnownFinding, ...]
+
+
+def count_findings(found: "tuple[KnownFinding, ...]") -> int:
+    """Return the number of findings, equal ones counted singly."""
+    return sum(one.count for one in found)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A folder with the runs of one validation."""
+
+    folder: Path
+
+    def prepare(self) -> None:
+        """Make the folder, and see that it can be read; to be called before long work.
+
+        Raises:
+            ConfigError: it cannot be made, or its files are damaged.
+        """
+        try:
+            self.folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{self.folder} cannot be made: {error.strerror or error}") from error
+        if not os.access(self.folder, os.W_OK):
+            raise ConfigError(f"{self.folder} cannot be written to: give another folder to --history")
+        self.lines()
+        self.last()
+
+    def lines(self) -> tuple[HistoryLine, ...]:
+        """Read all runs; the last line of a run that was killed may be cut, and does not count.
+
+        Raises:
+            ConfigError: another line is damaged.
+        """
+        path = self.folder / RUNS_NAME
+        try:
+            *whole, _cut = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        found = []
+        for number, line in enumerate(whole, 1):
+            try:
+                found.append(HistoryLine.from_json(line))
+            except ValueError as error:
+                raise ConfigError(
+                    f"{path}, line {number}: {error}; take the line out, or move the file away"
+                ) from error
+        return tuple(found)
+
+    def last(self) -> Baseline | None:
+        """Return the findings of the last run; None: there was none.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        path = self.folder / LAST_NAME
+        return Baseline.load(path) if path.exists() else None
+
+    def compare(self, now: Baseline) -> RunChanges:
+        """Compare findings with those of the last run; nothing changed if there was none.
+
+        Raises:
+            ConfigError: the file of the last run is damaged.
+        """
+        last = self.last()
+        if last is None:
+            return RunChanges(None, (), ())
+        return RunChanges(last.made, tuple(difference(now, last)), tuple(difference(last, now)))
+
+    def add(self, line: HistoryLine, findings: Baseline) -> None:
+        """Add a run: its line first, then its findings.
+
+        Raises:
+            ConfigError: the folder cannot be written to.
+        """
+        path = self.folder / RUNS_NAME
+        text = (line.to_json() + "\n").encode("utf-8", "surrogatepass")
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                end = os.lseek(handle, 0, os.SEEK_END)
+                if end and os.pread(handle, 1, end - 1) != b"\n":  # a line that was cut
+                    whole = os.pread(handle, end, 0).rfind(b"\n") + 1
+                    os.ftruncate(handle, whole)
+                os.write(handle, text)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
+        findings.write(self.folder / LAST_NAME)
+
+
+def line_of(
+    about: Mapping[str, Any], counts: StateCounts, changes: RunChanges, *, has_failed: bool
+) -> HistoryLine:
+    """Put a line together.
+
+    Args:
+        about: the run: ``started``, ``seconds``, ``source``, ``version``, ``objects``.
+        counts: its findings.
+        changes: what changed since the last run.
+        has_failed: its exit code was 1.
+    """
+    rules: Counter[str] = Counter()
+    severities: Counter[str] = Counter()
+    states: Counter[str] = Counter()
+    for one, count in counts.counts.items():
+        rules[one.rule] += count
+        severities[one.severity] += count
+        states[one.state.value] += count
+    return HistoryLine(
+        **about,
+        findings=dict(sorted(rules.items())),
+        severities=dict(severities),
+        states=dict(states),
+        appeared=count_findings(changes.appeared),
+        mended=count_findings(changes.mended),
+        has_failed=has_failed,
+    )

@@ -1,0 +1,204 @@
+"""Judgement of findings: which of them are new, known or suppressed, and what they amount to."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline
+from mqdssm.pipeline.validate.nightly.identity import key_of
+from mqdssm.pipeline.validate.nightly.suppressions import Suppression
+from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Severity
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.validate.findings import Summary
+
+DEFAULT_FAIL_ON: Final[Severity] = "error"
+SAMPLES_MAX: Final = 100
+"""New findings of one rule that reports show."""
+
+
+class FindingState(StrEnum):
+    """State of a finding: only new ones decide the exit code."""
+
+    NEW = "new"
+    KNOWN = "known"
+    SUPPRESSED = "suppressed"
+
+
+class JudgedFinding(NamedTuple):
+    """A finding with its state.
+
+    Attributes:
+        finding: the finding.
+        state: whether it counts.
+        suppression: what suppresses it.
+    """
+
+    finding: Finding
+    state: FindingState
+    suppression: Suppression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What is known and accepted.
+
+    Attributes:
+        now: moment by which suppressions are judged.
+        baseline: findings that are known.
+        suppressions: findings that are accepted.
+    """
+
+    now: datetime
+    baseline: Baseline = NOTHING_KNOWN
+    suppressions: tuple[Suppression, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """True if every finding is new."""
+        return not self.baseline.findings and not self.suppressions
+
+    def judged(self, findings: Iterable[Finding]) -> Iterator[JudgedFinding]:
+        """Give each finding its state, in the same order.
+
+        Of findings with one identity as many are known as the baseline has; the others are new.
+        """
+        left = self.baseline.counts()
+        valid = [(one, one.matcher()) for one in self.suppressions if not one.has_expired(self.now)]
+        for finding in findings:
+            suppression = next((one for one, is_meant in valid if is_meant(finding)), None)
+            if suppression is not None:
+                yield JudgedFinding(finding, FindingState.SUPPRESSED, suppression)
+                continue
+            key = key_of(finding) if left else None
+            if key is not None and left[key] > 0:
+                left[key] -= 1
+                yield JudgedFinding(finding, FindingState.KNOWN)
+            else:
+                yield JudgedFinding(finding, FindingState.NEW)
+
+
+class RuleState(NamedTuple):
+    """A rule, its severity in this run, and a state of findings."""
+
+    rule: str
+    severity: Severity
+    state: FindingState
+
+
+@dataclass(frozen=True, slots=True)
+class StateCounts:
+    """Numbers of findings by rule, severity and state.
+
+    Attributes:
+        counts: the numbers.
+        samples: the first `SAMPLES_MAX` new findings of each rule.
+        unused: suppressions that suppressed nothing.
+    """
+
+    counts: Mapping[RuleState, int]
+    samples: Mapping[str, tuple[Finding, ...]]
+    unused: tuple[Suppression, ...] = ()
+
+    @classmethod
+    def of(cls, judge: Judge, findings: Iterable[Finding]) -> "StateCounts":
+        """Count findings; no more than one is in memory."""
+        counts: Counter[RuleState] = Counter()
+        samples: dict[str, tuple[Finding, ...]] = {}
+        used: set[Suppression] = set()
+        for finding, state, suppression in judge.judged(findings):
+            counts[RuleState(finding.rule, finding.severity, state)] += 1
+            if suppression is not None:
+                used.add(suppression)
+            elif state is FindingState.NEW and len(kept := samples.get(finding.rule, ())) < SAMPLES_MAX:
+                samples[finding.rule] = (*kept, finding)
+        unused = (one for one in judge.suppressions if one not in used and not one.has_expired(judge.now))
+        return cls(counts, samples, tuple(unused))
+
+    @classmethod
+    def of_summary(cls, summary: "Summary") -> "StateCounts":
+        """Take the counts of a summary, where nothing is known or accepted: every finding is new."""
+        bad = [one for one in summary.rules if one.count]
+        return cls(
+            {RuleState(one.id, one.severity, FindingState.NEW): one.count for one in bad},
+            {one.id: one.samples[:SAMPLES_MAX] for one in bad},
+        )
+
+    def count_of(
+        self, state: FindingState, *, severity: Severity | None = None, rule: str | None = None
+    ) -> int:
+        """Return the number of findings of a state, of one severity or rule if it is given."""
+        return sum(
+            count
+            for one, count in self.counts.items()
+            if one.state is state and severity in {None, one.severity} and rule in {None, one.rule}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Numbers of new findings that are allowed; more of them fail a run.
+
+    Attributes:
+        severities: by severity; one that is missing allows any number.
+        rules: by rule; these findings do not count for their severity.
+    """
+
+    severities: Mapping[Severity, int]
+    rules: Mapping[str, int]
+
+    @classmethod
+    def of(cls, fail_on: Severity | None = None, given: Mapping[str, int] | None = None) -> "Thresholds":
+        """Make thresholds.
+
+        Args:
+            fail_on: no finding as bad as this, or worse, is allowed; else no error.
+            given: numbers by severity and rule, as the file of rules has them: they win.
+        """
+        worse = SEVERITIES[SEVERITIES.index(fail_on or DEFAULT_FAIL_ON) :]
+        severities: dict[Severity, int] = dict.fromkeys(worse, 0)
+        named = dict(given or {})
+        severities |= {one: named.pop(one) for one in SEVERITIES if one in named}
+        return cls(severities, named)
+
+    def exceeded(self, counts: StateCounts) -> tuple[str, ...]:
+        """Say which thresholds are exceeded; none: the run is fine."""
+        new = {one: count for one, count in counts.counts.items() if one.state is FindingState.NEW}
+        by_rule: Counter[str] = Counter()
+        by_severity: Counter[Severity] = Counter()
+        for one, count in new.items():
+            by_rule[one.rule] += count
+            if one.rule not in self.rules:
+                by_severity[one.severity] += count
+        found = [(name, by_rule[name], allowed) for name, allowed in sorted(self.rules.items())]
+        found += [
+            (name, by_severity[name], self.severities[name])
+            for name in reversed(SEVERITIES)
+            if name in self.severities
+        ]
+        return tuple(
+            f"{name}: {count}, {allowed} allowed" for name, count, allowed in found if count > allowed
+        )
+
+
+def read_thresholds(given: Any, rules: Sequence[str]) -> dict[str, int]:
+    """Read the table ``[fail]`` of a file of rules.
+
+    Args:
+        given: what stands there: numbers by severity and id of a rule.
+        rules: ids of all rules.
+
+    Raises:
+        ValueError: a name or a number that cannot be.
+    """
+    if not isinstance(given, dict):
+        raise ValueError("[fail] is no table")  # noqa: TRY004  one kind of error
+    for name, allowed in given.items():
+        if name not in rules and name not in SEVERITIES:
+            raise ValueError(f"[fail] {name!r} is neither a severity nor a rule")
+        if type(allowed) is not int or allowed < 0:
+            raise ValueError(f"[fail] {name}: {allowed!r} is no number of findings")
+    return dict(given)

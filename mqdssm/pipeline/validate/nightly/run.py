@@ -1,0 +1,160 @@
+"""One run of a validation with a baseline, suppressions, thresholds, a history and metrics."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from mqdssm.pipeline.validate.nightly.acceptance import NOTHING_ACCEPTED, Acceptance
+from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline
+from mqdssm.pipeline.validate.nightly.history import History, HistoryLine, RunChanges, line_of
+from mqdssm.pipeline.validate.nightly.judging import FindingState, Judge, StateCounts, Thresholds
+from mqdssm.pipeline.validate.nightly.metrics import write_metrics
+from mqdssm.pipeline.validate.nightly.suppressions import expiry_rule
+from mqdssm.pipeline.validate.rules.rule import Finding, Rule, Severity
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.validate.findings import Summary
+
+NO_CHANGES: Final = RunChanges(None, (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyFiles:
+    """Files of a run.
+
+    Attributes:
+        baseline: findings that are known; None: none are.
+        new_baseline: where the findings of this run are written to as a baseline.
+        history: folder of runs.
+        metrics: file of metrics.
+    """
+
+    baseline: Path | None = None
+    new_baseline: Path | None = None
+    history: Path | None = None
+    metrics: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What a run amounts to.
+
+    Attributes:
+        judge: what was known and accepted.
+        counts: numbers of findings by rule, severity and state.
+        exceeded: thresholds that are exceeded, in words; none: the run is fine.
+        changes: what changed since the last run of the history.
+        lines: the runs of the history, this one included; none without one.
+        is_plain: nothing was given that a single validation does not have.
+    """
+
+    judge: Judge
+    counts: StateCounts
+    exceeded: tuple[str, ...]
+    changes: RunChanges
+    lines: tuple[HistoryLine, ...]
+    is_plain: bool
+
+    @property
+    def words(self) -> str:
+        """Numbers of findings of each state."""
+        return ", ".join(f"{self.counts.count_of(state)} {state.value}" for state in FindingState)
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyRun:
+    """What a run is to do with findings, prepared before they are looked for.
+
+    Attributes:
+        files: where things are read and written.
+        judge: what is known and accepted.
+        thresholds: numbers of new findings that are allowed.
+        is_plain: nothing was given that a single validation does not have.
+    """
+
+    files: NightlyFiles
+    judge: Judge
+    thresholds: Thresholds
+    is_plain: bool
+
+    @classmethod
+    def prepare(
+        cls,
+        files: NightlyFiles,
+        now: datetime,
+        *,
+        accepted: Acceptance = NOTHING_ACCEPTED,
+        fail_on: Severity | None = None,
+    ) -> Self:
+        """Read what is known, and see that the history can be written.
+
+        Args:
+            files: of the run.
+            now: moment by which suppressions are judged.
+            accepted: what the file of rules accepts.
+            fail_on: the severity that fails a run, as it was typed.
+
+        Raises:
+            ConfigError: a file cannot be read, or is damaged.
+        """
+        known = NOTHING_KNOWN if files.baseline is None else Baseline.load(files.baseline)
+        if files.history is not None:
+            History(files.history).prepare()
+        is_plain = files == NightlyFiles() and not accepted.suppressions and not accepted.fail
+        judge = Judge(now, known, accepted.suppressions)
+        return cls(files, judge, Thresholds.of(fail_on, accepted.fail), is_plain)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Further rules that the validation is to apply."""
+        return (expiry_rule(self.judge.suppressions, self.judge.now),) if self.judge.suppressions else ()
+
+    def conclude(self, summary: "Summary", findings: Iterable[Finding]) -> RunOutcome:
+        """Judge the findings, and write what is to be written.
+
+        With a new baseline and no old one all findings of this run are known.
+
+        Args:
+            summary: of the validation.
+            findings: all of them, sorted; they are read up to three times.
+
+        Raises:
+            ConfigError: a file cannot be written.
+        """
+        judge = self.judge
+        if self.files.new_baseline is not None:
+            accepted = (
+                one.finding for one in judge.judged(findings) if one.state is not FindingState.SUPPRESSED
+            )
+            made = Baseline.of(accepted, summary.started)
+            made.write(self.files.new_baseline)
+            if self.files.baseline is None:
+                judge = Judge(judge.now, made, judge.suppressions)
+        counts = StateCounts.of_summary(summary) if judge.is_idle else StateCounts.of(judge, findings)
+        exceeded = self.thresholds.exceeded(counts)
+        changes = NO_CHANGES
+        lines: tuple[HistoryLine, ...] = ()
+        if self.files.history is None:
+            line = line_of(_about(summary), counts, changes, has_failed=bool(exceeded))
+        else:
+            history = History(self.files.history)
+            now = Baseline.of(findings, summary.started)
+            changes = history.compare(now)
+            line = line_of(_about(summary), counts, changes, has_failed=bool(exceeded))
+            history.add(line, now)
+            lines = history.lines()
+        if self.files.metrics is not None:
+            write_metrics(self.files.metrics, line, counts)
+        return RunOutcome(judge, counts, exceeded, changes, lines, self.is_plain)
+
+
+def _about(summary: "Summary") -> dict[str, Any]:
+    return {
+        "started": summary.started,
+        "seconds": (summary.ended - summary.started).total_seconds(),
+        "source": summary.source,
+        "version": summary.versions.get("mqdssm", ""),
+        "objects": dict(summary.objects),
+    }

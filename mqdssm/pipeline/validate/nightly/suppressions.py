@@ -1,0 +1,156 @@
+"""Suppressions: findings that somebody has accepted, for a reason and until a day.
+
+They stand in the file of rules::
+
+    [[suppress]]
+    rule = "queue-name-form"              # its id, or a pattern as "security-*"
+    object = "CN=orders,CN=msmq,CN=web01,CN=Computers,DC=example,DC=com"   # its DN or GUID; or
+    pattern = "*,CN=legacy*,CN=Computers,*"  # of DNs: * and ?, upper and lower case are equal
+    reason = "replaced in spring"
+    until = 2027-03-31                    # the last day, UTC
+
+One that is past its day suppresses nothing, and is a finding itself.
+"""
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.pipeline.validate.nightly.identity import normal_dn
+from mqdssm.pipeline.validate.rules.rule import Finding, Severity, Stated
+from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY
+
+EXPIRED_RULE: Final = "suppression-expired"
+EXPIRED_SEVERITY: Final[Severity] = "warning"
+EXPIRED_WHAT: Final = "no suppression is past its day"
+_REQUIRED: Final = ("reason", "until")
+_CHOICES: Final = ("rule", "object", "pattern")
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Findings that are accepted.
+
+    Attributes:
+        rule: id of a rule or a pattern of ids; empty: all.
+        object: GUID or DN of an object, in the form of comparison; empty: all.
+        pattern: pattern of DNs; empty: all.
+        reason: why.
+        until: the last day.
+    """
+
+    rule: str
+    object: str
+    pattern: str
+    reason: str
+    until: date
+
+    def __str__(self) -> str:
+        given = ((name, getattr(self, name)) for name in _CHOICES)
+        return ", ".join(f"{name} {value}" for name, value in given if value)
+
+    def has_expired(self, now: datetime) -> bool:
+        """Return True if its last day is over."""
+        return now.date() > self.until
+
+    def matcher(self) -> Callable[[Finding], bool]:
+        """Return a function that is true for the findings that are meant."""
+        rule = re.compile(fnmatch.translate(self.rule or "*"))
+        pattern = re.compile(fnmatch.translate(self.pattern), re.IGNORECASE) if self.pattern else None
+
+        def is_meant(finding: Finding) -> bool:
+            if not rule.match(finding.rule):
+                return False
+            if self.object and self.object not in {(finding.guid or "").lower(), normal_dn(finding.dn or "")}:
+                return False
+            return pattern is None or bool(finding.dn and pattern.match(finding.dn))
+
+        return is_meant
+
+    def expiry(self) -> Finding:
+        """Return what its being past its day is."""
+        return Finding(
+            rule=EXPIRED_RULE,
+            severity=EXPIRED_SEVERITY,
+            type=DIRECTORY,
+            dn=None,
+            guid=None,
+            attribute=str(self),
+            message=f"the suppression of {self} ended on {self.until}; its reason was: {self.reason}",
+            section="",
+        )
+
+
+def expiry_rule(suppressions: Iterable[Suppression], now: datetime) -> Stated:
+    """Return the rule that no suppression is past its day, with its findings."""
+    return Stated(
+        id=EXPIRED_RULE,
+        severity=EXPIRED_SEVERITY,
+        types=(DIRECTORY,),
+        attribute="until",
+        section="",
+        what=EXPIRED_WHAT,
+        findings=tuple(one.expiry() for one in suppressions if one.has_expired(now)),
+    )
+
+
+def read_suppressions(given: Any, rules: Iterable[str]) -> tuple[Suppression, ...]:
+    """Read the tables ``[[suppress]]`` of a file of rules.
+
+    Args:
+        given: what stands there.
+        rules: ids of all rules.
+
+    Raises:
+        ValueError: one that cannot be; the text names it by its number.
+    """
+    if not isinstance(given, list):
+        raise ValueError("suppress is no list of tables: write [[suppress]]")  # noqa: TRY004  one kind of error
+    known = tuple(rules)
+    return tuple(
+        _suppression(one, f"suppression number {number}", known) for number, one in enumerate(given, 1)
+    )
+
+
+def _suppression(given: Any, where: str, rules: Sequence[str]) -> Suppression:
+    if not isinstance(given, dict):
+        raise ValueError(f"{where} is no table")  # noqa: TRY004  one kind of error
+    if unknown := set(given) - {*_REQUIRED, *_CHOICES}:
+        raise ValueError(
+            f"{where} knows no {min(unknown)!r}: use one of {', '.join((*_CHOICES, *_REQUIRED))}"
+        )
+    for name in (*_CHOICES, "reason"):
+        if not isinstance(given.get(name, ""), str):
+            raise ValueError(f"{where}: {name} is {given[name]!r}, no text")  # noqa: TRY004  one kind of error
+    if not given.get("reason", "").strip():
+        raise ValueError(f"{where} has no reason")
+    until = given.get("until")
+    if type(until) is not date:
+        raise ValueError(f"{where} has no day: write until = 2027-03-31")
+    if not any(given.get(name) for name in _CHOICES):
+        raise ValueError(f"{where} means everything: give it a rule, an object or a pattern")
+    if given.get("object") and given.get("pattern"):
+        raise ValueError(f"{where} has an object and a pattern: leave one out")
+    rule = given.get("rule", "")
+    if rule and not fnmatch.filter([*rules, EXPIRED_RULE], rule):
+        raise ValueError(f"{where}: no rule is called {rule!r}; 'mqdssm validate --list-rules' lists them")
+    return Suppression(
+        rule, _object(given.get("object", ""), where), given.get("pattern", ""), given["reason"], until
+    )
+
+
+def _object(text: str, where: str) -> str:
+    """Return a GUID or a DN in the form of comparison."""
+    if not text:
+        return ""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        pass
+    if "=" not in text:
+        raise ValueError(f"{where}: object {text!r} is neither a GUID nor a DN")
+    return normal_dn(text)

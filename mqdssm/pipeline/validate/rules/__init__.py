@@ -1,0 +1,54 @@
+"""Rules of validation, as declarations: what is wrong is a condition in Spark SQL, not a program."""
+
+from typing import Final
+
+from mqdssm.pipeline.validate.rules import (
+    attributes,
+    drift,
+    identity,
+    link,
+    queue,
+    queue_manager,
+    security,
+    user,
+)
+from mqdssm.pipeline.validate.rules.rule import (
+    SEVERITIES,
+    Drawn,
+    Finding,
+    Judged,
+    MissingReference,
+    Repeated,
+    Rule,
+    Severity,
+    Undecodable,
+    Unequal,
+    Wrong,
+)
+
+RULES: Final[tuple[Rule, ...]] = (
+    *identity.RULES,
+    *queue.RULES,
+    *queue_manager.RULES,
+    *link.RULES,
+    *user.RULES,
+    *security.RULES,
+    *attributes.RULES,
+    *drift.RULES,
+)
+"""All rules of ours, and parts of rules: see `mqdssm.pipeline.validate.rules.rule`."""
+
+__all__ = [
+    "RULES",
+    "SEVERITIES",
+    "Drawn",
+    "Finding",
+    "Judged",
+    "MissingReference",
+    "Repeated",
+    "Rule",
+    "Severity",
+    "Undecodable",
+    "Unequal",
+    "Wrong",
+]

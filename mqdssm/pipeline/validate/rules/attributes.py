@@ -1,0 +1,215 @@
+"""Rules that follow from the mapping table: what every attribute must hold, generated from its rows."""
+
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.model import enums
+from mqdssm.model.fieldtypes import (
+    BASE_PRIORITY_MAX,
+    BASE_PRIORITY_MIN,
+    COST_MAX,
+    COST_MIN,
+    DIGEST_BYTES,
+    UNSIGNED_MAX,
+    spec_name,
+)
+from mqdssm.pipeline.frames.columns import TYPES
+from mqdssm.pipeline.validate.rules.expressions import literal
+from mqdssm.pipeline.validate.rules.rule import Rule, Undecodable, Wrong
+from mqdssm.tables import TABLES, schema
+from mqdssm.tables.row import Access, Computed, Missing, Row
+from mqdssm.tables.syntax import DESCRIPTOR, OCTETS16, Kind
+
+IDS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("queue", "Quota"): "queue-quota-range",
+        ("queue", "BasePriority"): "queue-base-priority-range",
+        ("queue", "PrivacyLevel"): "queue-privacy-level",
+        ("queue", "Type"): "queue-type-form",
+        ("queue-manager", "QueueManagerQuota"): "queue-manager-quota-range",
+        ("queue-manager", "OperatingSystemType"): "queue-manager-os-type",
+        ("queue-manager", "DirectoryServerType"): "queue-manager-roles",
+        ("enterprise", "DefaultTimeToLive"): "enterprise-interval-range",
+        ("enterprise", "OldDirectory"): "enterprise-version",
+        ("enterprise", "WeakenedSecurity"): "enterprise-name-style",
+        ("site", "IntraSiteReplicationInterval"): "site-intervals-range",
+        ("site", "InterSiteReplicationInterval"): "site-intervals-range",
+        ("site", "ForeignSite"): "site-foreign-consistent",
+        ("routing-link", "ActualCost"): "link-cost-range",
+    }
+)
+"""Rules whose name does not simply follow from type, attribute and what is checked."""
+LIMITS: Final[Mapping[tuple[str, str], tuple[int, int]]] = MappingProxyType(
+    {
+        ("queue", "BasePriority"): (BASE_PRIORITY_MIN, BASE_PRIORITY_MAX),
+        ("routing-link", "ActualCost"): (COST_MIN, COST_MAX),
+        # a time to live or an interval of nothing: no message would arrive, replication would never rest
+        ("enterprise", "DefaultTimeToLive"): (1, UNSIGNED_MAX),
+        ("site", "IntraSiteReplicationInterval"): (1, UNSIGNED_MAX),
+        ("site", "InterSiteReplicationInterval"): (1, UNSIGNED_MAX),
+    }
+)
+"""Limits that are narrower than those of an unsigned 32-bit number."""
+SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "queue-manager": "3.1.1.1",
+        "queue": "3.1.1.2",
+        "enterprise": "3.1.1.6",
+        "site": "3.1.1.7",
+        "routing-link": "3.1.1.8",
+        "user": "3.1.1.15",
+    }
+)
+"""Where [MS-MQDMPR] describes the attributes of each type."""
+
+# these have rules of their own, which say more: `identity`, `security`, `computer`, `user`, `link`
+_REQUIRED_ELSEWHERE: Final = frozenset(
+    {
+        *("Identifier", "Name", "ComputerName", "Security", "SecurityIdentifier"),
+        *("Site1Identifier", "Site2Identifier", "ActualCost"),
+        *("QualifiedComputerName", "Clustered"),
+    }
+)
+_FROM_DN: Final = frozenset({Computed.FULL_PATH, Computed.DIRECTORY_PATH})
+_DECODED_ONLY: Final = frozenset({"Type", "DirectoryServerType", "OldDirectory", "ForeignSite"})
+_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_ENUMERATIONS: Final = MappingProxyType(
+    {
+        "PrivacyLevel": enums.PrivacyLevel,
+        "OperatingSystemType": enums.OperatingSystemType,
+        "DirectoryServerType": enums.DirectoryServerType,
+    }
+)
+
+
+def section_of(name: str) -> str:
+    """Where the attributes of a type are described."""
+    return f"[MS-MQDMPR] {SECTIONS[name]}"
+
+
+def rules() -> Iterator[Rule]:
+    """Make the rules of all attributes."""
+    for name, element in TYPES.items():
+        for row in TABLES[element].rows:
+            if Access.READ in row.access:
+                yield from _rules_of(name, row)
+
+
+def _rules_of(name: str, row: Row) -> Iterator[Rule]:
+    required = row.missing in {Missing.ERROR, Missing.ERROR_IF_ASKED}
+    if required and row.adm not in _REQUIRED_ELSEWHERE and row.computed not in _FROM_DN:
+        yield _wrong(
+            name,
+            row,
+            "required",
+            what=f"{row.adm} is set",
+            message=f"{row.adm} is missing",
+            bad=f"{row.adm} is null",
+        )
+    if row.kind is Kind.INTEGER:
+        yield _range(name, row)
+    elif row.kind is Kind.ENUMERATION:
+        yield _enumeration(name, row)
+    elif row.kind is Kind.TEXT and row.computed is None:
+        yield from _length(name, row)
+    elif row.syntax is OCTETS16:
+        yield _digest(name, row)
+    elif row.kind is Kind.BYTES and row.computed is None and row.syntax is not DESCRIPTOR:
+        # a descriptor that Active Directory's schema finds too long is none: security-parses
+        yield from _octets(name, row)
+    if row.adm in _DECODED_ONLY and row.kind is not Kind.ENUMERATION:
+        yield Undecodable(
+            id=IDS[name, row.adm],
+            severity="warning" if row.adm == "ForeignSite" else "error",  # as the rule that this is a part of
+            types=(name,),
+            attribute=row.adm,
+            section=_section(name, row),
+            what=f"{row.adm} holds a value that the specification knows",
+        )
+
+
+def _wrong(name: str, row: Row, suffix: str, *, what: str, message: str, bad: str) -> Wrong:
+    return Wrong(
+        id=IDS.get((name, row.adm)) or f"{name}-{_WORD.sub('-', row.adm).lower()}-{suffix}",
+        severity="error",
+        types=(name,),
+        attribute=row.adm,
+        section=_section(name, row),
+        what=what,
+        message=message,
+        bad=bad,
+        decodes=suffix not in {"required", "length"},
+    )
+
+
+def _section(name: str, row: Row) -> str:
+    return f"{section_of(name)}, [MS-MQDSSM] {row.sections[0]}"
+
+
+def _range(name: str, row: Row) -> Wrong:
+    low, high = LIMITS.get((name, row.adm), (0, UNSIGNED_MAX))
+    unset = f"{row.adm} is null or " if row.missing is Missing.ERROR else ""
+    return _wrong(
+        name,
+        row,
+        "range",
+        what=f"{row.adm} is {low} to {high}",
+        message=f"{row.adm} is {{{row.adm}}}, not {low} to {high}",
+        bad=f"{unset}{row.adm} < {low} or {row.adm} > {high}",
+    )
+
+
+def _enumeration(name: str, row: Row) -> Wrong:
+    known = list(dict.fromkeys(map(spec_name, _ENUMERATIONS[row.adm])))
+    return _wrong(
+        name,
+        row,
+        "value",
+        what=f"{row.adm} is one of {', '.join(known)}",
+        message=f"{row.adm} is {{{row.adm}}}, not one of {', '.join(known)}",
+        bad=f"{row.adm} not in ({', '.join(map(literal, known))})",
+    )
+
+
+def _length(name: str, row: Row) -> Iterator[Rule]:
+    """Limit a text as Active Directory does, in UTF-16 code units: of each a text has two octets or four."""
+    upper = schema.attribute(row.ldap[0]).upper if row.ldap else None
+    if upper is not None:
+        yield _wrong(
+            name,
+            row,
+            "length",
+            what=f"{row.adm} has at most {upper} characters",
+            message=f"{row.adm} is longer than {upper} characters: {{{row.adm}}}",
+            bad=f"length({row.adm}) > {upper // 2} and length(encode({row.adm}, 'UTF-16BE')) > {2 * upper}",
+        )
+
+
+def _digest(name: str, row: Row) -> Rule:
+    return _wrong(
+        name,
+        row,
+        "form",
+        what=f"every value of {row.adm} has {DIGEST_BYTES} octets",
+        message=f"a value of {row.adm} has not {DIGEST_BYTES} octets",
+        bad=f"exists({row.adm}, x -> length(x) <> {DIGEST_BYTES})",
+    )
+
+
+def _octets(name: str, row: Row) -> Iterator[Rule]:
+    upper = schema.attribute(row.ldap[0]).upper
+    if upper is not None:
+        yield _wrong(
+            name,
+            row,
+            "length",
+            what=f"{row.adm} has at most {upper} octets",
+            message=f"{row.adm} has {{length({row.adm})}} octets, more than {upper}",
+            bad=f"length({row.adm}) > {upper}",
+        )
+
+
+RULES: Final[tuple[Rule, ...]] = tuple(rules())

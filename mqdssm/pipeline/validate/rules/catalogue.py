@@ -1,0 +1,97 @@
+"""The list of rules, as text: for the documentation and for ``validate --list-rules``."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from mqdssm.pipeline.validate.rules.rule import (
+    Drawn,
+    Judged,
+    MissingReference,
+    Repeated,
+    Rule,
+    Undecodable,
+    Unequal,
+    Wrong,
+)
+from mqdssm.pipeline.validate.rules.vocabulary import ALL
+
+_HEAD: Final = """# Rules of validation
+
+Generated from the declarations in `mqdssm/pipeline/validate/rules` by `make schema`. `mqdssm validate
+--list-rules` prints the same. How to run them, to switch some off and to add some:
+[validation.md](validation.md).
+
+*form*: **row** looks at one object, **unique** at all values of an attribute, **reference** at what an object
+refers to, **python** at values that SQL does not understand (each distinct one once), **graph** at all sites,
+links and servers together, **directory** at the server.
+
+"""
+
+
+def entries(rules: Sequence[Rule]) -> list[dict[str, Any]]:
+    """The rules for programs, each once."""
+    merged: dict[str, dict[str, Any]] = {}
+    for rule in rules:
+        entry = merged.setdefault(
+            rule.id,
+            {
+                "id": rule.id,
+                "severity": rule.severity,
+                "form": rule.kind,
+                "types": [],
+                "attributes": [],
+                "what": rule.what,
+                "section": rule.section,
+                "conditions": [],
+            },
+        )
+        entry["types"] += [name for name in rule.types if name not in entry["types"]]
+        entry["attributes"] += [rule.attribute] if rule.attribute not in entry["attributes"] else []
+        entry["conditions"] += [one for one in _conditions(rule) if one not in entry["conditions"]]
+    return list(merged.values())
+
+
+def _conditions(rule: Rule) -> Iterator[str]:
+    if isinstance(rule, Wrong):
+        yield rule.bad
+    elif isinstance(rule, Unequal):
+        yield f"{rule.value} is {rule.key} of a {rule.target} (other), and {rule.bad}"
+    elif isinstance(rule, MissingReference):
+        yield f"{rule.value} is not {rule.key} of any {rule.target}"
+    elif isinstance(rule, Repeated):
+        yield f"{rule.key} repeats"
+    elif isinstance(rule, Judged):
+        yield f"examiner {rule.examiner} of {', '.join(rule.looks_at)} where {rule.where}"
+    elif isinstance(rule, Drawn):
+        yield f"drawing {rule.drawing}"
+    elif isinstance(rule, Undecodable):
+        yield "a value that cannot be decoded"
+
+
+def types_of(entry: dict[str, Any]) -> str:
+    """The types of an entry, for people."""
+    return "all" if set(entry["types"]) == set(ALL) else ", ".join(entry["types"])
+
+
+def page(rules: Sequence[Rule]) -> str:
+    """The page of the documentation."""
+    lines = [
+        _HEAD,
+        "| rule | severity | form | types | what must hold | section |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    listed = entries(rules)
+    lines += [
+        f"| `{one['id']}` | {one['severity']} | {one['form']} | {types_of(one)} | {_cell(one['what'])} "
+        f"| {_cell(one['section'])} |"
+        for one in listed
+    ]
+    lines += ["", "## Conditions", ""]
+    for one in listed:
+        lines.append(f"`{one['id']}`\n")
+        lines += ["```text", *one["conditions"], "```", ""]
+    return "\n".join(lines).replace(_HEAD + "\n", _HEAD).rstrip("\n") + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,276 @@
+"""Values that only a program understands: descriptors, certificates, keys, cut queue names.
+
+An examiner is given the values of some columns of one object and tells which rules they break. Values repeat
+in thousands of objects: whoever calls remembers the answers, so that each distinct value is looked at once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from mqdssm.model.dn import DN
+from mqdssm.model.queuenames import HASH_DIGITS, name_of, rdn_candidates
+from mqdssm.pipeline.frames.columns import TYPES
+from mqdssm.tables import TABLES
+from mqdssm.tables.access import KINDS, AccessKind, is_raw
+from mqdssm.wire.acl import Ace, AceFlags, AceType
+from mqdssm.wire.certificates import UserSignCert, UserSignCerts, digest_of
+from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
+from mqdssm.wire.keys import PublicKeys
+from mqdssm.wire.masks import DELETE, WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess, map_generic
+from mqdssm.wire.sid import (
+    ANONYMOUS,
+    AUTHENTICATED_USERS,
+    BUILTIN_GUESTS,
+    BUILTIN_USERS,
+    EVERYONE,
+    Sid,
+)
+
+Verdict = tuple[str, str]
+"""Id of a rule that is broken, and how."""
+
+UNKNOWN_PEOPLE: Final[Mapping[Sid, str]] = MappingProxyType(
+    {EVERYONE: "Everyone", ANONYMOUS: "Anonymous", AUTHENTICATED_USERS: "Authenticated Users"}
+)
+WIDE_GROUPS: Final[Mapping[Sid, str]] = MappingProxyType({BUILTIN_USERS: "Users", BUILTIN_GUESTS: "Guests"})
+_DOMAIN_GROUPS: Final[Mapping[str, str]] = MappingProxyType({"513": "Domain Users", "514": "Domain Guests"})
+"""By the last part of the SID ([MS-DTYP] 2.4.2.4)."""
+_DOMAIN: Final = "S-1-5-21-"
+SET_PROPERTIES: Final = int(QueueAccess.SET_QUEUE_PROPERTIES)  # the same bit for every kind of object
+_CHANGES: Final = ((DELETE, "delete it"), (SET_PROPERTIES, "set its properties"))
+_RECEIVES: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "queue": int(QueueAccess.RECEIVE_MESSAGE | QueueAccess.RECEIVE_JOURNAL_MESSAGE),
+        "queue-manager": int(
+            MachineAccess.RECEIVE_DEADLETTER_MESSAGE | MachineAccess.RECEIVE_JOURNAL_QUEUE_MESSAGE
+        ),
+    }
+)
+_ALLOWS: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_CALLBACK})
+_DENIES: Final = frozenset({AceType.ACCESS_DENIED})
+_REFUSALS: Final = frozenset(
+    {
+        *_DENIES,
+        AceType.ACCESS_DENIED_OBJECT,
+        AceType.ACCESS_DENIED_CALLBACK,
+        AceType.ACCESS_DENIED_CALLBACK_OBJECT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What an examiner is given.
+
+    Attributes:
+        type: of the object, as on the command line.
+        values: of the columns that the rule names, in its order.
+        now: the moment of the validation, with a time zone.
+    """
+
+    type: str
+    values: tuple[Any, ...]
+    now: datetime
+
+
+Examiner = Callable[[Case], Iterable[Verdict]]
+
+
+# -- security descriptors
+
+
+def descriptor(case: Case) -> Iterator[Verdict]:
+    """Judge a descriptor with MSMQ's masks."""
+    try:
+        found = SecurityDescriptor.from_bytes(case.values[0])
+    except ValueError as error:
+        yield "security-parses", f"Security is no descriptor: {error}"
+        return
+    if found.owner is None:
+        yield "security-owner", "Security has no owner"
+    elif (who := UNKNOWN_PEOPLE.get(found.owner) or wide_group(found.owner)) is not None:
+        yield "everyone-owns", f"{who} ({found.owner}) owns it"
+    if found.dacl is None:
+        form = "a NULL DACL" if found.dacl_form is AclForm.NULL else "no DACL"
+        yield "security-dacl", f"Security has {form}: everybody may do everything"
+        return
+    if not _is_canonical(found.dacl.aces):
+        yield "security-dacl-order", "entries of Security are not in canonical order: tools may reorder them"
+    yield from _too_free(case.type, found.dacl.aces)
+
+
+def _is_canonical(aces: Sequence[Ace]) -> bool:
+    """Own refusals, own grants, then what is inherited, level by level (of which the order is not known)."""
+    own = [ace for ace in aces if not ace.inherited]
+    if list(aces[: len(own)]) != own:
+        return False
+    ranks = [0 if ace.type in _REFUSALS else 1 for ace in own]
+    return ranks == sorted(ranks)
+
+
+def _too_free(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
+    kind = kind_of(name)
+    receives = _RECEIVES.get(name, 0)
+    for sid, who in UNKNOWN_PEOPLE.items():
+        mask = granted(sid, aces, kind)
+        if mask & kind.all == kind.all:
+            yield "everyone-full-control", f"{who} ({sid}) may do everything"
+            continue
+        if mask & (WRITE_DAC | WRITE_OWNER):
+            rights = [
+                word
+                for bit, word in ((WRITE_OWNER, "take ownership"), (WRITE_DAC, "change permissions"))
+                if mask & bit
+            ]
+            yield "everyone-takes-ownership", f"{who} ({sid}) may {' and '.join(rights)}"
+        if mask & (DELETE | SET_PROPERTIES):
+            changes = " and ".join(word for bit, word in _CHANGES if mask & bit)
+            yield "everyone-changes", f"{who} ({sid}) may {changes}"
+        if mask & receives:
+            yield "everyone-receives", f"{who} ({sid}) may receive or peek messages: {mask & receives:#x}"
+
+    for named in dict.fromkeys(ace.sid for ace in aces if ace.sid is not None):
+        group = wide_group(named)
+        if group is not None and granted(named, aces, kind) & kind.all == kind.all:
+            yield "everyone-full-control", f"{group} ({named}) may do everything"
+
+
+def wide_group(sid: Sid) -> str | None:
+    """Return the name of a group that nearly every user is a member of; None for others."""
+    domain, _, last = sid.text.rpartition("-")
+    if domain.startswith(_DOMAIN):
+        return _DOMAIN_GROUPS.get(last)
+    return WIDE_GROUPS.get(sid)
+
+
+def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:
+    """What a DACL grants to one SID itself, in the order of its entries."""
+    allowed = denied = 0
+    for ace in aces:
+        if ace.sid != sid or ace.flags & AceFlags.INHERIT_ONLY:
+            continue
+        mask = map_generic(ace.mask, kind.rights)
+        if ace.type in _ALLOWS:
+            allowed |= mask & ~denied
+        elif ace.type in _DENIES:
+            denied |= mask & ~allowed
+    return allowed
+
+
+def kind_of(name: str) -> AccessKind:
+    """The rights on objects of a type."""
+    return KINDS[TABLES[TYPES[name]].ldap_class]
+
+
+def stored_descriptor(case: Case) -> Iterator[Verdict]:
+    """Look for masks of MSMQ in a descriptor as Active Directory holds it (decision M31)."""
+    try:
+        found = SecurityDescriptor.from_bytes(case.values[0])
+    except ValueError:
+        return  # security-parses
+    kind = kind_of(case.type)
+    raw = [ace for ace in found.explicit_aces() if is_raw(ace, kind)]
+    if raw:
+        shown = ", ".join(f"{ace.mask:#x} for {ace.sid}" for ace in raw[:3])
+        yield "security-masks-untranslated", f"masks of MSMQ stand in the directory as they are: {shown}"
+
+
+# -- certificates and keys
+
+
+def certificates(case: Case) -> Iterator[Verdict]:
+    """Judge the certificates of a user."""
+    try:
+        found = UserSignCerts.from_bytes(case.values[0]).certificates
+    except ValueError as error:
+        yield "certificate-parses", f"Certificates is no list of certificates: {error}"
+        return
+    for number, one in enumerate(found, 1):
+        yield from _certificate(number, one, case.now)
+
+
+def _certificate(number: int, one: UserSignCert, now: datetime) -> Iterator[Verdict]:
+    called = f"certificate {number} ({one.digest.hex()})"
+    try:
+        x509 = one.certificate()
+        ends, begins = x509.not_valid_after_utc, x509.not_valid_before_utc
+    except ValueError as error:
+        yield "certificate-parses", f"{called} is no X.509 certificate: {error}"
+        return
+    if ends < now:
+        yield "certificate-expired", f"{called} has expired on {ends:%Y-%m-%d}"
+    if begins > now:
+        yield "certificate-not-yet-valid", f"{called} is valid from {begins:%Y-%m-%d}"
+
+
+def digests(case: Case) -> Iterator[Verdict]:
+    """Compare a user's digests with his certificates."""
+    image, listed = case.values
+    try:
+        stored = UserSignCerts.from_bytes(image).certificates if image else ()
+    except ValueError:
+        return  # certificate-parses
+    known = frozenset(listed or ())
+    computed = {digest_of(one.der) for one in stored}
+    for one in stored:
+        if not one.digest_matches:
+            real = digest_of(one.der).hex()
+            yield "digests-match", f"a certificate says that its digest is {one.digest.hex()}, it is {real}"
+    for digest in sorted(known - computed):
+        yield "digests-match", f"digest {digest.hex()} has no certificate"
+    for digest in sorted(computed - known):
+        yield "digests-match", f"certificate {digest.hex()} has no digest"
+
+
+def public_keys(case: Case) -> Iterator[Verdict]:
+    """Judge a list of public keys; directories hold certificates in the one for signing."""
+    image = case.values[0]
+    try:
+        PublicKeys.from_bytes(image)
+    except ValueError as error:
+        try:
+            UserSignCerts.from_bytes(image)
+        except ValueError:
+            yield "queue-manager-public-key-form", f"the list of keys cannot be decoded: {error}"
+
+
+# -- names
+
+
+def queue_name(case: Case) -> Iterator[Verdict]:
+    """Compare the two parts of a long queue name with its hash (decision M7)."""
+    dn, extension = case.values
+    try:
+        cn = DN.parse(dn).name
+    except ValueError as error:
+        yield "queue-name-hash", f"FullPath is no DN: {error}"
+        return
+    name = name_of(cn, extension)
+    if any(rdn.cn.lower() == cn.lower() and _same(rdn.extension, extension) for rdn in rdn_candidates(name)):
+        return
+    tail = cn[-HASH_DIGITS:]
+    expected = " or ".join(rdn.cn[-HASH_DIGITS:] for rdn in rdn_candidates(name) if rdn.extension) or "none"
+    yield (
+        "queue-name-hash",
+        f"the hash of {name} is {expected}, cn ends in {tail}, mSMQQueueNameExt is {extension or 'not set'}",
+    )
+
+
+def _same(ours: str | None, theirs: str | None) -> bool:
+    return (ours or "").lower() == (theirs or "").lower()
+
+
+EXAMINERS: Final[Mapping[str, Examiner]] = MappingProxyType(
+    {
+        "descriptor": descriptor,
+        "stored-descriptor": stored_descriptor,
+        "certificates": certificates,
+        "digests": digests,
+        "public-keys": public_keys,
+        "queue-name": queue_name,
+    }
+)
+"""Examiners by the name that rules call them."""

@@ -1,0 +1,98 @@
+"""Rules of identity and names."""
+
+from typing import Final
+
+from mqdssm.pipeline.validate.rules.queue import PARENT
+from mqdssm.pipeline.validate.rules.rule import Repeated, Rule, Undecodable, Wrong
+from mqdssm.pipeline.validate.rules.vocabulary import ALL, PLACED
+
+_NULL: Final = "00000000-0000-0000-0000-000000000000"
+
+
+def _tagged(tag: str) -> str:
+    r"""The name of the object itself, not that of one above it, has such a mark behind a line feed.
+
+    Active Directory shows the line feed as ``\0A``, slapd as it is.
+    """
+    marks = (f"'\\\\0A{tag}:'", f"'\\n{tag}:'")
+    return " or ".join(f"contains(FullPath, {mark}) and not contains({PARENT}, {mark})" for mark in marks)
+
+
+def _name(kind: str, attribute: str, section: str) -> Wrong:
+    return Wrong(
+        id="name-required",
+        severity="error",
+        types=(kind,),
+        attribute=attribute,
+        section=section,
+        what="an object that others are found by has a name",
+        message=f"{attribute} is missing",
+        bad=f"{attribute} is null or {attribute} = ''",
+    )
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Repeated(
+        id="guid-unique",
+        severity="error",
+        types=ALL,
+        attribute="Identifier",
+        section="[MS-MQDMPR] 3.1.1",
+        what="an Identifier belongs to one object, over all types",
+        message="Identifier {value} belongs to {count} objects",
+        key="Identifier",
+        unless_all="queue-manager",  # queue-manager-cloned
+    ),
+    Wrong(
+        id="guid-required",
+        severity="error",
+        types=ALL,
+        attribute="Identifier",
+        section="[MS-MQDMPR] 3.1.1",
+        what="an object has an Identifier",
+        message="Identifier is {Identifier}",
+        bad=f"Identifier is null or Identifier = '{_NULL}' or length(Identifier) <> 36",
+        decodes=True,
+    ),
+    _name("site", "Name", "[MS-MQDMPR] 3.1.1.7"),
+    _name("queue-manager", "ComputerName", "[MS-MQDMPR] 3.1.1.1"),
+    _name("computer", "Name", "[MS-MQDSSM] 2.2.1"),
+    Wrong(
+        id="tombstone-name",
+        severity="error",
+        types=PLACED,
+        attribute="FullPath",
+        section="[MS-ADTS] 3.1.1.5.5",
+        what="no object is the remains of a deleted one",
+        message="{FullPath} is the name of a deleted object",
+        bad=_tagged("DEL"),
+    ),
+    Wrong(
+        id="conflict-name",
+        severity="warning",
+        types=PLACED,
+        attribute="FullPath",
+        section="[MS-MQDSSM] 2.2.1",
+        what="no object was renamed because another one of its name was made at the same time",
+        message="{FullPath} was renamed by the server: another object of that name was made elsewhere",
+        bad=_tagged("CNF"),
+    ),
+    Undecodable(
+        id="reference-dangling",
+        severity="warning",
+        types=ALL,
+        attribute="Unreadable",
+        section="[MS-MQDSSM] 3.1.6.11.1.3, 3.1.6.11.1.4, 3.1.6.11.5.3",
+        what="no attribute refers to a deleted object",
+        decodes=False,
+    ),
+    Undecodable(
+        id="attribute-unreadable",
+        severity="error",
+        types=ALL,
+        attribute="Unreadable",
+        section="[MS-MQDSSM] 3.1.6.11",
+        what="every value can be decoded; values that another rule knows are reported by that one",
+        decodes=False,
+    ),
+)

@@ -1,0 +1,211 @@
+"""Rules of sites, routing links, the enterprise and settings objects: the topology."""
+
+from typing import Final
+
+from mqdssm.pipeline.validate.rules.rule import (
+    Drawn,
+    MissingReference,
+    Repeated,
+    Rule,
+    Severity,
+    Unequal,
+    Wrong,
+)
+
+_LINK: Final = ("routing-link",)
+_ADM: Final = "[MS-MQDMPR] 3.1.1.8"
+_SITE_ADM: Final = "[MS-MQDMPR] 3.1.1.7"
+
+_SITES: Final = {
+    "site": ("Identifier", "ForeignSite"),
+    "routing-link": ("Identifier", "Site1Identifier", "Site2Identifier"),
+    "queue-manager": ("Identifier", "SiteIdentifierList", "ForeignSystem", "RoutingServer"),
+}
+_LINKS: Final = {
+    "site": ("Identifier",),
+    "routing-link": ("Identifier", "Site1Identifier", "Site2Identifier", "SiteGateIdentifierList"),
+    "queue-manager": ("Identifier", "SiteIdentifierList"),
+}
+_SETTINGS: Final = {
+    "site": ("Identifier", "FullPath"),
+    "queue-manager": (
+        *("Identifier", "FullPath", "SiteIdentifierList"),
+        *("RoutingServer", "DirectoryServer", "SupportingServer"),
+    ),
+    "settings": (
+        *("Identifier", "FullPath", "QueueManagerIdentifier", "Services"),
+        *("RoutingServer", "DirectoryServer", "SupportingServer"),
+    ),
+}
+
+
+def _end(number: int) -> tuple[Rule, Rule]:
+    attribute = f"Site{number}Identifier"
+    what = "both ends of a link are sites that exist"
+    missing = MissingReference(
+        id="link-sites-exist",
+        severity="error",
+        types=_LINK,
+        attribute=attribute,
+        section=_ADM,
+        what=what,
+        message="there is no site {value}",
+        value=attribute,
+        target="site",
+        key="Identifier",
+        decodes=True,
+    )
+    unset = Wrong(
+        id="link-sites-exist",
+        severity="error",
+        types=_LINK,
+        attribute=attribute,
+        section=_ADM,
+        what=what,
+        message=f"{attribute} names no site",
+        bad=f"{attribute} is null",
+    )
+    return missing, unset
+
+
+def _link(name: str, severity: Severity, attribute: str, what: str) -> Drawn:
+    return Drawn(
+        id=name,
+        severity=severity,
+        types=_LINK,
+        attribute=attribute,
+        section=_ADM,
+        what=what,
+        drawing="links",
+        reads=_LINKS,
+    )
+
+
+def _settings(name: str, severity: Severity, attribute: str, what: str) -> Drawn:
+    return Drawn(
+        id=name,
+        severity=severity,
+        types=("queue-manager" if name == "settings-exist" else "settings",),
+        attribute=attribute,
+        section="[MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9",
+        what=what,
+        drawing="settings",
+        reads=_SETTINGS,
+    )
+
+
+def _site(name: str, severity: Severity, attribute: str, what: str) -> Drawn:
+    return Drawn(
+        id=name,
+        severity=severity,
+        types=("site",),
+        attribute=attribute,
+        section=_SITE_ADM,
+        what=what,
+        drawing="sites",
+        reads=_SITES,
+    )
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Drawn(
+        id="enterprise-single",
+        severity="error",
+        types=("enterprise",),
+        attribute="Identifier",
+        section="[MS-MQDSSM] 2.2.3",
+        what="there is exactly one enterprise object",
+        drawing="enterprise",
+        reads={"enterprise": ("Identifier",)},
+    ),
+    Wrong(
+        id="enterprise-name-style",
+        severity="warning",
+        types=("enterprise",),
+        attribute="WeakenedSecurity",
+        section="[MS-MQDMPR] 3.1.1.6, [MS-MQDSSM] 3.1.6.11.3.2",
+        what="mSMQNameStyle is known, and does not weaken the security of the whole enterprise",
+        message="WeakenedSecurity is {WeakenedSecurity}: every machine accepts what MSMQ 1.0 sends unsigned",
+        bad="WeakenedSecurity",
+        decodes=True,
+    ),
+    Repeated(
+        id="site-name-unique",
+        severity="error",
+        types=("site",),
+        attribute="Name",
+        section=_SITE_ADM,
+        what="a site's name is unique",
+        message="{count} sites are called {value}",
+        key="lower(Name)",
+    ),
+    _site("site-unreachable", "warning", "FullPath", "a way of routing links leads to every site in use"),
+    _site(
+        "site-foreign-consistent",
+        "warning",
+        "ForeignSite",
+        "foreign systems are in foreign sites, and others are not, but for connectors",
+    ),
+    *_end(1),
+    *_end(2),
+    Wrong(
+        id="link-ends-differ",
+        severity="error",
+        types=_LINK,
+        attribute="Site2Identifier",
+        section=_ADM,
+        what="a link joins two sites",
+        message="both ends are site {Site1Identifier}",
+        bad="Site1Identifier = Site2Identifier",
+    ),
+    MissingReference(
+        id="link-gates-exist",
+        severity="error",
+        types=_LINK,
+        attribute="SiteGateIdentifierList",
+        section=f"{_ADM}, [MS-MQDSSM] 3.1.6.11.5.3",
+        what="every gate of a link exists",
+        message="there is no queue manager {value}",
+        value="SiteGateIdentifierList",
+        target="queue-manager",
+        key="Identifier",
+        decodes=True,
+    ),
+    Unequal(
+        id="link-gate-role",
+        severity="error",
+        types=_LINK,
+        attribute="SiteGateIdentifierList",
+        section=_ADM,
+        what="every gate of a link is a routing server",
+        message="gate {value} is no routing server",
+        value="SiteGateIdentifierList",
+        target="queue-manager",
+        key="Identifier",
+        bad="not other.RoutingServer",
+    ),
+    _link("link-duplicate", "warning", "Site1Identifier", "two sites are joined by one link"),
+    _link("link-gate-site", "error", "SiteGateIdentifierList", "a gate is in one of the sites that it joins"),
+    _link("link-one-way", "warning", "SiteGateIdentifierList", "a link with gates has them on both sides"),
+    _settings(
+        "settings-exist",
+        "error",
+        "SiteIdentifierList",
+        "a server has an mSMQSettings object in each of its sites",
+    ),
+    _settings(
+        "settings-superfluous", "warning", "FullPath", "no mSMQSettings object is there that nobody needs"
+    ),
+    _settings(
+        "settings-equal",
+        "error",
+        "QueueManagerIdentifier",
+        "an mSMQSettings object repeats its queue manager",
+    ),
+    _settings(
+        "settings-queue-manager-exists",
+        "error",
+        "QueueManagerIdentifier",
+        "the queue manager of an mSMQSettings object exists",
+    ),
+)

@@ -1,0 +1,298 @@
+"""Expressions of rules as trees, which a translator can read without a parser of SQL.
+
+sqlglot parses the rules of users, at 0.3 s of processor time. Trees of our rules are kept in ``trees.json``
+(`mqdssm.pipeline.validate.rules.kept_trees`).
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expression
+
+Tree = tuple[Any, ...]
+"""Kind of an expression, and its parts: trees, names, texts, numbers, truth values.
+
+``unknown`` stands for what only Spark evaluates; its part says what it is.
+"""
+TREES_NAME: Final = "trees.json"
+
+
+class Parsed(NamedTuple):
+    """What rules need to know of an expression.
+
+    Attributes:
+        columns: the columns that it uses; those of another object as ``other.Name``.
+        tree: its tree.
+    """
+
+    columns: frozenset[str]
+    tree: Tree
+
+
+@lru_cache(maxsize=1024)
+def parsed(text: str) -> Parsed:
+    """Return the columns and the tree of a Spark SQL expression.
+
+    Raises:
+        ValueError: it is none; the text says where.
+    """
+    known = _kept().get(text)
+    if known is not None:
+        return Parsed(frozenset(known[0]), _tuples(known[1]))
+    return parsed_anew(text)
+
+
+def parsed_anew(text: str) -> Parsed:
+    """Parse an expression by sqlglot, also if its tree is kept."""
+    from mqdssm.pipeline.validate.rules.expressions import parse
+
+    found = parse(text)
+    return Parsed(frozenset(_columns(found)), _tree(found))
+
+
+@lru_cache(maxsize=1)
+def _kept() -> Mapping[str, Any]:
+    kept: Mapping[str, Any] = json.loads(files(__package__).joinpath(TREES_NAME).read_text(encoding="utf-8"))
+    return kept
+
+
+def _tuples(kept: list[Any]) -> Tree:
+    return tuple(_tuples(one) if isinstance(one, list) else one for one in kept)
+
+
+def _columns(found: "Expression") -> Iterator[str]:
+    from sqlglot import expressions as exp
+
+    bound = {
+        str(name.name) for one in found.find_all(exp.Lambda) for name in one.args.get("expressions") or ()
+    }
+    for column in found.find_all(exp.Column):
+        name = f"{column.table}.{column.name}" if column.table else str(column.name)
+        if name not in bound:
+            yield name
+
+
+# -- trees of sqlglot
+
+
+def _tree(node: Any) -> Tree:
+    maker = _makers().get(type(node).__name__)
+    made = maker(node) if maker is not None else None
+    return made or ("unknown", node.sql(dialect="spark"))
+
+
+def _text(node: Any) -> str | None:
+    """The text of a literal."""
+    name = type(node).__name__
+    return str(node.this) if name == "RawString" or (name == "Literal" and node.is_string) else None
+
+
+def _literal(node: Any) -> Tree | None:
+    if node.is_string:
+        return ("text", str(node.this))
+    digits = str(node.this)
+    if not (digits.isascii() and digits.isdigit()) or int(digits) >= 2**63:
+        return None
+    return ("number", int(digits))
+
+
+def _column(node: Any) -> Tree:
+    return ("column", f"{node.table}.{node.name}" if getattr(node, "table", "") else str(node.name))
+
+
+def _is(node: Any) -> Tree | None:
+    right = type(node.expression).__name__
+    if right == "Null":
+        return ("is_null", _tree(node.this))
+    return ("same", _tree(node.this), _tree(node.expression)) if right == "Boolean" else None
+
+
+def _in(node: Any) -> Tree | None:
+    listed = [_tree(one) for one in node.args.get("expressions") or ()]
+    if not listed or any(one[0] not in {"text", "number"} for one in listed):
+        return None
+    return ("in", _tree(node.this), *listed)
+
+
+def _between(node: Any) -> Tree:
+    value = _tree(node.this)
+    return ("and", (">=", value, _tree(node.args["low"])), ("<=", value, _tree(node.args["high"])))
+
+
+def _with_text(kind: str) -> Callable[[Any], Tree | None]:
+    """An expression whose second part is a literal text."""
+
+    def make(node: Any) -> Tree | None:
+        pattern = _text(node.expression)
+        return None if pattern is None else (kind, _tree(node.this), pattern)
+
+    return make
+
+
+def _regexp_replace(node: Any) -> Tree | None:
+    pattern, replacement = _text(node.expression), _text(node.args["replacement"])
+    return (
+        None
+        if pattern is None or replacement is None
+        else ("replace", _tree(node.this), pattern, replacement)
+    )
+
+
+def _length(node: Any) -> Tree | None:
+    inner = node.this
+    if type(inner).__name__ == "Encode":
+        is_utf16 = (_text(inner.args["charset"]) or "").upper() == "UTF-16BE"
+        return ("utf16_length", _tree(inner.this)) if is_utf16 else None
+    return ("length", _tree(inner))
+
+
+def _exists(node: Any) -> Tree | None:
+    test = node.expression
+    if type(test).__name__ != "Lambda" or len(test.expressions) != 1:
+        return None
+    return ("exists", _tree(node.this), str(test.expressions[0].name), _tree(test.this))
+
+
+def _array_contains(node: Any) -> Tree:
+    return ("exists", _tree(node.this), "one", ("=", ("column", "one"), _tree(node.expression)))
+
+
+def _substring_index(node: Any) -> Tree | None:
+    delimiter = _text(node.args["delimiter"])
+    count = node.args["count"].sql(dialect="spark")
+    if count not in {"1", "-1"} or not delimiter:
+        return None
+    return ("first_part" if count == "1" else "last_part", _tree(node.this), delimiter)
+
+
+def _substring(node: Any) -> Tree | None:
+    start, length = _tree(node.args.get("start")), node.args.get("length")
+    size = ("number", None) if length is None else _tree(length)
+    if start[0] != "number" or start[1] < 1 or size[0] != "number":
+        return None
+    return ("substring", _tree(node.this), start[1], size[1])
+
+
+def _left(node: Any) -> Tree | None:
+    size = _tree(node.expression)
+    return ("substring", _tree(node.this), 1, size[1]) if size[0] == "number" else None
+
+
+def _trim(node: Any) -> Tree | None:
+    if node.args.get("expression") is not None:
+        return None
+    return ("trim", _tree(node.this), str(node.args.get("position") or "BOTH"))
+
+
+def _concat(node: Any) -> Tree:
+    return ("concat", *(_tree(one) for one in node.expressions))
+
+
+def _if(node: Any) -> Tree:
+    otherwise = node.args.get("false")
+    return (
+        "if",
+        _tree(node.this),
+        _tree(node.args["true"]),
+        ("null",) if otherwise is None else _tree(otherwise),
+    )
+
+
+def _case(node: Any) -> Tree:
+    otherwise, value = node.args.get("default"), node.args.get("this")
+    made: Tree = ("null",) if otherwise is None else _tree(otherwise)
+    for one in reversed(node.args["ifs"]):
+        test = _tree(one.this) if value is None else ("=", _tree(value), _tree(one.this))
+        made = ("if", test, _tree(one.args["true"]), made)
+    return made
+
+
+def _modulo(node: Any) -> Tree | None:
+    divisor = _tree(node.expression)
+    return ("%", _tree(node.this), divisor[1]) if divisor[0] == "number" and divisor[1] > 0 else None
+
+
+def _anonymous(node: Any) -> Tree | None:
+    """A function that sqlglot does not know."""
+    name, parts = str(node.this).lower(), [_tree(one) for one in node.expressions]
+    if name == "isnull" and len(parts) == 1:
+        return ("is_null", *parts)
+    if name == "isnotnull" and len(parts) == 1:
+        return ("not", ("is_null", *parts))
+    return ("trim", *parts, "BOTH") if name == "btrim" and len(parts) == 1 else None
+
+
+def _one(kind: str) -> Callable[[Any], Tree]:
+    return lambda node: (kind, _tree(node.this))
+
+
+def _two(kind: str) -> Callable[[Any], Tree]:
+    return lambda node: (kind, _tree(node.this), _tree(node.expression))
+
+
+@lru_cache(maxsize=1)
+def _makers() -> Mapping[str, Callable[[Any], Tree | None]]:
+    return {
+        "Column": _column,
+        "Identifier": _column,
+        "Literal": _literal,
+        "RawString": lambda node: ("text", str(node.this)),
+        "Boolean": lambda node: ("bool", bool(node.this)),
+        "Null": lambda _: ("null",),
+        "Paren": lambda node: _tree(node.this),
+        "Is": _is,
+        "In": _in,
+        "Between": _between,
+        "Like": _with_text("like"),
+        "RegexpLike": _with_text("rlike"),
+        "RegexpReplace": _regexp_replace,
+        "Contains": _with_text("contains"),
+        "StartsWith": _with_text("startswith"),
+        "EndsWith": _with_text("endswith"),
+        "Length": _length,
+        "Coalesce": lambda node: ("coalesce", _tree(node.this), *(_tree(one) for one in node.expressions)),
+        "Exists": _exists,
+        "ArrayContains": _array_contains,
+        "SubstringIndex": _substring_index,
+        "Substring": _substring,
+        "Left": _left,
+        "Trim": _trim,
+        "Concat": _concat,
+        "If": _if,
+        "Case": _case,
+        "Mod": _modulo,
+        "Nullif": lambda node: ("if", _two("=")(node), ("null",), _tree(node.this)),
+        "Nvl2": lambda node: (
+            "if",
+            ("not", ("is_null", _tree(node.this))),
+            _tree(node.args["true"]),
+            _tree(node.args["false"]),
+        ),
+        "Anonymous": _anonymous,
+        **{name: _one(kind) for name, kind in _ONE.items()},
+        **{name: _two(kind) for name, kind in _TWO.items()},
+    }
+
+
+_ONE: Final = {"Neg": "neg", "Not": "not", "Lower": "lower", "Upper": "upper", "ArraySize": "size"}
+_TWO: Final = {
+    "And": "and",
+    "Or": "or",
+    "EQ": "=",
+    "NEQ": "<>",
+    "LT": "<",
+    "LTE": "<=",
+    "GT": ">",
+    "GTE": ">=",
+    "NullSafeEQ": "same",
+    "EqualNull": "same",
+    "BitwiseAnd": "&",
+    "Add": "+",
+    "Sub": "-",
+    "Mul": "*",
+    "DPipe": "concat",
+}

@@ -1,0 +1,37 @@
+"""Types and columns that rules may speak of: those of the data source, whatever the objects come from."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.pipeline.frames import columns
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, NAME_EXTENSION, Column
+
+UNREADABLE: Final = columns.UNREADABLE.name
+"""Column with ``Attribute: reason`` of each value that could not be decoded; NULL when all is well."""
+EXTENSION: Final = NAME_EXTENSION.adm
+"""Column with the stored second part of a long queue name."""
+ORIGINAL: Final = columns.ORIGINAL_IDENTIFIER.name
+"""Column with the GUID of a migrated object in its old directory (decision M37)."""
+STORED_SECURITY: Final = columns.STORED_SECURITY.name
+"""Column with the descriptor as Active Directory holds it, where Security is a translation (decision M31)."""
+
+DIRECTORY: Final = "directory"
+"""Not a type of objects: what a finding about the server itself is of."""
+
+FRAMES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
+    {name: frame.columns for name, frame in FRAME_TYPES.items() if frame.ldap_class is not None}
+)
+"""Every column that a rule may speak of, by the type's name on the command line; no raw entries."""
+
+
+def _having(column: str) -> tuple[str, ...]:
+    return tuple(name for name, found in FRAMES.items() if any(one.name == column for one in found))
+
+
+ALL: Final = tuple(FRAMES)
+"""All types of objects."""
+PLACED: Final = _having("FullPath")
+"""Types whose objects say where they are."""
+SECURED: Final = _having("Security")
+"""Types whose objects have a security descriptor that access is checked on."""

@@ -1,0 +1,236 @@
+"""Validation: rules over an export, a directory or MQIS tables, and what they find."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.pipeline.engines import Engine, EngineKind
+from mqdssm.pipeline.manifest import versions
+from mqdssm.pipeline.runner import Runner
+from mqdssm.pipeline.validate.finding_files import merge_parts, write_parts
+from mqdssm.pipeline.validate.findings import Findings, Skipped, Summary, batch_of, results
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
+from mqdssm.pipeline.validate.rules.rule import Drawn, Finding, Rule, Stated
+from mqdssm.pipeline.validate.shares import Applied, share_rules, spark_of, write_findings
+from mqdssm.pipeline.validate.work import can
+from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.access import LogIn
+    from mqdssm.pipeline.validate.datasets import Dataset
+    from mqdssm.pipeline.validate.sources import Source
+
+SWITCHED_OFF: Final = "switched off by the file of rules"
+BRIEF_ROWS_MAX: Final = 200_000  # below that the JVM's start is most of the time
+LOCAL_OBJECTS_MAX: Final = 3_000_000
+"""Objects up to which the local engine is the better one, also where Java is there: docs/performance.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What a validation found.
+
+    Attributes:
+        summary: in short.
+        findings: all of them, sorted; the files are there until the validation is left.
+        sets: the types that were validated, as long.
+    """
+
+    summary: Summary
+    findings: Findings
+    sets: "Mapping[str, Dataset]"
+
+
+@contextlib.contextmanager
+def validation(
+    export: str | os.PathLike[str] | None = None,
+    *,
+    urls: Sequence[str] = (),
+    access: "LogIn | None" = None,
+    mqis: str | os.PathLike[str] | None = None,
+    rules: Sequence[Rule] = RULES,
+    own: Sequence[Rule] = (),
+    off: Sequence[str] = (),
+    now: datetime | None = None,
+    engine: str = EngineKind.AUTO.value,
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+) -> Iterator[Validation]:
+    """Check one source by rules.
+
+    Args:
+        export: the folder of an export; or
+        urls: the servers of a directory, with
+        access: how to log in; or
+        mqis: a folder of MQIS tables.
+        rules: what to check.
+        own: further rules. Spark evaluates all of Spark SQL in them, the local engine a part.
+        off: ids of rules that somebody switched off, for the summary.
+        now: moment by which certificates are judged; None is the present one.
+        engine: ``local``, ``spark`` or ``auto``: Spark where a master, a setting or a shared folder of it is
+            given, the program has an active session, or there are more than `LOCAL_OBJECTS_MAX` objects and
+            Spark is installed.
+        workers: processes of the local engine.
+        on: where Spark runs.
+
+    Yields:
+        What was found, for as long as the context lasts.
+
+    Raises:
+        ConfigError: the source is not whole or not readable, the engine cannot run here, an own rule is wrong
+            or needs Spark.
+        DirectoryError: a directory cannot be read.
+        SparkFailed: Spark itself failed, as when the disk is full.
+    """
+    from mqdssm.pipeline.validate import sources
+
+    app = "mqdssm validate"
+    chosen = Engine.of(engine, on, workers)
+    chosen.check()
+    with contextlib.ExitStack() as stack:
+        if export is not None:
+            source = sources.export_source(Path(export))
+        elif mqis is not None:
+            reader = stack.enter_context(chosen.runner(app))
+            source = stack.enter_context(sources.mqis_source(reader, Path(mqis), chosen.on))
+        else:
+            source = stack.enter_context(sources.directory_source(urls, access or {}, chosen))
+        if source.rows > LOCAL_OBJECTS_MAX:
+            chosen = chosen.or_spark()
+        runner = stack.enter_context(chosen.runner(app, brief=source.rows < BRIEF_ROWS_MAX))
+        yield stack.enter_context(checked(runner, source, rules, own=own, off=off, now=now, on=chosen.on))
+
+
+@contextlib.contextmanager
+def checked(
+    runner: Runner,
+    source: "Source",
+    rules: Sequence[Rule] = RULES,
+    *,
+    own: Sequence[Rule] = (),
+    off: Sequence[str] = (),
+    now: datetime | None = None,
+    sql_only: bool = False,
+    on: SparkOptions = HERE,
+) -> Iterator[Validation]:
+    """Apply rules to a source.
+
+    Args:
+        runner: does the work; that of Spark evaluates with SQL what Arrow does not know.
+        source: what is validated.
+        rules: what to check.
+        own: further rules, which Spark evaluates where it is the engine.
+        off: ids of rules that somebody switched off, for the summary.
+        now: moment by which certificates are judged; None is the present one.
+        sql_only: leave to Spark all that it can do: for comparing both ways.
+        on: where Spark runs.
+
+    Raises:
+        ConfigError: an own rule is wrong, or needs Spark.
+    """
+    started = datetime.now(UTC)
+    spark = spark_of(runner)
+    if own:
+        from mqdssm.pipeline.validate.rules.own import check_own_rules
+
+        check_own_rules(own, source, spark)
+    applied, skipped, reasons = choose([*rules, *own], source.present())
+    own_ids = {id(rule) for rule in own}
+    drawn = list(draw(applied, source))
+    with scratch(on, "mqdssm-findings-") as folder:
+        if spark is not None:
+            probe(spark, on, _witnesses(source, folder) if on.is_cluster else ())
+        shares = share_rules(
+            applied,
+            lambda rule, types: (
+                spark is not None and (sql_only or id(rule) in own_ids or not can(rule, types, source.sets))
+            ),
+        )
+        parts = write_findings(runner, source, shares, now or started, folder)
+        parts += write_parts([batch_of([*drawn, *_about_server(applied, source), *_stated(applied)])], folder)
+        found = Findings((merge_parts(parts, folder),))
+        counts, samples = found.counted()
+        summary = Summary(
+            source=source.name,
+            started=started,
+            ended=datetime.now(UTC),
+            objects={name: one.rows for name, one in source.sets.items()},
+            rules=results(applied, reasons, counts, samples),
+            skipped=(*skipped, *(Skipped(rule, SWITCHED_OFF) for rule in off)),
+            versions=versions(),
+            engine=(EngineKind.LOCAL if spark is None else EngineKind.SPARK).value,
+        )
+        yield Validation(summary, found, source.sets)
+
+
+def _witnesses(source: "Source", folder: Path) -> list[Path]:
+    """Files by which executors show that they see the same folders as we do."""
+    mark = folder / "mark"
+    mark.touch()
+    return [mark, *(Path(path) for one in source.sets.values() for path in one.paths[:1])]
+
+
+def choose(
+    rules: Sequence[Rule], present: Mapping[str, frozenset[str]]
+) -> tuple[list[Applied], tuple[Skipped, ...], dict[str, str]]:
+    """Choose the rules that can be applied.
+
+    Returns:
+        Rules with the types that they can judge; the rules of which no part can be applied; and of the
+        others, by id, why they do not judge some types.
+    """
+    applied: list[Applied] = []
+    reasons: dict[str, list[str]] = {}
+    for rule in rules:
+        types, reason = rule.applies(present)
+        if types:
+            applied.append((rule, types))
+        if reason:
+            reasons.setdefault(rule.id, []).append(reason)
+    known = {rule.id for rule, _ in applied}
+    joined = {rule: "; ".join(dict.fromkeys(words)) for rule, words in reasons.items()}
+    skipped = tuple(Skipped(rule, words) for rule, words in joined.items() if rule not in known)
+    return applied, skipped, {rule: words for rule, words in joined.items() if rule in known}
+
+
+def draw(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:
+    """Look at small types as a whole; each drawing is made once for all of its rules."""
+    rules = {rule.id: rule for rule, _ in applied if isinstance(rule, Drawn)}
+    for name in dict.fromkeys(rule.drawing for rule in rules.values()):
+        reads = next(rule.reads for rule in rules.values() if rule.drawing == name)
+        tables = {one: source.sets[one].table([*columns, "FullPath"]) for one, columns in reads.items()}
+        for found in DRAWINGS[name](tables):
+            rule = rules.get(found.rule)
+            if rule is not None:
+                yield Finding(
+                    rule=rule.id,
+                    severity=rule.severity,
+                    type=found.type,
+                    dn=found.row.get("FullPath", source.dns.get(found.type)),
+                    guid=found.row.get("Identifier"),
+                    attribute=rule.attribute,
+                    message=found.message,
+                    section=rule.section,
+                )
+
+
+def _about_server(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:
+    severities = {rule.id: rule.severity for rule, _ in applied}
+    for found in source.findings:
+        if found.rule in severities:
+            yield Finding(**{**_values(found), "severity": severities[found.rule]})
+
+
+def _stated(applied: Sequence[Applied]) -> Iterator[Finding]:
+    for rule, _ in applied:
+        if isinstance(rule, Stated):
+            yield from rule.findings
+
+
+def _values(finding: Finding) -> dict[str, Any]:
+    return {name: getattr(finding, name) for name in Finding.__slots__}

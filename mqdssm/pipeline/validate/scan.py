@@ -1,0 +1,362 @@
+"""Rules over one batch of objects, with Arrow: what workers do that read the files themselves.
+
+All rules of a type look at a batch while it is there. A test computes which rows are bad for the whole batch
+at once; only the rows of findings are touched singly.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.frames.arrow_functions import any_of, first_of_pairs, matches
+from mqdssm.pipeline.validate.datasets import Dataset, kept_table
+from mqdssm.pipeline.validate.rules.examiners import EXAMINERS, Case, Verdict
+from mqdssm.pipeline.validate.rules.rule import Judged, MissingReference, Rule, Undecodable, Unequal, Wrong
+from mqdssm.pipeline.validate.rules.vocabulary import UNREADABLE
+from mqdssm.pipeline.validate.translate import Columns, condition, message, translate
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field(name, pa.string())
+        for name in ("rule", "severity", "type", "dn", "guid", "attribute", "message", "section")
+    ]
+)
+"""Findings as columns."""
+DELETED_MARK: Final = re.compile(r"(?:\\0[Aa]|\\n|\n)DEL:")
+"""In the name of a deleted object, as Active Directory writes it, as slapd does, and as `repr` shows that."""
+VERDICTS_MAX: Final = 65_536  # distinct descriptors and certificates that a process remembers
+REMEMBERED_KEYS_MAX: Final = 50_000  # keys that a process holds as a set (6 MB)
+
+Findings = Iterator[pa.RecordBatch]
+Test = Callable[["Batch"], Findings]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some objects of one type.
+
+    Attributes:
+        type: of the objects.
+        columns: by name.
+        rows: how many.
+        dn: of all of them, where they do not say (there is only one enterprise).
+    """
+
+    type: str
+    columns: Columns
+    rows: int
+    dn: str | None = None
+
+    def taken(self, rows: pa.Array) -> "Batch":
+        """Some of the objects, by their numbers; one may be there several times."""
+        columns = {name: values.take(rows) for name, values in self.columns.items()}
+        return Batch(self.type, columns, len(rows), self.dn)
+
+    def kept(self, mask: pa.Array) -> "Batch":
+        """The objects for which a mask is true."""
+        columns = {name: values.filter(mask) for name, values in self.columns.items()}
+        return Batch(self.type, columns, mask.true_count, self.dn)
+
+
+def tests_of(
+    rules: Sequence[Rule],
+    target: Dataset,
+    others: Mapping[str, Dataset],
+    now: datetime,
+) -> list[Test]:
+    """Make the tests of a type.
+
+    Args:
+        rules: those of its rules that look at single objects.
+        target: the type.
+        others: all types, for references.
+        now: the moment of the validation.
+
+    Raises:
+        Untranslatable: a rule that only Spark can evaluate.
+    """
+    tests: list[Test] = []
+    for rule in rules:
+        if isinstance(rule, MissingReference):
+            tests.append(_reference(rule, target, others[rule.target]))
+        elif isinstance(rule, Wrong):
+            tests.append(_wrong(rule, target))
+    tests += _judges(rules, target, now)
+    if UNREADABLE in target.types:
+        tests.append(_undecodable(rules, target.type))
+    return tests
+
+
+def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
+    """The columns that the rules of a type need, and what tells which object it is."""
+    wanted = {"Identifier", "FullPath", UNREADABLE}.union(*(rule.columns() for rule in rules))
+    return tuple(name for name, _ in target.columns if name in wanted)
+
+
+# -- findings
+
+
+def findings(rule: Rule, batch: Batch, messages: pa.Array, *, attribute: str = "") -> Findings:
+    """Make findings about all objects of a batch, without those whose attribute could not be decoded."""
+    if not attribute and UNREADABLE in batch.columns:
+        lost = unreadable(batch.columns[UNREADABLE], rule.attribute)
+        if lost is not None:
+            batch, messages = batch.kept(pc.invert(lost)), messages.filter(pc.invert(lost))
+    if not batch.rows:
+        return
+    null = pa.nulls(batch.rows, pa.string())
+    dn = batch.columns.get("FullPath", null if batch.dn is None else pa.repeat(batch.dn, batch.rows))
+    constant = {
+        "rule": rule.id,
+        "severity": rule.severity,
+        "type": batch.type,
+        "attribute": attribute or rule.attribute,
+        "section": rule.section,
+    }
+    arrays = {name: pa.repeat(value, batch.rows) for name, value in constant.items()}
+    arrays |= {"dn": dn, "guid": batch.columns.get("Identifier", null), "message": messages}
+    yield pa.RecordBatch.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def unreadable(column: Any, attribute: str) -> pa.Array | None:
+    """Which objects have a value of an attribute that could not be decoded; None: no object has any."""
+    if column.null_count == len(column):
+        return None
+    return pc.fill_null(any_of(column, lambda flat: pc.starts_with(flat, f"{attribute}:")), False)
+
+
+# -- single rows
+
+
+def _wrong(rule: Wrong, target: Dataset) -> Test:
+    bad, words = condition(rule.bad, target.types), message(rule.message, target.types)
+
+    def test(batch: Batch) -> Findings:
+        try:
+            mask = bad(batch.columns, batch.rows)
+            if not mask.true_count:
+                return
+            some = batch.kept(mask)
+            messages = words(some.columns, some.rows)
+        except pa.ArrowInvalid as error:  # of an own rule that adds or multiplies
+            raise ConfigError(f"rule {rule.id} cannot judge some {target.type}: {error}") from error
+        yield from findings(rule, some, messages)
+
+    return test
+
+
+# -- references
+
+
+def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
+    value, where = translate(rule.value, own.types), condition(rule.where, own.types)
+    extra = {"value": pa.string()}
+    if isinstance(rule, Unequal):
+        extra |= {f"other.{name}": target.types[name] for name in rule.other_columns()}
+    words = message(rule.message, own.types | extra)
+    compare = condition(rule.bad, own.types | extra) if isinstance(rule, Unequal) else None
+
+    def test(batch: Batch) -> Findings:
+        others: dict[str, pa.Array] = {}
+        parents, values = _exploded(value.evaluate(batch.columns), where(batch.columns, batch.rows))
+        if compare is None:
+            lost = _without_target(values, target, rule.key)
+            if not lost.true_count:
+                return
+            parents, values = parents.filter(lost), values.filter(lost)
+        elif isinstance(rule, Unequal):
+            parents, values, others = _joined(parents, values, target, rule)
+        if not len(parents):
+            return
+        some = batch.taken(parents)
+        columns = {**some.columns, "value": values, **others}
+        messages = words(columns, some.rows)
+        if compare is not None:
+            mask = compare(columns, some.rows)
+            some, parents, messages = some.kept(mask), parents.filter(mask), messages.filter(mask)
+            once = first_of_pairs(parents, messages)  # two objects that one refers to may give the same
+            some, messages = some.taken(once), messages.take(once)
+        yield from findings(rule, some, messages)
+
+    return test
+
+
+def _exploded(values: Any, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """References and the numbers of the rows that hold them, without NULL."""
+    rows = _numbers(len(wanted))
+    if pa.types.is_list(values.type):
+        rows, values = pc.list_parent_indices(values).cast(pa.int64()), pc.list_flatten(values)
+        wanted = wanted.take(rows)
+    mask = pc.and_(pc.is_valid(values), wanted)
+    return rows.filter(mask), values.filter(mask)
+
+
+def _numbers(count: int) -> pa.Array:
+    """0, 1, 2 and so on: numbers of rows."""
+    return pa.array(np.arange(count, dtype=np.int64))
+
+
+def _without_target(values: pa.Array, target: Dataset, key: str) -> pa.Array:
+    """Which references refer to nothing."""
+    keys = keys_of(target, key)
+    if len(keys) > REMEMBERED_KEYS_MAX or not pa.types.is_string(values.type):
+        return pc.is_null(pc.index_in(values, value_set=keys))
+    # neighbours refer to the same: and Arrow would make its table of all keys anew for each batch
+    encoded = values.dictionary_encode()
+    known = _remembered(target, key)
+    lost = pa.array([one not in known for one in encoded.dictionary.to_pylist()], pa.bool_())
+    return lost.take(encoded.indices)
+
+
+@lru_cache(maxsize=32)
+def _remembered(target: Dataset, key: str) -> frozenset[str]:
+    return frozenset(keys_of(target, key).to_pylist())
+
+
+@lru_cache(maxsize=32)
+def keys_of(target: Dataset, key: str) -> pa.Array:
+    """What references may refer to; computed once in a process."""
+    made = translate(key, target.types)
+    table = kept_table(target, tuple(sorted(made.columns)))
+    columns = {name: _one_chunk(table[name]) for name in table.column_names}
+    return pc.drop_null(pc.unique(made.evaluate(columns)))
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):
+        joined = joined.chunk(0) if joined.num_chunks else pa.array([], joined.type)
+    return joined
+
+
+def _joined(
+    parents: pa.Array, values: pa.Array, target: Dataset, rule: Unequal
+) -> tuple[pa.Array, pa.Array, dict[str, pa.Array]]:
+    """Each reference with each object that it refers to."""
+    made = translate(rule.key, target.types)
+    names = tuple(sorted(made.columns | rule.other_columns()))
+    table = kept_table(target, names)
+    columns = {name: _one_chunk(table[name]).cast(target.types[name]) for name in names}
+    here, there = matches(values, made.evaluate(columns))
+    others = {f"other.{name}": columns[name].take(there) for name in rule.other_columns()}
+    return parents.take(here), values.take(here), others
+
+
+# -- values for examiners
+
+
+def _judges(rules: Sequence[Rule], target: Dataset, now: datetime) -> list[Test]:
+    """One test for all rules that have the same examiner look at the same columns."""
+    groups: dict[tuple[str, tuple[str, ...], str], list[Judged]] = {}
+    for rule in rules:
+        if isinstance(rule, Judged):
+            groups.setdefault((rule.examiner, rule.looks_at, rule.where), []).append(rule)
+    return [_judge(members, target, now) for members in groups.values()]
+
+
+def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
+    first = members[0]
+    where = condition(first.where, target.types)
+    by_id = {rule.id: rule for rule in members}
+    simple = len(first.looks_at) == 1
+
+    def test(batch: Batch) -> Findings:
+        columns = batch.columns
+        if simple and pa.types.is_dictionary(columns[first.looks_at[0]].type):
+            parents, judged, places = _by_dictionary(columns[first.looks_at[0]], first, batch.type, now)
+        else:
+            mask = where(columns, batch.rows)
+            if not mask.true_count:
+                return
+            parents = _numbers(batch.rows).filter(mask)
+            lists = [columns[name].filter(mask).to_pylist() for name in first.looks_at]
+            judged = [
+                _verdicts(first.examiner, batch.type, _hashable(case), now)
+                for case in zip(*lists, strict=True)
+            ]
+            places = _numbers(len(judged))
+        for number, verdicts in _numbered(judged):
+            for rule_id, words in verdicts:
+                rule = by_id.get(rule_id)
+                if rule is not None:
+                    some = batch.taken(parents.filter(pc.equal(places, number)))
+                    yield from findings(rule, some, pa.repeat(words, some.rows))
+
+    return test
+
+
+def _numbered(judged: Sequence[tuple[Verdict, ...]]) -> Iterator[tuple[int, tuple[Verdict, ...]]]:
+    return ((number, verdicts) for number, verdicts in enumerate(judged) if verdicts)
+
+
+def _by_dictionary(
+    column: Any, rule: Judged, name: str, now: datetime
+) -> tuple[pa.Array, list[tuple[Verdict, ...]], pa.Array]:
+    """Judge each distinct value of a column once."""
+    judged = [
+        _verdicts(rule.examiner, name, (value,), now) if value else ()
+        for value in column.dictionary.to_pylist()
+    ]
+    if not any(judged):
+        return _numbers(0), [], _numbers(0)
+    valid = pc.is_valid(column.indices)
+    return _numbers(len(column)).filter(valid), judged, column.indices.filter(valid)
+
+
+def _hashable(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(tuple(value) if isinstance(value, list) else value for value in values)
+
+
+@lru_cache(maxsize=VERDICTS_MAX)
+def _verdicts(examiner: str, name: str, values: tuple[Any, ...], now: datetime) -> tuple[Verdict, ...]:
+    return tuple(EXAMINERS[examiner](Case(name, values, now)))
+
+
+# -- values that could not be decoded
+
+
+def _undecodable(rules: Sequence[Rule], name: str) -> Test:
+    """Report each such value by the one rule that knows its attribute."""
+    special = {rule.attribute: rule for rule in rules if rule.decodes}
+    general = {rule.id: rule for rule in rules if isinstance(rule, Undecodable) and not rule.decodes}
+    dangling, other = general.get("reference-dangling"), general.get("attribute-unreadable")
+    known = _decoded_by_rules(name)
+
+    def rule_of(attribute: str, reason: str) -> Rule | None:
+        if DELETED_MARK.search(reason):
+            return dangling
+        return special.get(attribute) if attribute in known else other
+
+    def test(batch: Batch) -> Findings:
+        column = batch.columns[UNREADABLE]
+        if column.null_count == len(column):
+            return
+        parents = pc.list_parent_indices(column).cast(pa.int64())
+        pieces = pc.list_flatten(column).to_pylist()
+        groups: dict[tuple[str, str], list[int]] = {}
+        for number, piece in enumerate(pieces):
+            attribute, _, reason = (piece or "").partition(": ")
+            groups.setdefault((attribute, reason), []).append(number)
+        for (attribute, reason), numbers in groups.items():
+            rule = rule_of(attribute, reason)
+            if rule is not None:
+                some = batch.taken(parents.take(pa.array(numbers)))
+                words = pa.repeat(f"{attribute} cannot be decoded: {reason}", some.rows)
+                yield from findings(rule, some, words, attribute=attribute)
+
+    return test
+
+
+def _decoded_by_rules(name: str) -> frozenset[str]:
+    """Attributes of a type that have a rule of their own, also where it is switched off."""
+    from mqdssm.pipeline.validate.rules import RULES
+
+    return frozenset(rule.attribute for rule in RULES if rule.decodes and name in rule.types)

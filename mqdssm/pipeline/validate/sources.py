@@ -1,0 +1,227 @@
+"""What can be validated: an export, a directory (it is exported first), or MQIS tables."""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.errors import ConfigError
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.frames import columns
+from mqdssm.pipeline.manifest import ExportedFile, Manifest, sha256
+from mqdssm.pipeline.runner import Runner
+from mqdssm.pipeline.validate.datasets import Dataset, dataset
+from mqdssm.pipeline.validate.rules.drift import SCHEMA_DRIFT
+from mqdssm.pipeline.validate.rules.rule import Finding
+from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, FRAMES
+from mqdssm.spark.cluster import HERE, SparkOptions, scratch
+from mqdssm.tables.places import enterprise_dn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from mqdssm.directory.session import Session
+    from mqdssm.pipeline.access import LogIn
+    from mqdssm.pipeline.mqis.mapping import SourceMapping
+
+log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is validated.
+
+    Attributes:
+        name: for people.
+        sets: the types.
+        dns: DNs of types whose objects do not say where they are.
+        is_directory: the server's schema was compared.
+        findings: about the server's schema.
+    """
+
+    name: str
+    sets: Mapping[str, Dataset]
+    dns: Mapping[str, str] = field(default_factory=dict)
+    is_directory: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Number of objects."""
+        return sum(one.rows for one in self.sets.values())
+
+    def present(self) -> dict[str, frozenset[str]]:
+        """What rules can judge: types and their columns."""
+        found = {name: frozenset(one.types) for name, one in self.sets.items()}
+        return found | ({DIRECTORY: frozenset()} if self.is_directory else {})
+
+
+def export_source(folder: Path, *, name: str = "") -> Source:
+    """Take an export, after making sure that it is whole.
+
+    Args:
+        folder: of the export.
+        name: for people; empty: the folder.
+
+    Raises:
+        ConfigError: no manifest, a damaged file, a type that is not known, or another format than Parquet;
+            nothing but entries as they are (``ldap``), which no rule judges: that would look like no defect.
+    """
+    manifest = Manifest.load(folder)
+    unknown = [one for one in manifest.types if one not in FRAMES and one != columns.RAW_TYPE]
+    if unknown:
+        raise ConfigError(
+            f"{folder} holds type {unknown[0]}, which this program does not know: use a later one"
+        )
+    written = manifest.format
+    if written != "parquet":
+        raise ConfigError(f"{folder} was exported as {written}: validation reads Parquet; export with that")
+    kept = {one: exported for one, exported in manifest.types.items() if one != columns.RAW_TYPE}
+    if not kept:
+        raise ConfigError(
+            f"{folder} holds entries as they are alone (--type ldap): export the types of objects, as queue"
+        )
+    check(folder, [file for exported in kept.values() for file in exported.files])
+    if not manifest.consistent:
+        log.warning(
+            "%s shows no single moment, its manifest says: what changed meanwhile may look like defects",
+            name or folder,
+        )
+    sets = {
+        one: dataset(one, [folder / file.path for file in exported.files]) for one, exported in kept.items()
+    }
+    for one, found in sets.items():
+        if found.rows != kept[one].rows:
+            raise ConfigError(f"{folder / one} has {found.rows} objects, its manifest says {kept[one].rows}")
+    dns = {"enterprise": str(enterprise_dn(DN.parse(manifest.naming_context)))}
+    return Source(name or str(folder), sets, dns)
+
+
+def check(folder: Path, files: Sequence[ExportedFile]) -> None:
+    """Compare files with what the manifest says of them, several at a time.
+
+    Raises:
+        ConfigError: a file is missing or differs.
+    """
+
+    def compare(file: ExportedFile) -> None:
+        path = folder / file.path
+        try:
+            digest = sha256(path)
+        except OSError as error:
+            raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
+        if digest != file.sha256:
+            raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
+
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for _ in pool.map(compare, files):
+            pass
+
+
+@contextlib.contextmanager
+def directory_source(urls: Sequence[str], login: "LogIn", engine: Engine) -> Iterator[Source]:
+    """Export a directory to a folder of our own, which is removed afterwards.
+
+    Args:
+        urls: one or several LDAP servers.
+        login: how to log in.
+        engine: exports it.
+
+    Raises:
+        ConfigError: as `export`.
+        DirectoryError: the server cannot be reached, or refuses.
+    """
+    from mqdssm.pipeline.access import access_to
+    from mqdssm.pipeline.export.run import export
+
+    with access_to(urls, login, engine.on) as access, access.connect() as directory:
+        drift = tuple(schema_drift(directory.session))
+    types = tuple(columns.FRAME_TYPES)
+    with scratch(engine.on, "mqdssm-validate-") as made:
+        folder = made / "export"
+        manifest = export(
+            urls, [one for one in types if one in FRAMES], folder, **engine.arguments(), **login
+        )
+        found = export_source(folder, name=manifest.server)
+        yield Source(found.name, found.sets, found.dns, is_directory=True, findings=drift)
+
+
+def schema_drift(session: "Session") -> Iterator[Finding]:
+    """Compare the server's schema with ours: what the mapping cannot work with is a finding.
+
+    Raises:
+        ConfigError: the server does not show its schema.
+        DirectoryError: it cannot be read.
+    """
+    from mqdssm.directory.schema_check import differences_of, subschema_dn
+
+    place = subschema_dn(session)
+    for difference in differences_of(session):
+        if difference.serious:
+            yield Finding(
+                rule=SCHEMA_DRIFT.id,
+                severity=SCHEMA_DRIFT.severity,
+                type=DIRECTORY,
+                dn=place,
+                guid=None,
+                attribute=SCHEMA_DRIFT.attribute,
+                message=str(difference),
+                section=SCHEMA_DRIFT.section,
+            )
+
+
+@contextlib.contextmanager
+def mqis_source(
+    runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: "SourceMapping | None" = None
+) -> Iterator[Source]:
+    """Take MQIS tables: they become files of our own, which are removed afterwards.
+
+    Args:
+        runner: does the work.
+        folder: of the tables.
+        on: where the runner works.
+        mapping: how the tables are called and coded; None: as in MQIS, in UTF-8.
+
+    Raises:
+        ConfigError: there are no MQIS tables, or damaged ones.
+    """
+    from mqdssm.pipeline.mqis.folder import find_files, left_out, source_table
+    from mqdssm.pipeline.mqis.mapping import SourceMapping
+    from mqdssm.pipeline.validate.mqis_sets import mqis_sets
+
+    mapping = SourceMapping() if mapping is None else mapping
+    tables = tuple(source_table(files, mapping) for files in find_files(folder, mapping).values())
+    for words in left_out(folder, tables, mapping):
+        log.warning("%s: %s", folder, words)
+    with scratch(on, "mqdssm-validate-") as made:
+        yield Source(str(folder), mqis_sets(runner, tables, mapping, made))
+
+
+@contextlib.contextmanager
+def frames_source(frames: "Mapping[str, DataFrame]", name: str, on: SparkOptions = HERE) -> Iterator[Source]:
+    """Take data frames, one of each type.
+
+    Args:
+        frames: by the type's name on the command line.
+        name: of the source, for people.
+        on: where the session runs.
+
+    Raises:
+        ConfigError: a type that is not known.
+    """
+    for one in frames:
+        if one not in FRAMES:
+            raise ConfigError(f"{name} holds type {one}, which this program does not know")
+    with scratch(on, "mqdssm-validate-") as made:
+        sets = {}
+        for one, frame in frames.items():
+            target = made / one
+            frame.write.option("compression", "none").parquet(target.as_uri())
+            sets[one] = dataset(one, sorted(target.glob("part-*.parquet")))
+        yield Source(name, sets)

@@ -1,0 +1,469 @@
+"""Spark SQL conditions of rules as operations on Arrow arrays, for workers that read the files themselves.
+
+Only what means exactly the same in both is translated, with types known beforehand; the rest is
+`Untranslatable` and stays with Spark. Both forms are held against each other by a property test.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mqdssm.pipeline.frames import arrow_functions as functions
+from mqdssm.pipeline.validate.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, template
+from mqdssm.pipeline.validate.rules.trees import Tree, parsed
+
+Columns = Mapping[str, "pa.Array | pa.Scalar"]
+"""Columns of a batch by name."""
+Evaluate = Callable[[Columns], "pa.Array | pa.Scalar"]
+Types = Mapping[str, pa.DataType]
+
+_STRING: Final = pa.string()
+_BINARY: Final = pa.binary()
+_LONG: Final = pa.int64()
+_BOOL: Final = pa.bool_()
+_NULL: Final = pa.null()
+# beyond this share of rows it is cheaper to compute a costly condition for all of them
+_FEW: Final = 0.5
+_INT_END: Final = 2**31
+
+
+class Untranslatable(ValueError):  # noqa: N818  it is no error: Spark does it
+    """An expression that only Spark can evaluate; the text says what in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A translated expression.
+
+    Attributes:
+        type: of its values.
+        evaluate: gives its values for the columns of a batch.
+        costly: it looks into texts.
+        columns: names of the columns that it uses.
+        is_int: Spark computes it with 32 bits.
+        may_fail: it raises an error for some values, so it is computed only where Spark does.
+    """
+
+    type: pa.DataType
+    evaluate: Evaluate
+    costly: bool = False
+    columns: frozenset[str] = frozenset()
+    is_int: bool = False
+    may_fail: bool = False
+
+
+def translate(text: str, types: Types) -> Made:
+    """Translate a Spark SQL expression.
+
+    Args:
+        text: the expression.
+        types: columns and their types.
+
+    Raises:
+        Untranslatable: it has something that we do not know to mean the same.
+        ValueError: it cannot be parsed.
+    """
+    return _made(parsed(text).tree, types)
+
+
+def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
+    """Translate a condition: what is given back is true or false for every row, NULL being false.
+
+    Raises:
+        Untranslatable: as `translate`; also what is no condition.
+    """
+    made = _expect(translate(text, types), _BOOL)
+
+    def evaluate(columns: Columns, rows: int) -> pa.Array:
+        return pc.fill_null(_full(made.evaluate(columns), rows), False)
+
+    return evaluate
+
+
+def message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
+    """Translate a message with expressions between braces.
+
+    Raises:
+        Untranslatable: as `translate`; also a value that cannot be shown.
+    """
+    parts: list[Evaluate] = []
+    for part in template(text):
+        if part.is_expression:
+            made = translate(part.text, types)
+            parts.append(_showing(made))
+        else:
+            parts.append(_constant(part.text, _STRING))
+
+    def evaluate(columns: Columns, rows: int) -> pa.Array:
+        pieces = [_full(part(columns), rows) for part in parts]
+        if len(pieces) == 1:
+            return pieces[0]
+        return pc.binary_join_element_wise(*pieces, "")
+
+    return evaluate
+
+
+def _showing(made: Made) -> Evaluate:
+    show = functions.shown(made.type, SHOWN_CHARS_MAX)
+    if show is None:
+        raise Untranslatable(f"values of type {made.type} are not shown")
+    return lambda columns: pc.fill_null(show(made.evaluate(columns)), NOT_SET)
+
+
+def _full(values: "pa.Array | pa.Scalar", rows: int) -> pa.Array:
+    return pa.repeat(values, rows) if isinstance(values, pa.Scalar) else values
+
+
+def _constant(value: Any, kind: pa.DataType) -> Evaluate:
+    scalar = pa.scalar(value, kind)
+    return lambda _: scalar
+
+
+def _expect(made: Made, kind: pa.DataType) -> Made:
+    if made.type not in {kind, _NULL}:
+        raise Untranslatable(f"{made.type} where {kind} is expected")
+    if made.type == _NULL:
+        return Made(kind, _constant(None, kind))
+    return made
+
+
+# -- the kinds of expression
+
+
+def _made(tree: Tree, types: Types) -> Made:
+    maker = _MAKERS.get(tree[0])
+    if maker is None:
+        raise Untranslatable(f"{tree[1]} is not known outside Spark")
+    return maker(tree, types)
+
+
+def _column(tree: Tree, types: Types) -> Made:
+    name = tree[1]
+    if name not in types:
+        raise Untranslatable(f"there is no column {name}")
+    return Made(types[name], lambda columns: functions.decoded(columns[name]), columns=frozenset({name}))
+
+
+def _stored(tree: Tree, types: Types) -> Made:
+    """A column as it is, perhaps as a dictionary: for functions that gain by it."""
+    made = _made(tree, types)
+    if tree[0] == "column":
+        (name,) = made.columns
+        return Made(made.type, lambda columns: columns[name], columns=made.columns)
+    return made
+
+
+def _text(tree: Tree, _: Types) -> Made:
+    return Made(_STRING, _constant(tree[1], _STRING))
+
+
+def _number(tree: Tree, _: Types) -> Made:
+    return Made(_LONG, _constant(tree[1], _LONG), is_int=tree[1] < _INT_END)
+
+
+def _boolean(tree: Tree, _: Types) -> Made:
+    return Made(_BOOL, _constant(tree[1], _BOOL))
+
+
+def _null(_: Tree, __: Types) -> Made:
+    return Made(_NULL, _constant(None, _NULL))
+
+
+def _apply(
+    kind: pa.DataType,
+    function: Callable[..., Any],
+    *parts: Made,
+    costly: bool = False,
+    may_fail: bool = False,
+) -> Made:
+    evaluators = [part.evaluate for part in parts]
+    return Made(
+        kind,
+        lambda columns: function(*(evaluate(columns) for evaluate in evaluators)),
+        costly=costly or any(part.costly for part in parts),
+        columns=frozenset().union(*(part.columns for part in parts)),
+        is_int=kind == _LONG and all(part.is_int for part in parts),
+        may_fail=may_fail or any(part.may_fail for part in parts),
+    )
+
+
+def _negative(tree: Tree, types: Types) -> Made:
+    made = _expect(_made(tree[1], types), _LONG)
+    return _apply(_LONG, pc.negate_checked, made, may_fail=bool(made.columns))
+
+
+def _arithmetic(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        left, right = (_expect(_made(side, types), _LONG) for side in tree[1:])
+        if left.is_int and right.is_int:
+            raise Untranslatable(f"{tree[0]} of two numbers of 32 bits")
+        return _apply(_LONG, function, left, right, may_fail=True)
+
+    return make
+
+
+def _modulo(tree: Tree, types: Types) -> Made:
+    divisor = tree[2]
+
+    def rest(found: Any) -> Any:
+        return pc.subtract(found, pc.multiply(pc.divide(found, divisor), divisor))
+
+    return _apply(_LONG, rest, _expect(_made(tree[1], types), _LONG))
+
+
+def _not(tree: Tree, types: Types) -> Made:
+    return _apply(_BOOL, pc.invert, _expect(_made(tree[1], types), _BOOL))
+
+
+def _or(tree: Tree, types: Types) -> Made:
+    left, right = (_expect(_made(side, types), _BOOL) for side in tree[1:])
+    if right.may_fail:
+        return _where_open(left, right, pc.or_kleene, is_open_while=False)
+    return _apply(_BOOL, pc.or_kleene, left, right)
+
+
+def _and(tree: Tree, types: Types) -> Made:
+    left, right = (_expect(_made(side, types), _BOOL) for side in tree[1:])
+    if not right.costly and not right.may_fail:
+        return _apply(_BOOL, pc.and_kleene, left, right)
+    return _where_open(left, right, pc.and_kleene, is_open_while=True)
+
+
+def _where_open(left: Made, right: Made, both: Callable[..., Any], *, is_open_while: bool) -> Made:
+    """Combine two conditions; the right one is computed only for rows that the left one has not decided."""
+
+    def evaluate(columns: Columns) -> "pa.Array | pa.Scalar":
+        first = left.evaluate(columns)
+        if isinstance(first, pa.Scalar):
+            is_decided = first.is_valid and first.as_py() is not is_open_while
+            return first if is_decided else both(first, right.evaluate(columns))
+        open_rows = pc.fill_null(pc.equal(first, is_open_while), True)
+        count = open_rows.true_count
+        if count == 0:
+            return first
+        if count > _FEW * len(first) and not right.may_fail:
+            return both(first, right.evaluate(columns))
+        some = {name: _filtered(columns[name], open_rows) for name in right.columns}
+        second = _full(right.evaluate(some), count)
+        return pc.replace_with_mask(first, open_rows, both(first.filter(open_rows), second))
+
+    may_fail = left.may_fail or right.may_fail
+    return Made(_BOOL, evaluate, costly=True, columns=left.columns | right.columns, may_fail=may_fail)
+
+
+def _filtered(values: "pa.Array | pa.Scalar", mask: pa.Array) -> "pa.Array | pa.Scalar":
+    return values if isinstance(values, pa.Scalar) else values.filter(mask)
+
+
+def _comparison(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        left, right = _alike(_made(tree[1], types), _made(tree[2], types))
+        return _apply(_BOOL, function, left, right)
+
+    return make
+
+
+def _alike(left: Made, right: Made) -> tuple[Made, Made]:
+    kind = left.type if left.type != _NULL else right.type
+    if pa.types.is_nested(kind) or kind == _NULL:
+        raise Untranslatable(f"a comparison of {kind}")
+    return _expect(left, kind), _expect(right, kind)
+
+
+def _is_null(tree: Tree, types: Types) -> Made:
+    return _apply(_BOOL, pc.is_null, _stored(tree[1], types))
+
+
+def _in(tree: Tree, types: Types) -> Made:
+    made = _made(tree[1], types)
+    kind = {_STRING: "text", _LONG: "number"}.get(made.type)
+    if any(one[0] != kind for one in tree[2:]):
+        raise Untranslatable("IN with literals of another type")
+    values = pa.array([one[1] for one in tree[2:]], made.type)
+    return _apply(_BOOL, lambda found: functions.is_in(found, values), made)
+
+
+def _like(tree: Tree, types: Types) -> Made:
+    pattern = tree[2]
+    if "\\" in pattern:
+        raise Untranslatable("LIKE with an escape")
+    made = _expect(_made(tree[1], types), _STRING)
+    return _apply(_BOOL, lambda found: pc.match_like(found, pattern), made, costly=True)
+
+
+def _rlike(tree: Tree, types: Types) -> Made:
+    made = _expect(_made(tree[1], types), _STRING)
+    pattern = functions.checked_pattern(tree[2])
+    if pattern is None:
+        raise Untranslatable(f"the regular expression {tree[2]!r}")
+    return _apply(_BOOL, lambda found: pc.match_substring_regex(found, pattern), made, costly=True)
+
+
+def _replace(tree: Tree, types: Types) -> Made:
+    made = _expect(_made(tree[1], types), _STRING)
+    if tree[2] != functions.FIRST_RDN or tree[3]:
+        raise Untranslatable("regexp_replace with another pattern than that of a DN's first part")
+    return _apply(_STRING, functions.without_first_rdn, made, costly=True)
+
+
+def _text_test(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        made = _expect(_made(tree[1], types), _STRING)
+        return _apply(_BOOL, lambda found: function(found, tree[2]), made, costly=True)
+
+    return make
+
+
+def _utf16_length(tree: Tree, types: Types) -> Made:
+    return _as_int(
+        _apply(_LONG, functions.utf16_octets, _expect(_made(tree[1], types), _STRING), costly=True)
+    )
+
+
+def _length(tree: Tree, types: Types) -> Made:
+    made = _stored(tree[1], types)
+    count = pc.utf8_length if made.type == _STRING else pc.binary_length
+    if made.type != _STRING:
+        made = _expect(made, _BINARY)
+    return _as_int(_apply(_LONG, lambda found: functions.of_distinct(count, found).cast(_LONG), made))
+
+
+def _as_int(made: Made) -> Made:
+    return replace(made, is_int=True)
+
+
+def _case_of(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        return _apply(_STRING, function, _expect(_made(tree[1], types), _STRING), costly=True)
+
+    return make
+
+
+def _coalesce(tree: Tree, types: Types) -> Made:
+    parts = _of_one_type([_made(one, types) for one in tree[1:]], "coalesce")
+    if any(part.may_fail for part in parts[1:]):
+        raise Untranslatable("coalesce of what may fail")
+    return _apply(parts[0].type, pc.coalesce, *parts)
+
+
+def _of_one_type(parts: list[Made], what: str) -> list[Made]:
+    kind = next((part.type for part in parts if part.type != _NULL), _NULL)
+    if kind == _NULL or pa.types.is_nested(kind):
+        raise Untranslatable(f"{what} of {kind}")
+    return [_expect(part, kind) for part in parts]
+
+
+def _if(tree: Tree, types: Types) -> Made:
+    test = _expect(_made(tree[1], types), _BOOL)
+    yes, no = _of_one_type([_made(one, types) for one in tree[2:]], "if")
+    if yes.may_fail or no.may_fail:
+        raise Untranslatable("if with what may fail")
+
+    def choose(found: Any, one: Any, other: Any) -> Any:
+        return pc.if_else(pc.fill_null(found, False), one, other)
+
+    made = _apply(yes.type, choose, test, yes, no)
+    return replace(made, is_int=yes.is_int and no.is_int)
+
+
+def _size(tree: Tree, types: Types) -> Made:
+    made = _made(tree[1], types)
+    if not pa.types.is_list(made.type):
+        raise Untranslatable(f"size of {made.type}")
+    return _as_int(_apply(_LONG, lambda found: pc.list_value_length(found).cast(_LONG), made))
+
+
+def _exists(tree: Tree, types: Types) -> Made:
+    made = _made(tree[1], types)
+    if not pa.types.is_list(made.type):
+        raise Untranslatable(f"exists in {made.type}")
+    name = tree[2]
+    body = _expect(_made(tree[3], {name: made.type.value_type}), _BOOL)
+    if body.may_fail:
+        raise Untranslatable("exists with what may fail")
+
+    def evaluate(found: Any) -> Any:
+        return functions.any_of(found, lambda flat: _full(body.evaluate({name: flat}), len(flat)))
+
+    return _apply(_BOOL, evaluate, made, costly=True)
+
+
+def _part(*, first: bool) -> Callable[[Tree, Types], Made]:
+    def make(tree: Tree, types: Types) -> Made:
+        made = _expect(_made(tree[1], types), _STRING)
+        return _apply(
+            _STRING, lambda found: functions.part_of(found, tree[2], first=first), made, costly=True
+        )
+
+    return make
+
+
+def _substring(tree: Tree, types: Types) -> Made:
+    made, start, size = _expect(_made(tree[1], types), _STRING), tree[2] - 1, tree[3]
+    end = None if size is None else start + size
+    return _apply(_STRING, lambda found: pc.utf8_slice_codeunits(found, start, end), made, costly=True)
+
+
+def _trim(tree: Tree, types: Types) -> Made:
+    trim = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}[tree[2]]
+    made = _expect(_made(tree[1], types), _STRING)
+    return _apply(_STRING, lambda found: trim(found, characters=" "), made, costly=True)
+
+
+def _concat(tree: Tree, types: Types) -> Made:
+    parts = [_expect(_made(one, types), _STRING) for one in tree[1:]]
+    return _apply(_STRING, lambda *found: pc.binary_join_element_wise(*found, ""), *parts, costly=True)
+
+
+def _bits(tree: Tree, types: Types) -> Made:
+    left, right = (_expect(_made(side, types), _LONG) for side in tree[1:])
+    return _apply(_LONG, pc.bit_wise_and, left, right)
+
+
+_MAKERS: Final[Mapping[str, Callable[[Tree, Types], Made]]] = {
+    "column": _column,
+    "text": _text,
+    "number": _number,
+    "bool": _boolean,
+    "null": _null,
+    "neg": _negative,
+    "not": _not,
+    "and": _and,
+    "or": _or,
+    "=": _comparison(pc.equal),
+    "<>": _comparison(pc.not_equal),
+    "<": _comparison(pc.less),
+    "<=": _comparison(pc.less_equal),
+    ">": _comparison(pc.greater),
+    ">=": _comparison(pc.greater_equal),
+    "same": _comparison(functions.equal_or_both_null),
+    "is_null": _is_null,
+    "in": _in,
+    "like": _like,
+    "rlike": _rlike,
+    "replace": _replace,
+    "contains": _text_test(functions.contains),
+    "startswith": _text_test(pc.starts_with),
+    "endswith": _text_test(pc.ends_with),
+    "length": _length,
+    "utf16_length": _utf16_length,
+    "lower": _case_of(functions.lower),
+    "upper": _case_of(functions.upper),
+    "coalesce": _coalesce,
+    "if": _if,
+    "size": _size,
+    "exists": _exists,
+    "first_part": _part(first=True),
+    "last_part": _part(first=False),
+    "substring": _substring,
+    "trim": _trim,
+    "concat": _concat,
+    "&": _bits,
+    "+": _arithmetic(pc.add_checked),
+    "-": _arithmetic(pc.subtract_checked),
+    "*": _arithmetic(pc.multiply_checked),
+    "%": _modulo,
+}

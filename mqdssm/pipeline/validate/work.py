@@ -1,0 +1,230 @@
+"""Shares of a validation, as workers do them: each reads files itself, and writes files of findings.
+
+A runner only schedules: rows of objects and findings pass neither its pipes nor the JVM, which is what makes
+this form twice as fast as SQL.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from mqdssm.pipeline.runner import Job, Stop
+from mqdssm.pipeline.validate.datasets import Dataset, Piece, merged, read, values_of
+from mqdssm.pipeline.validate.finding_files import write_parts
+from mqdssm.pipeline.validate.repeated import repeated
+from mqdssm.pipeline.validate.rules.rule import (
+    Judged,
+    MissingReference,
+    Repeated,
+    Rule,
+    Undecodable,
+    Unequal,
+    Wrong,
+)
+from mqdssm.pipeline.validate.scan import Batch, Test, columns_of, tests_of
+from mqdssm.pipeline.validate.translate import Untranslatable, condition, message, translate
+
+BATCH_ROWS: Final = 16_384  # more need more memory and gain nothing
+PIECE_ROWS: Final = 250_000  # of one task: enough that starting it does not count
+TASK_WORK_MAX: Final = 500_000  # rows times rules of pieces that share a task: less than starting one takes
+SMALL_WORK: Final = 20_000_000
+"""Rows times rules that one process judges sooner than it starts workers, about 500,000 objects."""
+REPEATED_ROWS_MAX: Final = (
+    3_000_000  # objects whose values are held in one worker's memory (0.1 GB a million)
+)
+TARGET_ROWS_MAX: Final = 500_000  # objects that references are looked up in, in each worker's memory
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that workers have to know. It is the same for all tasks, and holds no secret.
+
+    Attributes:
+        sets: the types.
+        rules: of each type, those that look at single objects.
+        unique: rules that look for repeated values.
+        dns: DNs of types whose objects do not say where they are.
+        now: the moment of the validation.
+        tasks: the pieces of work of each task, once they are planned.
+    """
+
+    sets: Mapping[str, Dataset]
+    rules: Mapping[str, tuple[Rule, ...]]
+    unique: tuple[tuple[Repeated, tuple[str, ...]], ...]
+    dns: Mapping[str, str]
+    now: datetime
+    tasks: tuple[tuple["Item", ...], ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A piece of work: a piece of a type's rows, or a rule for repeated values.
+
+    Attributes:
+        type: of the rows; empty for a rule.
+        piece: the rows.
+        unique: number of the rule in the plan.
+        rows: how much work it is.
+    """
+
+    type: str
+    piece: Piece | None
+    unique: int
+    rows: int
+
+
+def check_translated(rule: Rule, types: Iterable[str], sets: Mapping[str, Dataset]) -> None:
+    """Check that workers can evaluate a rule.
+
+    Raises:
+        Untranslatable: Arrow does not know all of it.
+    """
+    for name in types:
+        _try(rule, sets[name], sets)
+
+
+def can(rule: Rule, types: Iterable[str], sets: Mapping[str, Dataset]) -> bool:
+    """Return True if workers can evaluate a rule, and what it looks up fits into the memory of Spark's."""
+    try:
+        check_translated(rule, types, sets)
+    except Untranslatable:
+        return False
+    if isinstance(rule, Repeated):
+        return sum(sets[name].rows for name in types) <= REPEATED_ROWS_MAX
+    return not isinstance(rule, MissingReference) or sets[rule.target].rows <= TARGET_ROWS_MAX
+
+
+def _try(rule: Rule, own: Dataset, sets: Mapping[str, Dataset]) -> None:
+    types = own.types
+    if isinstance(rule, Repeated):
+        key = translate(rule.key, types)
+        inner = key.type.value_type if pa.types.is_list(key.type) else key.type
+        if inner not in {pa.string(), pa.binary()}:
+            raise Untranslatable(f"keys of type {inner}")
+    elif isinstance(rule, MissingReference):
+        theirs = sets[rule.target].types
+        translate(rule.key, theirs), translate(rule.value, types), condition(rule.where, types)
+        extra = {"value": pa.string()}
+        if isinstance(rule, Unequal):
+            extra |= {f"other.{name}": theirs[name] for name in rule.other_columns()}
+            condition(rule.bad, types | extra)
+        message(rule.message, types | extra)
+    elif isinstance(rule, Wrong):
+        condition(rule.bad, types), message(rule.message, types)
+    elif isinstance(rule, Judged):
+        condition(rule.where, types)
+    elif not isinstance(rule, Undecodable):
+        raise Untranslatable(f"a rule of kind {rule.kind}")
+
+
+def planned(plan: Plan) -> Plan:
+    """Cut the plan into tasks, the largest first; small pieces of work share one."""
+    items = [
+        Item(name, piece, -1, piece.rows * len(rules))
+        for name, rules in plan.rules.items()
+        for piece in merged(plan.sets[name].pieces, PIECE_ROWS)
+    ]
+    items += [
+        Item("", None, number, sum(plan.sets[name].rows for name in types) * 10)
+        for number, (_, types) in enumerate(plan.unique)
+    ]
+    tasks: list[tuple[Item, ...]] = []
+    for item in sorted(items, key=lambda item: -item.rows):
+        if tasks and sum(one.rows for one in tasks[-1]) + item.rows <= TASK_WORK_MAX:
+            tasks[-1] += (item,)
+        else:
+            tasks.append((item,))
+    return Plan(plan.sets, plan.rules, plan.unique, plan.dns, plan.now, tuple(tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWork:
+    """Judging objects by rules (`mqdssm.pipeline.runner.Work`).
+
+    Attributes:
+        plan: the tasks, each of which is a piece.
+        folder: for files of findings.
+    """
+
+    plan: Plan
+    folder: Path
+
+    @contextlib.contextmanager
+    def open(self, stop: Stop) -> Iterator[Callable[[int], tuple[Path, ...]]]:
+        """See `Work`. A piece gives the files that it wrote."""
+        yield lambda number: write_parts(self._findings(number, stop), self.folder)
+
+    def _findings(self, number: int, stop: Stop) -> Iterator[pa.RecordBatch]:
+        for item in self.plan.tasks[number]:
+            stop.check()
+            yield from done(self.plan, item, stop)
+            # else what one piece needed stays beside what the next one needs
+            pa.default_memory_pool().release_unused()
+
+
+def rule_job(plan: Plan, folder: Path) -> Job:
+    """Cut a plan into the pieces of a job.
+
+    Args:
+        plan: what is to be judged.
+        folder: for files of findings; all workers see it.
+    """
+    whole = planned(plan)
+    names = tuple(", ".join(_name(whole, item) for item in task) for task in whole.tasks)
+    is_small = sum(item.rows for item in chain.from_iterable(whole.tasks)) <= SMALL_WORK
+    return Job(RuleWork(whole, folder), names, is_small=is_small)
+
+
+def _name(plan: Plan, item: Item) -> str:
+    if item.piece is None:
+        return f"rule {plan.unique[item.unique][0].id}"
+    return f"{item.type} in {item.piece.path}"
+
+
+def here(plan: Plan) -> Iterator[pa.RecordBatch]:
+    """Do all of a plan in this process, without Spark."""
+    whole = planned(plan)
+    for item in chain.from_iterable(whole.tasks):
+        yield from done(whole, item, Stop())
+
+
+def done(plan: Plan, item: Item, stop: Stop) -> Iterator[pa.RecordBatch]:
+    """Do one piece of work."""
+    if item.piece is None:
+        rule, types = plan.unique[item.unique]
+        yield from repeated(rule, {name: plan.sets[name] for name in types}, plan.dns)
+        return
+    target, rules = plan.sets[item.type], plan.rules[item.type]
+    tests = _tests(rules, target, _Sets(tuple(plan.sets.items())), plan.now)
+    wanted = columns_of(rules, target)
+    dictionaries = [rule.looks_at[0] for rule in rules if isinstance(rule, Judged) and _is_simple(rule)]
+    for record in read(item.piece, wanted, BATCH_ROWS, dictionaries=dictionaries):
+        stop.check()
+        columns = values_of(record, target.types)
+        batch = Batch(item.type, columns, record.num_rows, plan.dns.get(item.type))
+        for test in tests:
+            yield from test(batch)
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """Datasets that can be a key of a cache."""
+
+    items: tuple[tuple[str, Dataset], ...]
+
+
+@lru_cache(maxsize=8)
+def _tests(rules: tuple[Rule, ...], target: Dataset, others: _Sets, now: datetime) -> list[Test]:
+    return tests_of(rules, target, dict(others.items), now)
+
+
+def _is_simple(rule: Judged) -> bool:
+    """Return True if any value that is there is looked at: then a dictionary is all that is needed."""
+    return len(rule.looks_at) == 1 and rule.where == f"length({rule.looks_at[0]}) > 0"

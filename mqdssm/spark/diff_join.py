@@ -1,0 +1,148 @@
+"""The join by Spark: which objects of two sides may differ, found by hashes of their canonical forms.
+
+Spark makes one text of each object, in which values that are certainly equal are written alike
+(`mqdssm.pipeline.diff.sql`), and hashes it. Of objects with one key the hashes are combined: two rows, one of
+each side, whose hashes cancel out, are equal. So a key and two numbers of each object are shuffled, and none
+becomes an object of Python. What does not cancel out is looked at field by field.
+
+The hash is keyed by two random numbers of each run: nobody can prepare objects that look alike to it.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from mqdssm.pipeline.diff import sql
+from mqdssm.pipeline.diff.compared import Compared
+from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
+from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
+from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
+from mqdssm.spark.sorting import fits_here, sorted_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from mqdssm.pipeline.diff.sides import Side
+
+TYPE: Final = "__type"
+"""Column of the join: number of the type."""
+_SEED_BITS: Final = 63
+
+
+class SparkJoin:
+    """The join on Spark; see `mqdssm.pipeline.diff.pairing.Join`.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+
+    def find(self, compared: Sequence[Compared], pair: Pair, folder: Path) -> tuple[Path, ...]:
+        """See `Join`: one job for all types, and one for the candidates."""
+        found = self._candidates(compared, pair, folder)
+        parts = [self._of_type(one, found[one.type], pair) for one in compared if one.type in found]
+        if not parts:
+            return ()
+        rows = parts[0]
+        for part in parts[1:]:
+            rows = rows.unionAll(part)
+        unsorted = folder / "unsorted"
+        rows.write.option("compression", "zstd").parquet(unsorted.as_uri())
+        return self._sorted(sorted(unsorted.glob("*.parquet")), folder / "sorted")
+
+    def sort(self, path: Path, folder: Path) -> tuple[Path, ...]:
+        """See `Join`."""
+        return self._sorted([path], folder)
+
+    def _sorted(self, paths: Sequence[Path], target: Path) -> tuple[Path, ...]:
+        target.mkdir(exist_ok=True)
+        return sorted_files(self._spark, paths, SCHEMA, ORDER, target, here=fits_here(paths))
+
+    def _candidates(self, compared: Sequence[Compared], pair: Pair, folder: Path) -> dict[str, Path]:
+        """Find the keys of all objects that may differ; types without any are not in the result."""
+        from pyspark.sql import functions as F  # noqa: N812  what everybody calls it
+
+        seeds = [secrets.randbits(_SEED_BITS) for _ in range(2)]
+        parts = []
+        for number, one in enumerate(compared):
+            for place, side in enumerate(pair.sides):
+                frame = self._keyed(one, side, pair)
+                text = F.to_json(F.struct(*_canonical(one, side, respelt=pair.has_other_names)))
+                hashes = (F.xxhash64(F.lit(seed), text).alias(f"__h{i}") for i, seed in enumerate(seeds))
+                own = (F.lit(number).alias(TYPE), F.col(KEY), F.lit(place).alias(SIDE))
+                parts.append(frame.select(*own, *hashes))
+        rows = parts[0]
+        for part in parts[1:]:
+            rows = rows.unionAll(part)
+        combined = rows.groupBy(TYPE, KEY).agg(
+            F.count("*").alias("all"),
+            F.sum(SIDE).alias("ofb"),
+            F.bit_xor("__h0").alias("h0"),
+            F.bit_xor("__h1").alias("h1"),
+        )
+        same = (F.col("all") == 2) & (F.col("ofb") == 1) & (F.col("h0") == 0) & (F.col("h1") == 0)
+        target = folder / "candidates"
+        combined.where(~same).select(TYPE, KEY).write.partitionBy(TYPE).parquet(target.as_uri())
+        found = {one.type: target / f"{TYPE}={number}" for number, one in enumerate(compared)}
+        return {name: path for name, path in found.items() if path.is_dir()}
+
+    def _keyed(self, compared: Compared, side: "Side", pair: Pair) -> "DataFrame":
+        """The objects of a type with their keys."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        frame = side.sets[compared.type].frame(self._spark)
+        there = frozenset(frame.columns)
+        has_map = pair.guid_map is not None and sql.is_mapped(compared)
+        if pair.guid_map is not None and has_map:
+            changed = self._spark.read.parquet(pair.guid_map.as_uri()).dropDuplicates([OLD])
+            frame = frame.join(changed, F.expr(sql.own_key(compared, there, SPARK)) == F.col(OLD), "left")
+        root = None if side.root is None else str(side.root)
+        key = sql.key(compared, there, root, SPARK, has_map=has_map)
+        return frame.withColumn(KEY, F.expr(key)).drop(OLD, NEW)
+
+    def _of_type(self, compared: Compared, keys: Path, pair: Pair) -> "DataFrame":
+        """The differences of the candidates of a type."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        from mqdssm.spark.source import spark_schema
+
+        wanted = self._spark.read.schema(f"{KEY} string").parquet(str(keys))  # no URI: its name holds "="
+        types = {field.name: field.dataType for field in spark_schema(shown_columns(compared, pair.sides))}
+        parts = []
+        for place, side in enumerate(pair.sides):
+            frame = self._keyed(compared, side, pair)
+            there = set(frame.columns)
+            cells = (
+                (F.col(f"`{name}`") if name in there else F.lit(None)).cast(kind).alias(name)
+                for name, kind in types.items()
+            )
+            parts.append(frame.join(wanted, KEY, "left_semi").select(KEY, F.lit(place).alias(SIDE), *cells))
+        rows = parts[0].unionAll(parts[1]).repartition(F.col(KEY)).sortWithinPartitions(KEY, SIDE)
+        return rows.mapInArrow(_worker(compared, pair.grounds), DDL)
+
+
+def _canonical(compared: Compared, side: "Side", *, respelt: bool) -> "list[Column]":
+    """The columns of an object in a form in which only equal ones are alike."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    root = None if side.root is None else str(side.root)
+    return [
+        F.expr(sql.canonical(field, side.letter, root, SPARK, respelt=respelt)).alias(field.name)
+        for field in compared.fields
+    ]
+
+
+def _worker(
+    compared: Compared, grounds: tuple[Ground, Ground]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task runs."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from FieldByField(compared, *grounds).differences(batches)
+
+    return work

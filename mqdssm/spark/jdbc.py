@@ -1,0 +1,239 @@
+"""Tables in a database: copied by Spark, over JDBC, to Parquet files, which are then read like any others.
+
+They are read once. A parallel read is no single moment, nor are several tables: whoever needs one stops what
+writes to them, or reads from a snapshot.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from mqdssm.errors import ConfigError, SourceNotConnected
+from mqdssm.model.redaction import REMOVED, redact
+from mqdssm.pipeline.mqis.files import TableFiles
+from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret
+from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JDBC_PREFIX: Final = "jdbc:"
+TABLES_TOGETHER: Final = 2
+SAID_CHARS_MAX: Final = 300
+DRIVERS: Final = {
+    "postgresql": "org.postgresql.Driver",
+    "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+    "oracle": "oracle.jdbc.OracleDriver",
+    "mysql": "com.mysql.cj.jdbc.Driver",
+    "mariadb": "org.mariadb.jdbc.Driver",
+    "db2": "com.ibm.db2.jcc.DB2Driver",
+}
+"""Kind of database in a JDBC URL -> class of its usual driver."""
+_CAUSE: Final = re.compile(r"[\w.$]+(?:Exception|Error): (.+)")
+_NETWORK: Final = re.compile(
+    r"java\.net\.\w*Exception\b|UnresolvedAddressException|The TCP/IP connection to the host"
+)
+"""What Java says of the way to a database; the last is SQL Server's."""
+_NO_HOST: Final = re.compile(r"java\.net\.UnknownHostException: ([^\s:]+)")
+_NAME: Final = re.compile(r"\w[\w$#.\-\[\]\"` ]{0,254}")
+
+
+def is_jdbc(source: str) -> bool:
+    """Return True if a source is the URL of a database."""
+    return source[: len(JDBC_PREFIX)].lower() == JDBC_PREFIX
+
+
+def spark_settings(mapping: SourceMapping) -> dict[str, str]:
+    """What the session must know before it starts: the files of the driver.
+
+    Raises:
+        ConfigError: one is not there.
+    """
+    for jar in mapping.jdbc.jars:
+        if not jar.is_file():
+            raise ConfigError(f"the JDBC driver {jar} is not there: name its file as jars in [jdbc]")
+    return {"spark.jars": ",".join(map(str, mapping.jdbc.jars))} if mapping.jdbc.jars else {}
+
+
+def copy_tables(
+    spark: "SparkSession", url: str, mapping: SourceMapping, folder: Path
+) -> dict[str, TableFiles]:
+    """Copy the tables of a database to ``folder/<Table>``.
+
+    Args:
+        spark: the session, with the driver.
+        url: of the database, without a password.
+        mapping: names of tables; without any the eight of MQIS are looked for, and may be missing.
+        folder: where to.
+
+    Returns:
+        The files, as `mqis_files.find_named` gives them.
+
+    Raises:
+        ConfigError: the database cannot be reached or lets nobody in, or a table that was named is not there.
+    """
+    refuse_secret(url)
+    reader = _Reader(spark, url, mapping, folder)
+    names = reader.names()
+    with ThreadPoolExecutor(TABLES_TOGETHER) as pool:
+        copied = list(pool.map(reader.copy, names.items()))
+    return {files.table.name: files for files in copied}
+
+
+def shown_url(url: str) -> str:
+    """A URL as messages and the plan show it: without what may follow the name of the database."""
+    return re.split(r"[?;]", url, maxsplit=1)[0]
+
+
+class _Reader:
+    """Reads tables of one database."""
+
+    def __init__(self, spark: "SparkSession", url: str, mapping: SourceMapping, folder: Path) -> None:
+        self._spark = spark
+        self._url = url
+        self._mapping = mapping
+        self._folder = folder
+        jdbc = mapping.jdbc
+        self._kind = url.split(":")[1].lower()
+        driver = jdbc.driver or DRIVERS.get(self._kind)
+        if driver is None:
+            raise ConfigError(f"name the driver for {shown_url(url)} in [jdbc] of a --mapping file")
+        self._options = {
+            "url": url,
+            "driver": driver,
+            "fetchsize": str(jdbc.fetch_rows),
+            **({} if jdbc.user is None else {"user": jdbc.user}),
+            **jdbc.properties,
+        }
+        password = jdbc.password()
+        if password is not None:
+            self._options["password"] = password
+
+    def names(self) -> dict[str, str]:
+        """Table of MQIS -> its name in the database, as SQL writes it: of the mapping, else all there are.
+
+        Raises:
+            ConfigError: a name that is none, or one of several tables; none is there; the database cannot be
+                reached, or lets nobody in.
+        """
+        named = {name: mapped.table for name, mapped in self._mapping.tables.items()}
+        for name in filter(None, named.values()):
+            if _NAME.fullmatch(name) is None:
+                raise ConfigError(f"{name!r} is no name of a table")
+        wanted = list(named) or list(MQIS_TABLES)
+        there = {} if all(named.get(name) for name in wanted) else self._there()
+        found = {}
+        for name in (name for name in MQIS_TABLES if name in wanted):
+            own, some = named.get(name), there.get(name.lower(), [])
+            if own or len(some) == 1:
+                found[name] = own or some[0]
+            elif some:
+                raise ConfigError(f"{self._shown} has several tables {name}: name one in the --mapping file")
+            elif name in named:
+                raise ConfigError(f"{self._shown} has no table {name}: name it in the --mapping file")
+        if not found:
+            raise ConfigError(
+                f"{self._shown} has none of the tables {', '.join(MQIS_TABLES)}: "
+                "name them in a --mapping file"
+            )
+        return found
+
+    def _there(self) -> dict[str, list[str]]:
+        """The tables and views of the database, by lower-case name; quoted, for ``User`` is a word of SQL."""
+        mark = "`" if self._kind in {"mysql", "mariadb"} else '"'
+        query = "(select table_schema, table_name from information_schema.tables) mqdssm_names"
+        found: dict[str, list[str]] = {}
+        for schema, name in map(tuple, self._read(query, "the list of tables").collect()):
+            if not any(mark in part for part in (schema, name)):
+                found.setdefault(name.lower(), []).append(f"{mark}{schema}{mark}.{mark}{name}{mark}")
+        return found
+
+    def copy(self, wanted: tuple[str, str]) -> TableFiles:
+        """Copy one table.
+
+        Args:
+            wanted: its name in MQIS and in the database.
+
+        Raises:
+            ConfigError: it is not there, or cannot be read.
+        """
+        table, name = MQIS_TABLES[wanted[0]], wanted[1]
+        target = self._folder / table.name
+        frame = self._read(name, f"table {name}", self._parts(table))
+        with self._told(f"table {name}"):
+            frame.write.mode("overwrite").parquet(str(target))
+        return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))), name)
+
+    def _read(self, what: str, shown: str, more: Mapping[str, str] = MappingProxyType({})) -> "DataFrame":
+        with self._told(shown):
+            reader = self._spark.read.format("jdbc").options(**self._options, **more)
+            return reader.option("dbtable", what).load()
+
+    @contextlib.contextmanager
+    def _told(self, shown: str) -> Iterator[None]:
+        """Say what Java says in our own words, without the password."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            said = _words(error, self._options.get("password"))
+            if (why := unreached(_text(error), said)) is not None:
+                raise SourceNotConnected(f"{self._shown}: the database is not reached: {why}") from None
+            if said == self._options["driver"]:  # all that Java says of a class that it does not find
+                said = f"there is no driver {said}: name its file as jars in [jdbc]"
+            raise ConfigError(f"{self._shown}: {shown} cannot be read: {said}") from None
+
+    @property
+    def _shown(self) -> str:
+        return shown_url(self._url)
+
+    def _parts(self, table: MqisTable) -> dict[str, str]:
+        mapped = self._mapping.table(table)
+        if mapped.partition_column is None or mapped.bounds is None:
+            return {}
+        return {
+            "partitionColumn": mapped.partition_column,
+            "lowerBound": str(mapped.bounds[0]),
+            "upperBound": str(mapped.bounds[1]),
+            "numPartitions": str(mapped.partitions),
+        }
+
+
+def unreached(text: str, said: str) -> str | None:
+    """Why a database is not reached, and what to do; None: it is, something else went wrong.
+
+    Args:
+        text: all that Java says.
+        said: the part of it that says most.
+    """
+    if _NETWORK.search(text) is None:
+        return None
+    no_host = _NO_HOST.search(text)
+    if no_host is not None:
+        return f"there is no host {no_host[1]}; is its name right?"
+    return f"{said.rstrip('.')}; is it running, and are host and port right?"
+
+
+def _text(error: BaseException) -> str:
+    """All that Java says: Spark itself only says that it did not get to the database."""
+    text = ""
+    seen: BaseException | None = error
+    while seen is not None:
+        text = str(seen).strip() or text
+        seen = getattr(seen, "_cause", None)
+    return text
+
+
+def _words(error: BaseException, password: str | None) -> str:
+    """What an error of Java's says, in a line, without the password: the last cause says most."""
+    lines = (line.strip() for line in _text(error).splitlines())
+    kept = [line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))]
+    causes = [found[1] for line in kept if (found := _CAUSE.search(line))]
+    said = causes[-1] if causes else " ".join(kept)
+    return redact(said.replace(password, REMOVED) if password else said)[:SAID_CHARS_MAX].strip()
