@@ -95,7 +95,7 @@ def diff(
     """
     from mqdssm.pipeline.diff.compared import check_ignored
     from mqdssm.pipeline.diff.run import Asked, check_tables, comparison
-    from mqdssm.spark.jdbc import is_jdbc
+    from mqdssm.pipeline.mqis.databases import is_jdbc
 
     database = next((one for one in (a, b) if is_jdbc(one)), "")
     chosen = engine_of(run, engine, workers, database)
@@ -129,7 +129,7 @@ def side_of(run: Run, named: str) -> "Given":
         UsageProblem: it is nothing that can be compared.
     """
     from mqdssm.pipeline.diff.sides import Given
-    from mqdssm.spark.jdbc import is_jdbc
+    from mqdssm.pipeline.mqis.databases import is_jdbc
 
     if named.startswith(CONNECTION_PREFIX):
         return _directory(run.by(named.removeprefix(CONNECTION_PREFIX)), named)

@@ -55,7 +55,7 @@ def engine_of(run: Run, name: EngineName, workers: int | None, source: str = "")
         ConfigError: what the engine needs is not installed.
     """
     from mqdssm.pipeline.engines import Engine
-    from mqdssm.spark.cluster import HERE
+    from mqdssm.pipeline.spark_options import HERE
 
     given = run.given
     if name is EngineName.LOCAL and (given.spark_master or given.spark_conf or given.spark_shared):
@@ -63,7 +63,7 @@ def engine_of(run: Run, name: EngineName, workers: int | None, source: str = "")
             "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out"
         )
     if source and name is EngineName.AUTO:
-        from mqdssm.spark.jdbc import is_jdbc
+        from mqdssm.pipeline.mqis.databases import is_jdbc
 
         name = EngineName.SPARK if is_jdbc(source) else name
     on = HERE if name is EngineName.LOCAL else run.spark()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.options import ConnectionOptions
     from mqdssm.directory.session import Session
     from mqdssm.events.facade import Directory
-    from mqdssm.spark.cluster import SparkOptions
+    from mqdssm.pipeline.spark_options import SparkOptions
 
 log: Final = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Run:
         Raises:
             UsageProblem: no address of a cluster, no setting of Spark's, or a secret as an argument.
         """
-        from mqdssm.spark.cluster import SparkOptions
+        from mqdssm.pipeline.spark_options import SparkOptions
 
         settings = self.loaded.settings
         with usage_problems():

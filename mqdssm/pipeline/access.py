@@ -12,7 +12,7 @@ import mqdssm
 from mqdssm.directory.options import PAGE_ENTRIES, Authentication, TlsMode
 from mqdssm.directory.secret import password_in
 from mqdssm.errors import ConfigError
-from mqdssm.spark.cluster import HERE, SparkOptions
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory

@@ -1,22 +1,51 @@
 """Engine of a job: processes of this machine, which need no Java, or Spark."""
 
 import contextlib
+import importlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Self, TypedDict
+from typing import Final, Protocol, Self, TypedDict, cast
 
 from mqdssm.errors import ConfigError, require_packages
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
-from mqdssm.spark.cluster import HERE, SparkOptions, is_spark_wanted, probe, refuse_speculation
+from mqdssm.pipeline.spark_options import HERE, SparkOptions, is_spark_wanted
 
 log: Final = logging.getLogger(__name__)
 
 _THIS_MACHINE: Final = SparkOptions("local[*]")
 """Where the local engine runs, also where a session of Spark on a cluster is active."""
+
+
+SPARK_ENGINE: Final = "mqdssm.spark.engine"
+"""Module that starts Spark; see `SparkEngine`."""
+
+
+class SparkEngine(Protocol):
+    """Functions of the module `SPARK_ENGINE`."""
+
+    def check(self) -> None:
+        """Check, without starting Java, that Spark could run here.
+
+        Raises:
+            ConfigError: what is missing and how to install it.
+        """
+
+    def runner(
+        self,
+        app: str,
+        on: SparkOptions,
+        files: Sequence[Path],
+        *,
+        conf: Mapping[str, str],
+        may_speculate: bool,
+        brief: bool,
+    ) -> AbstractContextManager[Runner]:
+        """Start Spark; see `Engine.runner`."""
 
 
 class EngineKind(StrEnum):
@@ -104,9 +133,7 @@ class Engine:
         if self.is_local:
             require_packages("pyarrow", "numpy", extra="pipeline")
             return
-        from mqdssm.spark.session import check_spark
-
-        check_spark()
+        _spark_engine().check()
 
     def or_spark(self) -> "Engine":
         """Return Spark where it is installed and may take over, else this engine: for much work."""
@@ -149,11 +176,13 @@ class Engine:
             yield local
             return
         log.info("%s: Spark", app)
-        from mqdssm.spark.runner import RETRIES, SparkRunner
-        from mqdssm.spark.session import spark_session
+        started = _spark_engine().runner(
+            app, self.on, files, conf=conf or {}, may_speculate=may_speculate, brief=brief
+        )
+        with started as runner:
+            yield runner
 
-        with spark_session(app, brief=brief, conf={**RETRIES, **(conf or {})}, on=self.on) as spark:
-            if not may_speculate:
-                refuse_speculation(spark)
-            probe(spark, self.on, files)
-            yield SparkRunner(spark)
+
+def _spark_engine() -> SparkEngine:
+    """Load the engine of Spark by its name: `mqdssm.spark` stands above the pipeline."""
+    return cast("SparkEngine", importlib.import_module(SPARK_ENGINE))

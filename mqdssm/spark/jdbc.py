@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, SourceNotConnected
 from mqdssm.model.redaction import REMOVED, redact
+from mqdssm.pipeline.mqis.databases import shown_url
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
@@ -21,7 +22,6 @@ from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-JDBC_PREFIX: Final = "jdbc:"
 TABLES_TOGETHER: Final = 2
 SAID_CHARS_MAX: Final = 300
 DRIVERS: Final = {
@@ -40,23 +40,6 @@ _NETWORK: Final = re.compile(
 """What Java says of the way to a database; the last is SQL Server's."""
 _NO_HOST: Final = re.compile(r"java\.net\.UnknownHostException: ([^\s:]+)")
 _NAME: Final = re.compile(r"\w[\w$#.\-\[\]\"` ]{0,254}")
-
-
-def is_jdbc(source: str) -> bool:
-    """Return True if a source is the URL of a database."""
-    return source[: len(JDBC_PREFIX)].lower() == JDBC_PREFIX
-
-
-def spark_settings(mapping: SourceMapping) -> dict[str, str]:
-    """What the session must know before it starts: the files of the driver.
-
-    Raises:
-        ConfigError: one is not there.
-    """
-    for jar in mapping.jdbc.jars:
-        if not jar.is_file():
-            raise ConfigError(f"the JDBC driver {jar} is not there: name its file as jars in [jdbc]")
-    return {"spark.jars": ",".join(map(str, mapping.jdbc.jars))} if mapping.jdbc.jars else {}
 
 
 def copy_tables(
@@ -82,11 +65,6 @@ def copy_tables(
     with ThreadPoolExecutor(TABLES_TOGETHER) as pool:
         copied = list(pool.map(reader.copy, names.items()))
     return {files.table.name: files for files in copied}
-
-
-def shown_url(url: str) -> str:
-    """A URL as messages and the plan show it: without what may follow the name of the database."""
-    return re.split(r"[?;]", url, maxsplit=1)[0]
 
 
 class _Reader:

@@ -4,11 +4,15 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from mqdssm.pipeline.mqis.files import TableFiles
+from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stop, Stopped, Work, answers
+from mqdssm.spark.jdbc import copy_tables
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -62,6 +66,10 @@ class SparkRunner:
         for row in sorted(rows, key=lambda row: row["number"]):
             results.add(row["number"], bytes(row["answer"]))
         return results.values()
+
+    def copy_tables(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
+        """Copy the tables of a database to files; see `mqdssm.spark.jdbc.copy_tables`."""
+        return copy_tables(self.spark, url, mapping, folder)
 
     @contextlib.contextmanager
     def _observed(self, on_done: OnDone | None, stop: Stop, count: int, tasks: int) -> Iterator[None]:

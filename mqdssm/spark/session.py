@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, require_packages
 from mqdssm.pipeline.failures import SparkFailed, unpack
+from mqdssm.pipeline.spark_options import HERE, LOCAL, MASTER, SparkOptions
 from mqdssm.pipeline.without_pandas import show_pandas
-from mqdssm.spark.cluster import HERE, LOCAL, MASTER, SparkOptions, check_master, package_zip
+from mqdssm.spark.cluster import check_master, package_zip, session_settings
 from mqdssm.spark.gateway import (
     JavaEndedError,
     cause_of,
@@ -230,7 +231,7 @@ def _configuration(
     }
     if not on.is_cluster:
         found |= {"spark.sql.shuffle.partitions": str(2 * count), **_LOCAL_CONF}
-    return found | dict(conf) | on.settings(_folder())
+    return found | dict(conf) | session_settings(on, _folder())
 
 
 def _driver_memory() -> str:

@@ -30,7 +30,7 @@ QUEUES = 6_000
 WAIT_S = 400.0
 WHERE = """
 import json, sys
-from mqdssm.spark.cluster import SparkOptions
+from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.spark.session import spark_session
 
 def look(batches):
@@ -45,11 +45,12 @@ with spark_session("where", brief=True, on=on) as spark:
 """
 HOPELESS = """
 import sys
+from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.spark import cluster
 from mqdssm.spark.session import spark_session
 
 cluster.EXECUTOR_WAIT_S = 5.0
-on = cluster.SparkOptions.of(sys.argv[1], [*sys.argv[2:], "spark.executor.memory=512g"])
+on = SparkOptions.of(sys.argv[1], [*sys.argv[2:], "spark.executor.memory=512g"])
 with spark_session("hopeless", brief=True, on=on) as spark:
     cluster.probe(spark, on)
 """

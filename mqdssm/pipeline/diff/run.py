@@ -18,10 +18,12 @@ from mqdssm.pipeline.engines import Engine, EngineKind
 from mqdssm.pipeline.migrate.gathering import resolved
 from mqdssm.pipeline.migrate.jobs import NEEDS_SPARK
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
+from mqdssm.pipeline.mqis.databases import spark_settings
 from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret
 from mqdssm.pipeline.runner import Runner
-from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
-from mqdssm.spark.jdbc import spark_settings
+from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
+from mqdssm.spark.cluster import probe
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from mqdssm.pipeline.engines import Engine
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.pipeline.migrate.sids import SidMap
+from mqdssm.pipeline.mqis.databases import shown_url
 from mqdssm.pipeline.runner import Runner
+from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.validate.datasets import Dataset
 from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 from mqdssm.pipeline.validate.sources import export_source
-from mqdssm.spark.cluster import scratch
-from mqdssm.spark.jdbc import shown_url
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory

@@ -19,8 +19,9 @@ from mqdssm.pipeline.migrate.planning import Source
 from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
 from mqdssm.pipeline.mqis.folder import source_table
 from mqdssm.pipeline.runner import Runner
+from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.pipeline.validate.mqis_sets import mqis_sets
-from mqdssm.spark.cluster import SparkOptions, scratch
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.datasets import Dataset

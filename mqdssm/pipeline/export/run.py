@@ -25,7 +25,8 @@ from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds, versions
 from mqdssm.pipeline.runner import Job, WorkerFailed
-from mqdssm.spark.cluster import HERE, SparkOptions, Witness
+from mqdssm.pipeline.shared_folder import Witness
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory

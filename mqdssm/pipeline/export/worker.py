@@ -19,7 +19,7 @@ from mqdssm.pipeline.export.rows import all_rows, head_of, without
 from mqdssm.pipeline.failures import MqdssmSparkError, pack, unpack
 from mqdssm.pipeline.frames.partitions import refuse_other
 from mqdssm.pipeline.runner import Stop, Stopped
-from mqdssm.spark.cluster import Witness
+from mqdssm.pipeline.shared_folder import Witness
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory

@@ -14,10 +14,10 @@ from mqdssm.pipeline.engines import Engine
 from mqdssm.pipeline.inventory.people import names_of
 from mqdssm.pipeline.inventory.problems import applied_rules, by_object, place_rule, problems_of
 from mqdssm.pipeline.inventory.rights import CHANGE, FULL, Rights, asked, rights_of
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset, values_of
 from mqdssm.pipeline.validate.rules.rule import Finding
 from mqdssm.pipeline.validate.translate import translate
-from mqdssm.spark.cluster import HERE, SparkOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

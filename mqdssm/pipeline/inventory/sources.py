@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mqdssm.errors import require_packages
 from mqdssm.pipeline.access import LogIn
 from mqdssm.pipeline.engines import Engine
-from mqdssm.spark.cluster import HERE, SparkOptions
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import Source

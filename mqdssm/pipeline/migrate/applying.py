@@ -42,7 +42,7 @@ from mqdssm.pipeline.migrate.report import LISTED_MAX, LostRow, RefusedRow, Repo
 from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.pipeline.migrate.verifying import Lost, Verified, VerifyTask
 from mqdssm.pipeline.runner import Calls, Job, Piece, Runner
-from mqdssm.spark.cluster import HERE, SparkOptions
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session

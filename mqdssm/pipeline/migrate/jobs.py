@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.access import Access
@@ -19,8 +19,6 @@ from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.folder import SourceFile
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import Calls, Job, Runner, Stop
-from mqdssm.spark.jdbc import copy_tables
-from mqdssm.spark.runner import SparkRunner
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -105,6 +103,14 @@ class DecideWork:
             yield lambda number: decided(session, self.known, self.wanted, *self.parts[number])
 
 
+@runtime_checkable
+class DatabaseRunner(Protocol):
+    """Runner that also reads databases: that of Spark, which has the drivers."""
+
+    def copy_tables(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
+        """Copy the tables of a database to files; see `mqdssm.spark.jdbc.copy_tables`."""
+
+
 class Jobs:
     """The jobs of planning.
 
@@ -120,14 +126,14 @@ class Jobs:
         self._enter = enter
 
     def copy(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
-        """Copy the tables of a database to files (`mqdssm.spark.jdbc.copy_tables`).
+        """Copy the tables of a database to files (`DatabaseRunner`).
 
         Raises:
             ConfigError: the runner is not Spark's, which has the drivers.
         """
-        if not isinstance(self._runner, SparkRunner):
+        if not isinstance(self._runner, DatabaseRunner):
             raise ConfigError(NEEDS_SPARK)
-        return copy_tables(self._runner.spark, url, mapping, folder)
+        return self._runner.copy_tables(url, mapping, folder)
 
     def stage(self, task: StageTask) -> int:
         """Read the files of a source; gives the number of rows."""

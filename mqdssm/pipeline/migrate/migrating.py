@@ -9,8 +9,8 @@ from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import Asked, Source, plan_migration
 from mqdssm.pipeline.migrate.progress import Watch
-from mqdssm.spark.cluster import HERE, SparkOptions
-from mqdssm.spark.jdbc import spark_settings
+from mqdssm.pipeline.mqis.databases import spark_settings
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.migrate.report import Report

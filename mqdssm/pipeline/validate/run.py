@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from mqdssm.pipeline.engines import Engine, EngineKind
 from mqdssm.pipeline.manifest import versions
 from mqdssm.pipeline.runner import Runner
+from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.finding_files import merge_parts, write_parts
 from mqdssm.pipeline.validate.findings import Findings, Skipped, Summary, batch_of, results
 from mqdssm.pipeline.validate.rules import RULES
@@ -18,7 +20,7 @@ from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
 from mqdssm.pipeline.validate.rules.rule import Drawn, Finding, Rule, Stated
 from mqdssm.pipeline.validate.shares import Applied, share_rules, spark_of, write_findings
 from mqdssm.pipeline.validate.work import can
-from mqdssm.spark.cluster import HERE, SparkOptions, probe, scratch
+from mqdssm.spark.cluster import probe
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.access import LogIn

@@ -14,11 +14,12 @@ from mqdssm.pipeline.engines import Engine
 from mqdssm.pipeline.frames import columns
 from mqdssm.pipeline.manifest import ExportedFile, Manifest, sha256
 from mqdssm.pipeline.runner import Runner
+from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset, dataset
 from mqdssm.pipeline.validate.rules.drift import SCHEMA_DRIFT
 from mqdssm.pipeline.validate.rules.rule import Finding
 from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, FRAMES
-from mqdssm.spark.cluster import HERE, SparkOptions, scratch
 from mqdssm.tables.places import enterprise_dn
 
 if TYPE_CHECKING:

@@ -16,16 +16,9 @@ import pytest
 from mqdssm.directory.secret import password_in
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.access import Access, LogIn, access_to
-from mqdssm.spark.cluster import (
-    HERE,
-    SparkOptions,
-    Witness,
-    check_master,
-    package_zip,
-    problem_here,
-    refuse_speculation,
-    scratch,
-)
+from mqdssm.pipeline.shared_folder import Witness, scratch
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
+from mqdssm.spark.cluster import check_master, package_zip, problem_here, refuse_speculation, session_settings
 
 URL = "ldap://127.0.0.1:1"
 SECRET = "s3cr3t-never-shown"
@@ -35,7 +28,7 @@ CLUSTER = SparkOptions("spark://head:7077")
 @pytest.fixture(autouse=True)
 def no_session(monkeypatch) -> None:
     # other tests of this process may have one
-    monkeypatch.setattr("mqdssm.spark.cluster._master_of_session", lambda: None)
+    monkeypatch.setattr("mqdssm.pipeline.spark_options._master_of_session", lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +50,7 @@ def test_masters(master: str | None, is_cluster: bool) -> None:
 
 
 def test_a_session_that_runs_on_a_cluster_counts(monkeypatch) -> None:
-    monkeypatch.setattr("mqdssm.spark.cluster._master_of_session", lambda: "yarn")
+    monkeypatch.setattr("mqdssm.pipeline.spark_options._master_of_session", lambda: "yarn")
     assert HERE.is_cluster
     assert not SparkOptions("local[2]").is_cluster
 
@@ -98,8 +91,8 @@ def test_a_password_is_no_setting() -> None:
 
 
 def test_settings_of_a_session(tmp_path) -> None:
-    assert SparkOptions("local[2]").settings(tmp_path) == {"spark.master": "local[2]"}
-    found = SparkOptions("yarn", {"spark.submit.pyFiles": "/a.zip"}).settings(tmp_path)
+    assert session_settings(SparkOptions("local[2]"), tmp_path) == {"spark.master": "local[2]"}
+    found = session_settings(SparkOptions("yarn", {"spark.submit.pyFiles": "/a.zip"}), tmp_path)
     assert found == {"spark.master": "yarn", "spark.submit.pyFiles": f"/a.zip,{tmp_path / 'mqdssm.zip'}"}
 
 

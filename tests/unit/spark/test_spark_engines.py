@@ -5,8 +5,8 @@ import pytest
 from mqdssm.errors import ConfigError, MissingPackageError
 from mqdssm.pipeline.engines import Engine, EngineKind
 from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.spark import cluster
-from mqdssm.spark.cluster import HERE, SparkOptions
 
 ON = SparkOptions("spark://head:7077")
 

@@ -1,0 +1,74 @@
+"""Folders that all workers of a job see, on this machine or on all machines of a cluster."""
+
+import contextlib
+import socket
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.pipeline.spark_options import SparkOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A file as the driver sees it: whoever sees another one, or none, looks into another folder.
+
+    Attributes:
+        path: of the file.
+        size: its bytes.
+        time_ns: when it was changed.
+    """
+
+    path: str
+    size: int
+    time_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Look at a file."""
+        found = path.stat()
+        return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
+
+    def check(self) -> None:
+        """Look again, on a machine that may be another one.
+
+        Raises:
+            ConfigError: it is not the same file here.
+        """
+        try:
+            if Witness.of(Path(self.path)) == self:
+                return
+            why = "there is another file of this name"
+        except OSError as error:
+            why = error.strerror or str(error)
+        raise ConfigError(
+            f"executor {socket.gethostname()} does not see {self.path} as this machine does ({why}): use a "
+            "folder that all machines of the cluster share under the same path, and may write to"
+        )
+
+
+@contextlib.contextmanager
+def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
+    """Make a temporary folder that all workers see; it is removed at the end.
+
+    Args:
+        on: where Spark runs.
+        prefix: of its name.
+
+    Raises:
+        ConfigError: on a cluster no shared folder was named, or it cannot be used.
+    """
+    if on.is_cluster and on.shared is None:
+        raise ConfigError(
+            "on a cluster this needs a folder that all machines share, for what lies between: name one with "
+            "--spark-shared (SparkOptions.shared)"
+        )
+    try:
+        made = tempfile.TemporaryDirectory(prefix=prefix, dir=on.shared if on.is_cluster else None)
+    except OSError as error:
+        raise ConfigError(f"{on.shared} cannot be used: {why_no_folder(error)}") from error
+    with made as name:
+        yield Path(name)
