@@ -329,7 +329,7 @@ MUTATIONS = (
     Mutation("sweep deletes new objects", 11, store=SweepsNew),
     Mutation("a change is said to be applied", 1, store=SaysTooMuch),
     Mutation("purges three numbers more", 3, store=PurgesTooMuch),
-    Mutation("recovery overlooks tombstones", 140, store=OverlooksTombstones),
+    Mutation("recovery overlooks tombstones", 514, store=OverlooksTombstones),
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
         "the object goes before its tombstone",
