@@ -20,6 +20,7 @@ from mqdssm.pipeline.diff.compared import Compared
 from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
+from mqdssm.spark.frames import read_frame
 from mqdssm.spark.sorting import fits_here, sorted_files
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class SparkJoin:
         """The objects of a type with their keys."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        frame = side.sets[compared.type].frame(self._spark)
+        frame = read_frame(self._spark, side.sets[compared.type])
         there = frozenset(frame.columns)
         has_map = pair.guid_map is not None and sql.is_mapped(compared)
         if pair.guid_map is not None and has_map:

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +12,18 @@ import pyarrow as pa
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stop, Stopped, Work, answers
+from mqdssm.pipeline.spark_options import SparkOptions
+from mqdssm.spark.cluster import probe
 from mqdssm.spark.jdbc import copy_tables
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
     from pyspark.sql import SparkSession
+
+    from mqdssm.pipeline.validate.rules.rule import Rule
+    from mqdssm.pipeline.validate.shares import Applied
+    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.spark.diff_join import SparkJoin
 
 RETRIES: Final = {"spark.master": f"local[*,{ATTEMPTS}]"}
 """Plain local mode gives up when a worker crashes for the first time."""
@@ -70,6 +77,30 @@ class SparkRunner:
     def copy_tables(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
         """Copy the tables of a database to files; see `mqdssm.spark.jdbc.copy_tables`."""
         return copy_tables(self.spark, url, mapping, folder)
+
+    def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
+        """See `mqdssm.pipeline.validate.shares.SqlRunner`."""
+        probe(self.spark, on, files)
+
+    def check_rules(self, rules: Sequence["Rule"], source: "Source") -> None:
+        """See `mqdssm.pipeline.validate.shares.SqlRunner`."""
+        from mqdssm.spark.rules import check_rules
+
+        check_rules(self.spark, rules, source)
+
+    def find_by_rules(
+        self, rules: Sequence["Applied"], source: "Source", folder: Path
+    ) -> Iterator[pa.RecordBatch]:
+        """See `mqdssm.pipeline.validate.shares.SqlRunner`."""
+        from mqdssm.spark.rules import find_by_rules
+
+        return find_by_rules(self.spark, rules, source, folder)
+
+    def join(self) -> "SparkJoin":
+        """See `mqdssm.pipeline.diff.pairing.JoinRunner`."""
+        from mqdssm.spark.diff_join import SparkJoin
+
+        return SparkJoin(self.spark)
 
     @contextlib.contextmanager
     def _observed(self, on_done: OnDone | None, stop: Stop, count: int, tasks: int) -> Iterator[None]:

@@ -12,10 +12,11 @@ from mqdssm.errors import ConfigError
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.run import checked, validation
-from mqdssm.pipeline.validate.sources import Source, frames_source, schema_drift
+from mqdssm.pipeline.validate.sources import Source, schema_drift
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan as SamplePlan
+from mqdssm.spark.frames import frames_source
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.testing import OpenLdapServer
 

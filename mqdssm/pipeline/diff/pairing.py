@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from mqdssm.pipeline.diff.compared import Compared
 from mqdssm.pipeline.diff.fields import Ground
 from mqdssm.pipeline.frames.columns import Column
+from mqdssm.pipeline.spark_options import SparkOptions
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.diff.sides import Side
@@ -59,6 +60,17 @@ class Join(Protocol):
             path: the file.
             folder: an empty folder for the result.
         """
+
+
+@runtime_checkable
+class JoinRunner(Protocol):
+    """Runner with a join of its own: that of Spark."""
+
+    def join(self) -> Join:
+        """Return the join."""
+
+    def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
+        """See `mqdssm.pipeline.validate.shares.SqlRunner`."""
 
 
 def shown_columns(compared: Compared, sides: "tuple[Side, Side]") -> tuple[Column, ...]:

@@ -11,7 +11,7 @@ from mqdssm.pipeline.diff.compared import Compared, LeftOut, check_ignored, choo
 from mqdssm.pipeline.diff.differences import Differences
 from mqdssm.pipeline.diff.fields import Ground
 from mqdssm.pipeline.diff.identity import check_map, referred, write_map
-from mqdssm.pipeline.diff.pairing import Join, Pair
+from mqdssm.pipeline.diff.pairing import Join, JoinRunner, Pair
 from mqdssm.pipeline.diff.recheck import rechecked
 from mqdssm.pipeline.diff.sides import Given, Reading, Side, Sort, opened
 from mqdssm.pipeline.engines import Engine, EngineKind
@@ -23,7 +23,6 @@ from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_sec
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
-from mqdssm.spark.cluster import probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +151,10 @@ def _join(runner: Runner, engine: Engine, sides: tuple[Side, Side]) -> Join:
         from mqdssm.pipeline.diff.local_join import LocalJoin
 
         return LocalJoin(runner)
-    from mqdssm.spark.diff_join import SparkJoin
-    from mqdssm.spark.runner import SparkRunner
-
-    if not isinstance(runner, SparkRunner):
+    if not isinstance(runner, JoinRunner):
         raise TypeError(f"{engine.kind} has another runner")
-    probe(runner.spark, engine.on, [Path(side.sets[one].paths[0]) for side in sides for one in side.sets])
-    return SparkJoin(runner.spark)
+    runner.check_workers(engine.on, [Path(side.sets[one].paths[0]) for side in sides for one in side.sets])
+    return runner.join()
 
 
 def check_tables(given: Sequence[Given], asked: Asked) -> None:

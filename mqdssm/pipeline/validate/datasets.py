@@ -4,16 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 class Piece(NamedTuple):
@@ -60,13 +57,6 @@ class Dataset:
     def paths(self) -> tuple[str, ...]:
         """The files, each once."""
         return tuple(dict.fromkeys(piece.path for piece in self.pieces))
-
-    def frame(self, spark: "SparkSession") -> "DataFrame":
-        """The objects as a data frame, without a look at the files: each would cost a job of Spark's."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        schema = from_arrow_schema(pa.schema(self.columns))
-        return spark.read.schema(schema).parquet(*(Path(path).resolve().as_uri() for path in self.paths))
 
     def batches(self, columns: Sequence[str], rows_max: int) -> Iterator[pa.RecordBatch]:
         """Read columns of all objects, in pieces."""

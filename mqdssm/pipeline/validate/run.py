@@ -18,9 +18,8 @@ from mqdssm.pipeline.validate.findings import Findings, Skipped, Summary, batch_
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
 from mqdssm.pipeline.validate.rules.rule import Drawn, Finding, Rule, Stated
-from mqdssm.pipeline.validate.shares import Applied, share_rules, spark_of, write_findings
+from mqdssm.pipeline.validate.shares import Applied, share_rules, sql_runner, write_findings
 from mqdssm.pipeline.validate.work import can
-from mqdssm.spark.cluster import probe
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.access import LogIn
@@ -136,21 +135,21 @@ def checked(
         ConfigError: an own rule is wrong, or needs Spark.
     """
     started = datetime.now(UTC)
-    spark = spark_of(runner)
+    sql = sql_runner(runner)
     if own:
         from mqdssm.pipeline.validate.rules.own import check_own_rules
 
-        check_own_rules(own, source, spark)
+        check_own_rules(own, source, sql)
     applied, skipped, reasons = choose([*rules, *own], source.present())
     own_ids = {id(rule) for rule in own}
     drawn = list(draw(applied, source))
     with scratch(on, "mqdssm-findings-") as folder:
-        if spark is not None:
-            probe(spark, on, _witnesses(source, folder) if on.is_cluster else ())
+        if sql is not None:
+            sql.check_workers(on, _witnesses(source, folder) if on.is_cluster else ())
         shares = share_rules(
             applied,
             lambda rule, types: (
-                spark is not None and (sql_only or id(rule) in own_ids or not can(rule, types, source.sets))
+                sql is not None and (sql_only or id(rule) in own_ids or not can(rule, types, source.sets))
             ),
         )
         parts = write_findings(runner, source, shares, now or started, folder)
@@ -165,7 +164,7 @@ def checked(
             rules=results(applied, reasons, counts, samples),
             skipped=(*skipped, *(Skipped(rule, SWITCHED_OFF) for rule in off)),
             versions=versions(),
-            engine=(EngineKind.LOCAL if spark is None else EngineKind.SPARK).value,
+            engine=(EngineKind.LOCAL if sql is None else EngineKind.SPARK).value,
         )
         yield Validation(summary, found, source.sets)
 

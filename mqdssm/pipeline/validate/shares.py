@@ -3,30 +3,24 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from mqdssm.pipeline.runner import Runner
+from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.pipeline.validate.finding_files import write_parts
 from mqdssm.pipeline.validate.rules.rule import (
     Drawn,
     Judged,
-    MissingReference,
     Repeated,
     Rule,
     Stated,
     Undecodable,
 )
-from mqdssm.pipeline.validate.scan import SCHEMA
 from mqdssm.pipeline.validate.work import Plan, rule_job
-from mqdssm.spark.runner import SparkRunner
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from mqdssm.pipeline.validate.sources import Source
 
@@ -49,9 +43,39 @@ class RuleShares:
     sql: list[Applied] = field(default_factory=list)
 
 
-def spark_of(runner: Runner) -> "SparkSession | None":
-    """Return the session of a runner on Spark, None of another one."""
-    return runner.spark if isinstance(runner, SparkRunner) else None
+@runtime_checkable
+class SqlRunner(Protocol):
+    """Runner that also evaluates rules as SQL: that of Spark."""
+
+    def check_rules(self, rules: Sequence[Rule], source: "Source") -> None:
+        """Check that rules can be evaluated.
+
+        Raises:
+            ConfigError: one cannot; naming the rule.
+        """
+
+    def find_by_rules(
+        self, rules: Sequence[Applied], source: "Source", folder: Path
+    ) -> "Iterator[pa.RecordBatch]":
+        """Apply rules; gives batches of findings in any order.
+
+        Args:
+            rules: with the types that they judge.
+            source: what is validated.
+            folder: a new folder that all workers see.
+        """
+
+    def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
+        """Check that workers have our packages and see files; see `mqdssm.spark.cluster.probe`.
+
+        Raises:
+            ConfigError: they do not.
+        """
+
+
+def sql_runner(runner: Runner) -> SqlRunner | None:
+    """Return a runner that evaluates SQL, None for another one."""
+    return runner if isinstance(runner, SqlRunner) else None
 
 
 def share_rules(
@@ -95,24 +119,10 @@ def write_findings(
     rows = {name: tuple(rules) for name, rules in shares.rows.items()}
     job = rule_job(Plan(source.sets, rows, tuple(shares.unique), source.dns, now), folder)
     parts = [path for paths in runner.run(job) for path in paths]
-    spark = spark_of(runner)
-    if shares.sql and spark is not None:
-        parts += write_parts(_found_by_sql(spark, source, shares.sql, folder / "sql"), folder)
+    sql = sql_runner(runner)
+    if shares.sql and sql is not None:
+        parts += write_parts(sql.find_by_rules(shares.sql, source, folder / "sql"), folder)
     return parts
-
-
-def _found_by_sql(
-    spark: "SparkSession", source: "Source", rules: Sequence[Applied], folder: Path
-) -> "Iterator[pa.RecordBatch]":
-    from mqdssm.spark.plans import plans
-
-    frames = {name: source.sets[name].frame(spark) for name in _types_of(rules)}
-    frame = reduce(lambda one, other: one.unionAll(other), plans(frames, rules, source.dns))
-    frame.write.option("compression", "none").parquet(folder.as_uri())
-    for path in sorted(folder.glob("*.parquet")):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches():
-                yield batch.cast(SCHEMA)
 
 
 def _decoding(rule: Rule) -> Undecodable:
@@ -125,12 +135,3 @@ def _decoding(rule: Rule) -> Undecodable:
         section=rule.section,
         what=rule.what,
     )
-
-
-def _types_of(applied: Sequence[Applied]) -> dict[str, None]:
-    names: dict[str, None] = {}
-    for rule, types in applied:
-        names.update(dict.fromkeys(types))
-        if isinstance(rule, MissingReference):
-            names[rule.target] = None
-    return names

@@ -23,8 +23,6 @@ from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, FRAMES
 from mqdssm.tables.places import enterprise_dn
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from mqdssm.directory.session import Session
     from mqdssm.pipeline.access import LogIn
     from mqdssm.pipeline.mqis.mapping import SourceMapping
@@ -202,27 +200,3 @@ def mqis_source(
         log.warning("%s: %s", folder, words)
     with scratch(on, "mqdssm-validate-") as made:
         yield Source(str(folder), mqis_sets(runner, tables, mapping, made))
-
-
-@contextlib.contextmanager
-def frames_source(frames: "Mapping[str, DataFrame]", name: str, on: SparkOptions = HERE) -> Iterator[Source]:
-    """Take data frames, one of each type.
-
-    Args:
-        frames: by the type's name on the command line.
-        name: of the source, for people.
-        on: where the session runs.
-
-    Raises:
-        ConfigError: a type that is not known.
-    """
-    for one in frames:
-        if one not in FRAMES:
-            raise ConfigError(f"{name} holds type {one}, which this program does not know")
-    with scratch(on, "mqdssm-validate-") as made:
-        sets = {}
-        for one, frame in frames.items():
-            target = made / one
-            frame.write.option("compression", "none").parquet(target.as_uri())
-            sets[one] = dataset(one, sorted(target.glob("part-*.parquet")))
-        yield Source(name, sets)

@@ -39,8 +39,7 @@ from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Rule, RuleFile, Wron
 from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from mqdssm.pipeline.validate.shares import SqlRunner
     from mqdssm.pipeline.validate.sources import Source
 
 SHOWN_MAX: Final = 15
@@ -193,21 +192,21 @@ def _check_columns(used: Iterable[str], kind: str, where: str) -> None:
             raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, known)}")
 
 
-def check_own_rules(own: Sequence[Rule], source: "Source", spark: "SparkSession | None") -> None:
+def check_own_rules(own: Sequence[Rule], source: "Source", sql: "SqlRunner | None") -> None:
     """Check that own rules can be evaluated, before anything runs.
 
     Args:
         own: the rules.
         source: what they judge.
-        spark: the session that evaluates them; None: the local engine does.
+        sql: the runner that evaluates them as SQL; None: workers do, with Arrow.
 
     Raises:
         ConfigError: one cannot; naming the rule.
     """
-    if spark is None:
+    if sql is None:
         _check_translations(own, source)
     else:
-        _check_columns_by_spark(own, spark, source)
+        sql.check_rules(own, source)
 
 
 def _check_translations(own: Sequence[Rule], source: "Source") -> None:
@@ -226,25 +225,4 @@ def _check_translations(own: Sequence[Rule], source: "Source") -> None:
                     f"rule {rule.id}, type {name}: {unknown}; '--engine spark' evaluates all of Spark SQL"
                 ) from None
             if kind not in {pa.bool_(), pa.null()}:
-                raise ConfigError(f"rule {rule.id}: its condition gives {kind}, not true or false")
-
-
-def _check_columns_by_spark(own: Sequence[Rule], spark: "SparkSession", source: "Source") -> None:
-    from pyspark.errors import AnalysisException, ParseException
-
-    from mqdssm.spark.plans import message_sql
-
-    present = source.present()
-    for rule in own:
-        types = rule.applies(present).types
-        for name in types:
-            frame = source.sets[name].frame(spark).limit(0)
-            try:
-                bad = frame.selectExpr(f"({rule.bad}) as bad") if isinstance(rule, Wrong) else frame
-                frame.selectExpr(f"{message_sql(rule.message, frame)} as message")
-                kind = bad.schema[0].dataType.simpleString()
-            except (AnalysisException, ParseException) as error:
-                words = str(error).splitlines()[0]
-                raise ConfigError(f"rule {rule.id}, type {name}: {words}") from None
-            if kind not in {"boolean", "void"}:
                 raise ConfigError(f"rule {rule.id}: its condition gives {kind}, not true or false")
