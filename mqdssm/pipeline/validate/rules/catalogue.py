@@ -17,8 +17,8 @@ from mqdssm.pipeline.validate.rules.vocabulary import ALL
 
 _HEAD: Final = """# Rules of validation
 
-Generated from the declarations in `mqdssm/pipeline/validate/rules` by `make schema`. `mqdssm validate
---list-rules` prints the same. How to run them, to switch some off and to add some:
+Generated from the declarations in `mqdssm/pipeline/validate/rules` by `make schema`.
+`mqdssm validate --list-rules` prints the same. How to run them, to switch some off and to add some:
 [validation.md](validation.md).
 
 *form*: **row** looks at one object, **unique** at all values of an attribute, **reference** at what an object
