@@ -145,7 +145,7 @@ def no_spark(monkeypatch) -> None:
     def start(*_, **__):
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("mqdssm.spark.session.spark_session", start)
+    monkeypatch.setattr("mqdssm.spark.engine.spark_session", start)
 
 
 @pytest.mark.usefixtures("no_spark")

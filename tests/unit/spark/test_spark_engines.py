@@ -3,17 +3,17 @@
 import pytest
 
 from mqdssm.errors import ConfigError, MissingPackageError
+from mqdssm.pipeline import spark_options
 from mqdssm.pipeline.engines import Engine, EngineKind
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
-from mqdssm.spark import cluster
 
 ON = SparkOptions("spark://head:7077")
 
 
 @pytest.fixture(autouse=True)
 def no_session(monkeypatch):
-    monkeypatch.setattr(cluster, "_master_of_session", lambda: None)
+    monkeypatch.setattr(spark_options, "_master_of_session", lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_is_chosen(kind, on, chosen) -> None:
 
 
 def test_an_active_session_is_joined(monkeypatch) -> None:
-    monkeypatch.setattr(cluster, "_master_of_session", lambda: "spark://head:7077")
+    monkeypatch.setattr(spark_options, "_master_of_session", lambda: "spark://head:7077")
     assert Engine.of("auto").kind is EngineKind.SPARK
     local = Engine.of("local")
     assert local.is_local
