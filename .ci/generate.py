@@ -1,14 +1,17 @@
-"""Write ldif/, docs/tables/ and docs/rules.md from tables and rules; --check fails when they are stale."""
+"""Write ldif/, docs/tables/, docs/rules.md and the trees of rules; --check fails when they are stale."""
 
 import sys
 from pathlib import Path
 
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.catalogue import page
+from mqdssm.pipeline.validate.rules.kept_trees import trees_text
+from mqdssm.pipeline.validate.rules.trees import TREES_NAME
 from mqdssm.tables.generated import generated_files
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("ldif", "docs/tables")
+TREES = f"mqdssm/pipeline/validate/rules/{TREES_NAME}"
 
 
 def main(arguments: list[str]) -> int:
@@ -17,7 +20,7 @@ def main(arguments: list[str]) -> int:
     if arguments and not check:
         print("usage: generate.py [--check]", file=sys.stderr)
         return 2
-    texts = {**generated_files(), "docs/rules.md": page(RULES)}
+    texts = {**generated_files(), "docs/rules.md": page(RULES), TREES: trees_text()}
     files = {ROOT / name: text.encode() for name, text in texts.items()}
     left_over = {p for folder in FOLDERS for p in (ROOT / folder).glob("*") if p not in files}
     stale = [path for path, data in files.items() if not path.is_file() or path.read_bytes() != data]

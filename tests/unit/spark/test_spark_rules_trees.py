@@ -12,7 +12,7 @@ from mqdssm.pipeline.validate.rules.kept_trees import trees_text
 
 def test_the_file_is_of_these_rules() -> None:
     kept = files("mqdssm.pipeline.validate.rules").joinpath("trees.json").read_text(encoding="utf-8")
-    assert kept == trees_text(), "python -m mqdssm.pipeline.validate.rules.kept_trees"
+    assert kept == trees_text(), "make schema"
 
 
 def test_rules_of_ours_need_no_parser(tmp_path) -> None:

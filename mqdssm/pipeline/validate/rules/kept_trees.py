@@ -1,17 +1,11 @@
-"""The file of the trees of our rules.
-
-After a change of a rule ``python -m mqdssm.pipeline.validate.rules.kept_trees`` writes it.
-
-A test compares the file with what sqlglot makes of the rules.
-"""
+"""The file of the trees of our rules, which ``make schema`` writes."""
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.expressions import template
-from mqdssm.pipeline.validate.rules.trees import TREES_NAME, parsed_anew
+from mqdssm.pipeline.validate.rules.trees import parsed_anew
 
 
 def texts_of_rules() -> Iterator[str]:
@@ -30,7 +24,3 @@ def trees_text() -> str:
         for text, one in sorted(found.items())
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-if __name__ == "__main__":
-    Path(__file__).with_name(TREES_NAME).write_text(trees_text(), encoding="utf-8")
