@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proxy import scripted_server
 
+from mqdssm.directory.ber import integer
 from mqdssm.directory.channel import Counter
 from mqdssm.directory.connect import Attempt, open_channel, trust
 from mqdssm.directory.options import ConnectionOptions
@@ -28,7 +29,7 @@ class Server:
 
     def __call__(self, connection: socket.socket) -> None:
         ((number, *_),), _ = split_messages(connection.recv(4096))
-        own = answers.integer(number)
+        own = integer(number)
         connection.sendall(self.reply.replace(b"\x02\x01\x07", own, 1) if len(own) == 3 else self.reply)
 
 

@@ -1,5 +1,6 @@
 """The database of a stopped private slapd, served by another slapd whose settings are edited."""
 
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 from queue_managers import wait_until
+
+
+def _listens(path: Path) -> bool:
+    """Tell whether somebody listens on a socket; its file is there before."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 @contextmanager
@@ -27,7 +38,7 @@ def edited_slapd(folder: Path, before: str, *, add: str) -> Iterator[str]:
     url = f"ldapi://{quote(str(path), safe='')}"
     with subprocess.Popen(["/usr/sbin/slapd", "-f", str(changed), "-h", url, "-d", "none"]) as slapd:
         try:
-            wait_until(path.exists, 10)
+            wait_until(lambda: _listens(path), 10)
             yield url
         finally:
             slapd.terminate()
