@@ -325,7 +325,7 @@ def test_a_computer_that_was_made_anew_gets_the_rights_of_its_new_sid(world) -> 
     world.directory.session.modify(moved, {"objectSid": [bytes(sid)]})
     raw = stored(world, world.queue(computer, "q"))["nTSecurityDescriptor"][0]
     holders = {ace.sid for ace in SecurityDescriptor.from_bytes(raw).explicit_aces()}
-    assert holders == {mqdssm.Sid("S-1-1-0"), sid}
+    assert holders == {mqdssm.Sid("S-1-1-0"), sid, world.creator}  # M41: the owner, too
     assert mqdssm.Sid.from_bytes(old["objectSid"][0]) not in holders
 
 

@@ -8,6 +8,7 @@ import answers
 import pytest
 from proxy import scripted_server
 
+from mqdssm.directory.ber import octet_string, sequence, tlv
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.profile import ROOT_DSE_ATTRIBUTES
@@ -107,10 +108,10 @@ def test_initialization_reads_the_root_dse(wire: tuple[Session, Recorder]) -> No
     """Base "", scope base, never an alias, no limits, values, (objectClass=*), no control."""
     assert len(wire[1].requests) == 2  # nothing else: no schema, no extensions
     request = bytes.fromhex(wire[1].requests[1])
-    names = b"".join(answers.octet_string(name) for name in ROOT_DSE_ATTRIBUTES)
+    names = b"".join(octet_string(name) for name in ROOT_DSE_ATTRIBUTES)
     head = bytes.fromhex(ber("0400 0a0100 0a0100 020100 020100 010100 87 0b 'objectClass'"))
     assert "configurationNamingContext" in ROOT_DSE_ATTRIBUTES
-    assert request == answers.tlv(0x63, head + answers.sequence(names))
+    assert request == tlv(0x63, head + sequence(names))
 
 
 def test_base_search(wire: tuple[Session, Recorder]) -> None:
@@ -186,4 +187,4 @@ def test_rename(wire: tuple[Session, Recorder]) -> None:
 def test_the_enterprise_is_looked_for_at_its_place(wire: tuple[Session, Recorder]) -> None:
     request = last(wire, lambda session: session.check_msmq())
     place = "CN=MsmqServices,CN=Services,CN=Configuration,dc=example,dc=com"
-    assert answers.octet_string(place) in bytes.fromhex(request)
+    assert octet_string(place) in bytes.fromhex(request)
