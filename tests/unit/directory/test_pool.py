@@ -42,7 +42,7 @@ class World:
         self.welcomed: list[str] = []
         self.on_welcome: Callable[[], None] = lambda: None
 
-    def open(self, attempt: Any, _counter: Any) -> FakeChannel:
+    def open(self, attempt: Any, _counter: Any) -> Any:
         url = attempt.endpoint.url
         self.tried.append(url)
         if url in self.down:
@@ -57,15 +57,13 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World()
-    monkeypatch.setattr(pool_module, "open_channel", made.open)
-    return made
+def world() -> World:
+    return World()
 
 
 @pytest.fixture
 def pool(world: World) -> Iterator[Pool]:
-    made = Pool(ConnectionOptions.of([A, B, C]), world.welcome)
+    made = Pool(ConnectionOptions.of([A, B, C]), world.welcome, world.open)
     yield made
     made.close()
 
