@@ -21,7 +21,7 @@ from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Gr
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
 from mqdssm.spark.frames import read_frame
-from mqdssm.spark.sorting import fits_here, sorted_files
+from mqdssm.spark.sorting import sorted_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -62,7 +62,7 @@ class SparkJoin:
 
     def _sorted(self, paths: Sequence[Path], target: Path) -> tuple[Path, ...]:
         target.mkdir(exist_ok=True)
-        return sorted_files(self._spark, paths, SCHEMA, ORDER, target, here=fits_here(paths))
+        return sorted_files(self._spark, paths, SCHEMA, ORDER, target)
 
     def _candidates(self, compared: Sequence[Compared], pair: Pair, folder: Path) -> dict[str, Path]:
         """Find the keys of all objects that may differ; types without any are not in the result."""

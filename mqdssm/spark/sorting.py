@@ -15,8 +15,8 @@ HERE_BYTES_MAX: Final = 128 * 1024 * 1024
 """Octets, not compressed, that are sorted in this process."""
 
 
-def fits_here(paths: Sequence[Path]) -> bool:
-    """Whether files are small enough to be sorted in this process."""
+def _fits_here(paths: Sequence[Path]) -> bool:
+    """Return True if files are small enough to be sorted in this process."""
     metadata = [pq.read_metadata(path) for path in paths]
     size = sum(one.row_group(i).total_byte_size for one in metadata for i in range(one.num_row_groups))
     return bool(size <= HERE_BYTES_MAX)
@@ -28,8 +28,6 @@ def sorted_files(
     schema: pa.Schema,
     order: Sequence[str],
     target: Path,
-    *,
-    here: bool,
 ) -> tuple[Path, ...]:
     """Sort rows by columns of text, NULL first.
 
@@ -39,12 +37,11 @@ def sorted_files(
         schema: of the files.
         order: columns to sort by.
         target: an empty folder for the result.
-        here: in this process, all at once.
 
     Returns:
         Files that hold all rows, one behind the other.
     """
-    if here:
+    if _fits_here(paths):
         found = target / "part-00000.parquet"
         table = pa.concat_tables(
             [schema.empty_table(), *(pq.read_table(path, schema=schema) for path in paths)]
