@@ -39,7 +39,7 @@ SHOWN_CHARS_MAX: Final = 60
 
 
 class OnConflict(StrEnum):
-    """What to do with objects that are there and differ."""
+    """Treatment of objects that exist in the target and differ."""
 
     SKIP = "skip"
     UPDATE = "update"
@@ -254,7 +254,7 @@ def _tell_some(run: Run, columns: tuple[str, ...], rows: Iterator[tuple[str, ...
 
 
 def last_line(made: "MigrationPlan") -> str:
-    """What a plan comes to, in a line."""
+    """Return the summary of a plan in one line."""
     total = made.total
     said = [f"{total['read']} read", f"{total['add']} to add", f"{total['modify']} to change"]
     said += [f"{total['equal']} equal", f"{total['skipped']} skipped", f"{total['rejected']} rejected"]

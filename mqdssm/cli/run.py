@@ -171,7 +171,7 @@ class Run:
             yield opened
 
     def access(self) -> dict[str, Any]:
-        """Where and how to log in, as `mqdssm.connect` and the pipeline take it.
+        """Return the arguments of the log-in, as `mqdssm.connect` and the pipeline take it.
 
         Raises:
             UsageProblem: no server was named, or a setting that cannot be.

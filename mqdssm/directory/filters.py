@@ -172,14 +172,14 @@ FALSE: Final[LdapFilter] = Not(TRUE)
 
 
 def all_of(*operands: LdapFilter) -> LdapFilter:
-    """What matches all operands: `TRUE` for none, the operand itself for one."""
+    """Return the filter that matches all operands: `TRUE` for none, the operand itself for one."""
     if not operands:
         return TRUE
     return operands[0] if len(operands) == 1 else And(operands)
 
 
 def any_of(*operands: LdapFilter) -> LdapFilter:
-    """What matches one operand at least: `FALSE` for none, the operand itself for one."""
+    """Return the filter that matches at least one operand: `FALSE` for none, the operand itself for one."""
     if not operands:
         return FALSE
     return operands[0] if len(operands) == 1 else Or(operands)

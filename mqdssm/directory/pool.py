@@ -31,7 +31,7 @@ Opener: TypeAlias = Callable[[Attempt, Counter], Channel]
 
 
 class _Operation(threading.local):
-    """What one thread is in the middle of.
+    """Operation that one thread is in.
 
     Attributes:
         depth: operations within operations; 0 is none.
@@ -102,7 +102,7 @@ class Pool:
 
     @property
     def references(self) -> int:
-        """How many operations use a connection now: CachedLDAPConnection.RefCount."""
+        """Number of operations that use a connection now: CachedLDAPConnection.RefCount."""
         return self._references
 
     @property
