@@ -49,8 +49,8 @@ class DirectoryPartition:
         allowed_purge: AllowedPurgeSeqNumber.
         purge_state: where a full synchronization stands.
         predecessor: of an owned partition: the machine that handed it over, until the enterprise knows of it.
-        is_new: of our site and the enterprise: our disk was empty, and has not been whole since: it may have
-            been lost.
+        is_new: of our site and the enterprise: our copy began empty or as an older one, and has not been
+            whole since: what we owned may be lost (decisions R140, R160).
     """
 
     partition_id: Guid

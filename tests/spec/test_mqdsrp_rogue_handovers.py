@@ -1,4 +1,7 @@
-"""A handover to a server that starts or synchronizes is no loss of its disk (decision R140)."""
+"""A handover to a server that starts or synchronizes is no loss of its disk, nor the reverse (R140, R160)."""
+
+import copy
+from dataclasses import replace
 
 import pytest
 from liars import LONG_S, OK, SITE1, kept, silenced, world
@@ -139,5 +142,66 @@ def test_a_new_disk_stays_one_until_it_is_whole() -> None:
     net.restart("PSC1")
     net.run(LONG_S)
     assert owns(net, "PSC1", SITE1)
+    assert guid_of("queue C14\\known to BSC1") in objects(net, "PSC1", SITE1)
+    assert all_equal(net)
+
+
+def cut_off(net: Net, name: str) -> None:
+    """Let a server hear nothing, and be heard by nobody."""
+    net.drop = lambda source, send: name in {source, send.destination}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_restored_pec_asks_its_bscs_about_the_enterprise(crashes: bool) -> None:
+    """Decisions R160, R161: also after a crash soon behind its start with `restored`."""
+    net = world()
+    with_bsc(net, "Site0", "BSC0", "PEC")
+    old = copy.deepcopy(net.hosts["PEC"].store._kept)
+    properties = ((Propid.E_LONG_LIVE, 7),)
+    enterprise = {"identifier": guid_of("enterprise"), "partition_id": PEC_PARTITION_ID}
+    kind = ObjectType.ENTERPRISE
+    assert net.change("PEC", Command.UPDATE, kind, properties=properties, **enterprise).status == OK
+    net.run(SETTLE_S)  # the last that PSCs hear: the object that names the PEC
+    net.drop = lambda source, send: source == "PEC" and send.destination.startswith("PSC")
+    assert net.create_network("known to BSC0", "PEC").status == OK
+    net.run(SETTLE_S)
+    cut_off(net, "PEC")
+    net.hosts["PEC"].store._kept = old
+    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
+    net.restart("PEC")
+    assert not owns(net, "PEC", PEC_PARTITION_ID)
+    net.drop = lambda _source, _send: False
+    if crashes:
+        net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=False)
+        net.restart("PEC")
+    net.run(LONG_S)
+    assert owns(net, "PEC", PEC_PARTITION_ID)
+    assert kept(net, "PEC", PEC_PARTITION_ID).last > GAP
+    assert guid_of("network known to BSC0") in objects(net, "PEC", PEC_PARTITION_ID)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_a_restart_makes_no_handover_of_a_step_down() -> None:
+    """Decision R160: the same, where an old copy was found to be one."""
+    net = world()
+    old = copy.deepcopy(net.hosts["PSC1"].store._kept)
+    quota = {"path_name": "PSC1", "partition_id": SITE1, "properties": ((Propid.QM_QUOTA, 7),)}
+    assert net.change("PSC1", Command.UPDATE, ObjectType.MACHINE, **quota).status == OK
+    net.run(SETTLE_S)  # the last that the PEC hears: the object that names the PSC
+    net.drop = lambda source, send: source == "PSC1" and send.destination in {"PEC", "PSC2"}
+    assert net.create_queue("C14", "known to BSC1", "Site1", "PSC1").status == OK
+    net.run(SETTLE_S)
+    net.hosts["PSC1"].store._kept = old
+    net.drop = lambda source, send: source == "BSC1" or isinstance(send.message, SyncReplyMessage)
+    net.restart("PSC1")
+    net.run(SETTLE_S)
+    assert not owns(net, "PSC1", SITE1)
+    net.drop = lambda _source, _send: False
+    net.restart("PSC1")
+    net.run(LONG_S)
+    assert owns(net, "PSC1", SITE1)
+    assert kept(net, "PSC1", SITE1).last > GAP
     assert guid_of("queue C14\\known to BSC1") in objects(net, "PSC1", SITE1)
     assert all_equal(net)

@@ -172,7 +172,7 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     partition.doubted = True
     partition.consulted.clear()
     partition.claimants.clear()
-    yield from sync.begin_anew(server, partition, owned=False, authority_name=sender)
+    yield from sync.begin_anew(server, partition, owned=False, authority_name=sender, is_new=True)
     yield from topology.derive(server)
 
 
@@ -180,6 +180,7 @@ def doubt(server: Server) -> Job[None]:
     """At start with an older copy of our directory: others may know more of what was ours (decision R70).
 
     We own nothing until somebody has told us what he knows; then we do again, if the objects still name us.
+    That our copy is none that ends with a handover is persisted: the next start may be soon (decision R160).
     """
     for partition in list(server.partitions.values()):
         others = [*authorities(server), *(one.name for one in server.bscs.values())]
@@ -187,7 +188,9 @@ def doubt(server: Server) -> Job[None]:
             server.note("asks others for what it owned", f"partition {partition.id}, {others[0]}")
             partition.whole = partition.settled = False
             partition.doubted = True
-            yield from server.save(partition, owned=False, authority_name=others[0], last=partition.last)
+            partition.change(owned=False, authority_name=others[0], last=partition.last)
+        if others and partition.id in {PEC_PARTITION_ID, server.settings.site_id}:
+            yield from server.save(partition, is_new=True)  # one not ours may have become ours since
 
 
 def inherit_if_named(server: Server, partition: Partition, *, surely: bool = False) -> Job[None]:
@@ -196,11 +199,11 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
     Args:
         server: who we are.
         partition: which partition.
-        surely: we have just asked.
+        surely: we have just asked, BSCs, too, where those have to be (decision R104).
     """
     if partition.record.owned or not partition.is_normal:
         return
-    if not partition.whole and not surely:
+    if not surely and (partition.doubted or not partition.whole):
         partition.must_ask = True  # then when we have caught up
         return
     if partition.id == PEC_PARTITION_ID:
