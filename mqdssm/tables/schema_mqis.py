@@ -72,7 +72,7 @@ DESCRIPTIONS: Final = MappingProxyType(
         "mqisAllowedPurgeSeqNumber": "AllowedPurgeSeqNumber: tombstones up to it may be removed",
         "mqisPurgeState": "State of a full synchronization: 0 normal, 1 STARTSYNC0, 2 SYNC0, 3 COMPLETESYNC0",
         "mqisPredecessor": "Machine name of the server that handed the partition over to this one",
-        "mqisIsNew": "TRUE if the copy of the partition began empty or as an older one, and has not been whole since",
+        "mqisIsNew": "TRUE if the copy began empty or as an older one, and has not been whole since",
         "mqisOwned": "TRUE if this server gives the numbers of the partition",
         "mqisMachineName": "Machine name of a neighbour, or of this server",
         "mqisMachineID": "GUID of the machine of this server",
