@@ -16,11 +16,13 @@ VERBOSE ?=
 COVERAGE ?=
 # Set: make conformance also plants a defect for each section, which the tests of the section must catch
 MUTANTS ?=
+# The part of the long tests to run, k/n; without: all
+SHARD ?= 1/1
 # More arguments for pytest: make test ARGS="-x tests/unit"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test python demo test test-fast soak test-browser test-containers test-fresh images simulate lint format conformance mutants bench schema docs sbom audit lock clean
+.PHONY: help setup setup-test python demo test test-fast soak soak-status test-browser test-containers test-fresh images simulate lint format conformance mutants bench schema docs sbom audit lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -43,9 +45,11 @@ test: setup-test ## all tests but the long ones
 test-fast: python ## the tests that need no server, in under 30 seconds
 	$(PYTEST) -m "not server and not spark and not soak and not container" -n $(WORKERS) --dist loadgroup $(ARGS)
 
-soak: setup-test ## the tests that take long
-	MQDSSM_TEST_PROFILE=soak $(PYTEST) -m soak --timeout 1800 $(ARGS)
-	$(MAKE) simulate SEEDS=400 FIRST=300000 COVERAGE=92
+soak: setup-test ## the tests that take long; SHARD=2/5: the second of five parts; adds a line to .ci/ledger.csv
+	$(PYTHON) .ci/soak.py --shard $(SHARD) $(ARGS)
+
+soak-status: python ## which long run was last made on which commit: soak, bench, test-fresh
+	@$(PYTHON) .ci/ledger.py status
 
 test-browser: ## reports in a real browser: installs Chromium where it may
 	@bash .ci/setup browser
@@ -58,7 +62,7 @@ images: python ## build docker/mqdssm and docker/mqdssm-spark with the container
 	@bash .ci/images build mqdssm mqdssm-spark
 
 test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
-	@bash .ci/test-fresh
+	@$(PYTHON) .ci/ledger.py run test-fresh -- bash .ci/test-fresh
 
 simulate: python ## whole enterprises with faults, from seeds: SEEDS=1000 FIRST=1 VERBOSE=1
 	$(if $(COVERAGE),$(PYTHON) -m coverage erase)
@@ -88,7 +92,7 @@ mutants: setup-test ## plant the defects of tests/mutants in copies, one at a ti
 	$(PYTHON) .ci/mutants.py $(ARGS)
 
 bench: setup-test ## measure against raw ldap3 and ldapsearch; writes docs/performance.md
-	$(PYTHON) benchmarks/run.py $(ARGS)
+	$(PYTHON) .ci/ledger.py run bench -- $(PYTHON) benchmarks/run.py $(ARGS)
 
 schema: python ## regenerate ldif/ and docs/tables/ from the attribute tables
 	$(PYTHON) .ci/generate.py
