@@ -1,6 +1,8 @@
 """Signing messages, and believing them ([MS-MQQB] 3.1.7.1.4, 3.1.5.8.3; [MC-MQDSRP] 3.1.7.2.1)."""
 
 import logging
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
@@ -8,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, Sender
 from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
+from mqdssm.drivers.replay_marks import ReplayMarks
 from mqdssm.drivers.replays import AGE_MAX_S, SendersReplays
-from mqdssm.errors import DecodeError, DirectoryError, MappingError
+from mqdssm.errors import ConfigError, DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.transport import (
     NO_MESSAGE,
@@ -69,6 +72,7 @@ class Distrust(StrEnum):
     STALE = "dated before our start, too long ago or ahead"
     REPLAYED = "seen before"
     UNAVAILABLE = "the directory could not be asked"
+    UNRECORDED = "the file of replay marks could not be written"
 
     @property
     def is_bad_signature(self) -> bool:
@@ -131,12 +135,24 @@ class Verifier:
         keys: who may sign.
         started_at: seconds since 1970.
         policy: which signatures are taken.
+        marks: what was taken before the start, if a file has it (decision R180); who made them closes them.
+        monotonic: seconds that go on, whatever is done to the clock.
     """
 
-    def __init__(self, keys: KeyRing, started_at: float, policy: SignaturePolicy = AS_SPECIFIED) -> None:
+    def __init__(
+        self,
+        keys: KeyRing,
+        started_at: float,
+        policy: SignaturePolicy = AS_SPECIFIED,
+        *,
+        marks: ReplayMarks | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._keys = keys
         self._policy = policy
-        self._replays: Final = SendersReplays(started_at, age_max_s=policy.age_max_s)
+        self._replays: Final = SendersReplays(
+            started_at, age_max_s=policy.age_max_s, marks=marks, monotonic=monotonic
+        )
 
     def verify(self, message: Message, now: float) -> Verified | Distrust:
         """Verify a message that was received now (seconds since 1970)."""
@@ -151,7 +167,11 @@ class Verifier:
         if isinstance(verified, Verified) and message.application_tag:
             # the signature is good, and nobody else can make this one
             sender, date = verified.sender.machine_name.casefold(), message.application_tag
-            admitted = self._replays.admit(sender, date, message.signature, now)
+            try:
+                admitted = self._replays.admit(sender, date, message.signature, now)
+            except ConfigError as error:
+                log.error("a message of %s is dropped: %s", verified.sender.machine_name, error)  # noqa: TRY400
+                return Distrust.UNRECORDED
             return verified if admitted else Distrust.REPLAYED
         return verified
 

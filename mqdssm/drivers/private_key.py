@@ -109,7 +109,7 @@ class PrivateKey:
         except OSError as error:
             file.unlink(missing_ok=True)  # half a key would stand in the way of a new one
             raise ConfigError(f"the key file {file} cannot be written: {error.strerror}") from None
-        _sync(file.parent)
+        sync_folder(file.parent)
 
     def public_keys(self) -> PublicKeys:
         """The public half, as PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK hold it ([MS-MQMQ] 2.2.2)."""
@@ -129,8 +129,12 @@ class PrivateKey:
         raise TypeError("a private key is not copied into a pickle")
 
 
-def _sync(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk: a lost key is a server that nobody believes."""
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk.
+
+    Raises:
+        OSError: the folder cannot be opened.
+    """
     if os.name != "posix":
         return  # Windows opens no folders, and keeps names safe itself
     handle = os.open(folder, os.O_RDONLY)

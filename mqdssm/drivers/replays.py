@@ -1,8 +1,12 @@
 """Messages that somebody recorded and sends again: their dates and signatures tell (decision R59)."""
 
 import heapq
+import time
+from collections.abc import Callable
 from threading import Lock
 from typing import Final
+
+from mqdssm.drivers.replay_marks import ReplayMarks
 
 AGE_MAX_S: Final = 3600
 """A message dated an hour ago, or ahead, is refused: what servers' clocks may differ, and messages wait."""
@@ -18,16 +22,15 @@ class Replays:
     """Remembers the signatures of the messages that were admitted, while their dates are good.
 
     When there are too many, the oldest dates are refused from then on, so that forgetting admits nothing.
-    Nothing dated before the start is admitted: what was admitted then is forgotten.
 
     Args:
-        started_at: seconds since 1970.
+        floor: nothing dated before is admitted, in seconds since 1970.
         age_max_s: how far a date may lie in the past or ahead.
         seen_max: how many are remembered.
     """
 
-    def __init__(self, started_at: float, *, age_max_s: int = AGE_MAX_S, seen_max: int = SEEN_MAX) -> None:
-        self._floor = int(started_at)  # dates are whole seconds
+    def __init__(self, floor: float, *, age_max_s: int = AGE_MAX_S, seen_max: int = SEEN_MAX) -> None:
+        self._floor = int(floor)  # dates are whole seconds
         self._age_max = age_max_s
         self._seen_max = seen_max
         self._seen: Final[set[bytes]] = set()
@@ -90,39 +93,71 @@ class SendersReplays:
     """`Replays` of each sender: who sends too many, has his own forgotten, and his own dates refused.
 
     Else one machine that may sign could have all others refused, with messages dated ahead.
+    Without marks nothing dated before the start is admitted. When that was is computed from the clock as it
+    is now, so that a clock that was ahead then does no harm once it is right (decision R180).
 
     Args:
         started_at: seconds since 1970.
         age_max_s: how far a date may lie in the past or ahead.
         seen_max: how many are remembered, of all senders.
+        marks: what was taken before the start, if a file has it.
+        monotonic: seconds that go on, whatever is done to the clock.
     """
 
-    def __init__(self, started_at: float, *, age_max_s: int = AGE_MAX_S, seen_max: int = SEEN_MAX) -> None:
-        self._floor: float = started_at  # of senders of whom nothing is known
+    def __init__(
+        self,
+        started_at: float,
+        *,
+        age_max_s: int = AGE_MAX_S,
+        seen_max: int = SEEN_MAX,
+        marks: ReplayMarks | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._started_at = int(started_at)  # dates are whole seconds
+        self._monotonic = monotonic
+        self._started: Final = monotonic()
+        self._marks = marks
+        self._floor = 0  # of senders of whom nothing is known
         self._age_max = age_max_s
         self._seen_max = seen_max
         self._total = 0
         self._of: Final[dict[str, Replays]] = {}
-        self._all: Final = Replays(started_at, age_max_s=age_max_s)  # remembers nothing: it knows dates
         self._lock: Final = Lock()
 
     def in_time(self, date: int, now: float) -> bool:
-        """As `Replays.in_time`, of any sender."""
-        return self._all.in_time(date, now)
+        """Return True if a date is one that messages may have now, of any sender."""
+        lowest = 0 if self._knows_before else self._start(now)
+        return date >= lowest and abs(now - date) <= self._age_max
 
     def admit(self, sender: str, date: int, signature: bytes, now: float) -> bool:
-        """As `Replays.admit`, of one sender."""
+        """As `Replays.admit`, of one sender.
+
+        Raises:
+            ConfigError: the marks cannot be written; the message may not be taken.
+        """
         with self._lock:
             if self._total >= self._seen_max or len(self._of) >= SENDERS_MAX:
                 self._make_room(now)
+            if not self.in_time(date, now):
+                return False
             mine = self._of.get(sender)
             if mine is None:
-                mine = Replays(self._floor, age_max_s=self._age_max, seen_max=self._seen_max)
-                self._of[sender] = mine
+                floor = max(self._floor, self._marks.floor_of(sender) if self._marks is not None else 0)
+                mine = self._of[sender] = Replays(floor, age_max_s=self._age_max, seen_max=self._seen_max)
             before = len(mine)
             admitted = mine.admit(date, signature, now)
             self._total += len(mine) - before
+            if admitted and self._marks is not None:
+                self._marks.cover(sender, date, self._start(now))
             return admitted
+
+    @property
+    def _knows_before(self) -> bool:
+        return self._marks is not None and not self._marks.is_new
+
+    def _start(self, now: float) -> int:
+        """Return when we started, by the clock of then or of now, whichever is earlier."""
+        return min(self._started_at, int(now - (self._monotonic() - self._started)))
 
     def _make_room(self, now: float) -> None:
         for sender in [one for one, known in self._of.items() if known.forget(now)]:

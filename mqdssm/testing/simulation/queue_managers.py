@@ -60,12 +60,11 @@ class QueueManagers(HostNetwork):
 
     def connect(self, station: Station, on_work: Callable[[], None]) -> Host:
         """Start the queue manager of a server, for one life of it."""
-        now = EPOCH_S + self._schedule.now
         host = self.add(
             station.name,
             station.machine_id,
             signer=signer_of(station.index, station.machine_id),
-            verifier=Witness(self._keys, now, self.intruder.bad),
+            verifier=Witness(self._keys, self._clock, self.intruder.bad),
             on_work=on_work,
         )
         self._up[host.machine_name.casefold()] = station.index, host

@@ -77,14 +77,14 @@ class Witness(Verifier):
 
     Args:
         keys: who may sign.
-        started_at: seconds since 1970.
+        clock: seconds since 1970 that never go backwards.
         bad: what was changed or forged.
     """
 
-    def __init__(self, keys: LiveKeys, started_at: float, bad: set[Content]) -> None:
-        super().__init__(keys, started_at, POLICY)
+    def __init__(self, keys: LiveKeys, clock: Callable[[], float], bad: set[Content]) -> None:
+        self._started_at = clock()
+        super().__init__(keys, self._started_at, POLICY, monotonic=clock)
         self._bad = bad
-        self._started_at = started_at
         self._believed: set[bytes] = set()
 
     def verify(self, message: Message, now: float) -> Verified | Distrust:

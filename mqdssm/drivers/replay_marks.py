@@ -1,0 +1,131 @@
+"""Dates of signed messages in a file: what was taken before a restart is not taken again (decision R180).
+
+For each sender the file has a date up to which messages may have been taken. That date is written before a
+message behind it is taken, some seconds ahead, so that few messages cost a write.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mqdssm.drivers.private_key import sync_folder
+from mqdssm.errors import ConfigError
+from mqdssm.events.locking import locked
+from mqdssm.pipeline.atomic_file import write_atomically
+
+LEAD_S: Final = 10
+"""Seconds that a date is written ahead: so long a sender may not be heard behind a crash."""
+MARKS_MAX: Final = 1000
+"""Senders in the file, some 40 KB; beyond it the oldest dates count for all senders."""
+_FORMAT: Final = "mqdssm replay marks"
+
+
+class ReplayMarks:
+    """Dates up to which the messages of each sender may have been taken; of one server, from any thread.
+
+    Args:
+        file: holds the dates; it is made with mode 0600 when the first message is taken.
+
+    Attributes:
+        is_new: there was no file: nobody knows what was taken before.
+        floor: first date that may be taken, of any sender, in seconds since 1970.
+
+    Raises:
+        ConfigError: the file is damaged or cannot be read, or another server has it.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock: Final = Lock()
+        self._held: Final = ExitStack()
+        try:
+            taken = f"{file}: another server has this file: name another one"
+            self._held.enter_context(locked(file.with_name(f"{file.name}.lock"), wait_s=0, taken=taken))
+            self.is_new: Final = not file.exists()
+            self.floor, self._before = (0, {}) if self.is_new else _read(file)
+        except OSError as error:
+            self._held.close()
+            raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
+        except ConfigError:
+            self._held.close()
+            raise
+        self._marks: Mapping[str, int] = self._before
+        self._latest: dict[str, int] = {}  # of senders whose messages were taken since the start
+        self._others = self.floor  # as it is written
+
+    def floor_of(self, sender: str) -> int:
+        """Return the first date that was not taken from a sender before the start."""
+        return max(self.floor, self._before.get(sender, -1) + 1)
+
+    def cover(self, sender: str, date: int, floor: int) -> None:
+        """Have a date in the file before its message is taken.
+
+        Args:
+            sender: who signed the message.
+            date: of the message, seconds since 1970.
+            floor: as `ReplayMarks.floor`, where the file is new.
+
+        Raises:
+            ConfigError: the file cannot be written: the message may not be taken.
+        """
+        with self._lock:
+            latest = max(date, self._latest.get(sender, date))
+            if date > self._marks.get(sender, -1):
+                # senders whose dates are almost reached share a write
+                dates = {**self._latest, sender: latest}.items()
+                due = {one: at + LEAD_S for one, at in dates if at > self._marks.get(one, -1) - LEAD_S // 2}
+                self._write({**self._marks, **due}, max(self._others, floor if self.is_new else 0))
+            self._latest[sender] = latest
+
+    def close(self) -> None:
+        """Write the dates as they are, not ahead, and let another server have the file.
+
+        Raises:
+            ConfigError: the file cannot be written; it is safe as it is.
+        """
+        with self._lock, self._held:
+            if self._latest:
+                self._write({**self._marks, **self._latest}, self._others)
+                self._latest = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, marks: Mapping[str, int], others: int) -> None:
+        newest = sorted(marks.items(), key=lambda one: one[1], reverse=True)
+        kept = dict(newest[:MARKS_MAX])
+        if len(newest) > MARKS_MAX:
+            others = max(others, newest[MARKS_MAX][1] + 1)
+        write_atomically(
+            self._file, [json.dumps({"format": _FORMAT, "floor": others, "senders": kept}), "\n"]
+        )
+        sync_folder(self._file.parent)
+        self._marks, self._others = kept, others
+        self._latest = {one: at for one, at in self._latest.items() if one in kept}
+
+
+def _read(file: Path) -> tuple[int, dict[str, int]]:
+    """Read the first date that may be taken, and the date of each sender.
+
+    Raises:
+        OSError: the file cannot be read.
+        ConfigError: the file is damaged.
+    """
+    try:
+        said: Any = json.loads(file.read_bytes())
+        floor, senders = said["floor"], said["senders"]
+        is_good = said["format"] == _FORMAT and all(type(one) is int for one in (floor, *senders.values()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        is_good = False
+    if not is_good:
+        raise ConfigError(f"{file} is damaged, or no file of replay marks: remove it, or name another file")
+    return floor, senders
