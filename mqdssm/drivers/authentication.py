@@ -1,5 +1,6 @@
 """Signing messages, and believing them ([MS-MQQB] 3.1.7.1.4, 3.1.5.8.3; [MC-MQDSRP] 3.1.7.2.1)."""
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable
@@ -160,17 +161,17 @@ class Verifier:
         if problem is not None:
             return problem
         try:
-            verified = self._signed_by(message)
+            verified, key = self._signed_by(message)
         except (DirectoryError, MappingError) as error:  # an object that cannot be read is not ours to judge
             log.warning("a message is dropped, its sender cannot be looked up: %s", error)
             return Distrust.UNAVAILABLE
-        if isinstance(verified, Verified) and message.application_tag:
-            # the signature is good, and nobody else can make this one
-            sender, date = verified.sender.machine_name.casefold(), message.application_tag
+        if key is not None and message.application_tag:
+            # nobody without the key can make this signature, whatever name its owner has (decision R162)
+            signer, date = _fingerprint(key), message.application_tag
             try:
-                admitted = self._replays.admit(sender, date, message.signature, now)
+                admitted = self._replays.admit(signer, date, message.signature, now)
             except ConfigError as error:
-                log.error("a message of %s is dropped: %s", verified.sender.machine_name, error)  # noqa: TRY400
+                log.error("a message of %s is dropped: %s", Guid(message.sender), error)  # noqa: TRY400
                 return Distrust.UNRECORDED
             return verified if admitted else Distrust.REPLAYED
         return verified
@@ -190,23 +191,32 @@ class Verifier:
             return Distrust.REFUSED if self._policy.dated_only else None
         return None if self._replays.in_time(date, now) else Distrust.STALE
 
-    def _signed_by(self, message: Message) -> Verified | Distrust:
+    def _signed_by(self, message: Message) -> "tuple[Verified | Distrust, RSAPublicKey | None]":
         problem = Distrust.UNKNOWN
         for sender in islice(self._keys.senders(Guid(message.sender)), SENDERS_TRIED_MAX):
             problem = Distrust.WRONG
             for level in (AuthenticationLevel.SIG20, AuthenticationLevel.SIG10):  # the order of 3.1.5.8.3
-                if level in self._policy.levels and _is_good(message, level, sender):
-                    return Verified(sender=sender, level=level)
-        return problem
+                key = _signing_key(message, level, sender) if level in self._policy.levels else None
+                if key is not None:
+                    return Verified(sender=sender, level=level), key
+        return problem, None
 
 
-def _is_good(message: Message, level: AuthenticationLevel, sender: Sender) -> bool:
+def _signing_key(message: Message, level: AuthenticationLevel, sender: Sender) -> "RSAPublicKey | None":
+    """Return the key of a sender that a message was signed with; None: it was none of them."""
     try:
         data = signed_bytes(message, level)
     except ValueError:  # a queue that no signed message of ours has
-        return False
+        return None
     keys = filter(None, map(_usable, sender.keys[:KEYS_TRIED_MAX]))
-    return any(is_signed(key, data, message.signature, message.hash_algorithm) for key in keys)
+    good = (key for key in keys if is_signed(key, data, message.signature, message.hash_algorithm))
+    return next(good, None)
+
+
+def _fingerprint(key: "RSAPublicKey") -> str:
+    """Return a short text that stands for a key, in files too."""
+    numbers = key.public_numbers()
+    return hashlib.sha256(f"{numbers.n:x} {numbers.e:x}".encode()).hexdigest()[:32]
 
 
 def _usable(key: PublicKey) -> "RSAPublicKey | None":

@@ -90,9 +90,10 @@ class Replays:
 
 
 class SendersReplays:
-    """`Replays` of each sender: who sends too many, has his own forgotten, and his own dates refused.
+    """`Replays` of each signing key: who sends too many, has his own forgotten, and his own dates refused.
 
-    Else one machine that may sign could have all others refused, with messages dated ahead.
+    Else one machine that may sign could have all others refused, with messages dated ahead. A sender is
+    known by its key, so that another name lets nothing in again (decision R162).
     Without marks nothing dated before the start is admitted. When that was is computed from the clock as it
     is now, so that a clock that was ahead then does no harm once it is right (decision R180).
 

@@ -157,6 +157,17 @@ def test_a_recorded_message_is_not_believed_again():
     assert judge.verify(undated, START) is Distrust.WRONG, "the date is signed"
 
 
+def test_a_recorded_message_is_not_believed_again_when_its_sender_has_another_name():
+    """Decision R162: the directory says a new name of the machine with that identifier and key."""
+    known = {guid_of("PSC1"): sender_of("PSC1")}
+    judge, good = verifier(keys=PinnedKeys(known)), message()
+    assert isinstance(judge.verify(good, START), Verified)
+    known[guid_of("PSC1")] = replace(sender_of("PSC1"), machine_name="BERLIN1")
+    assert judge.verify(good, START + 60) is Distrust.REPLAYED
+    fresh = message(identifier=MessageId(guid_of("PSC1"), 2), sent_at=int(START) + 60)
+    assert isinstance(judge.verify(fresh, START + 60), Verified)
+
+
 def test_a_message_to_another_server_is_not_believed_here():
     elsewhere = replace(message(), destination=replication_queue("PSC9"))
     assert verifier().verify(elsewhere, START) is Distrust.WRONG
