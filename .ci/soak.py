@@ -24,7 +24,7 @@ ROOT: Final = ledger.ROOT
 MINUTES: Final = ROOT / ".ci" / "soak_minutes.csv"
 SIMULATION: Final = "make simulate"
 """What stands for the simulated enterprises, which are no test, among the files."""
-SIMULATE: Final = ("make", "--no-print-directory", "simulate", "SEEDS=400", "FIRST=300000", "COVERAGE=92")
+SIMULATE: Final = ("make", "--no-print-directory", "simulate", "SEEDS=400", "FIRST=400000", "COVERAGE=92")
 UNKNOWN_MINUTES: Final = 1.0
 """Minutes that a file counts which never ran."""
 TEST_SECONDS_MAX: Final = 1800

@@ -31,10 +31,10 @@ from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store import memory
-from mqdssm.testing.simulation.hardships import HARDSHIPS_MIN
-from mqdssm.testing.simulation.options import FAILING_MIN, RECORDED_MAX, options_of
+from mqdssm.testing.simulation.options import options_of
 from mqdssm.testing.simulation.stores import CrashingStore
 
+SEARCH_FIRST = 500_000  # seeds from here on may draw every option
 SEARCH_MAX = 600  # seeds that are tried for one mutation
 SECONDS_MAX = 1.0  # a recorded run is a short one
 
@@ -363,8 +363,7 @@ MUTATIONS = (
 
 def search(mutation: Mutation) -> int | None:
     """The first seed that shows a defect, shows nothing without it, and does not take long."""
-    first = max(one for one in (1, RECORDED_MAX, FAILING_MIN, HARDSHIPS_MIN) if one <= mutation.seed)
-    for seed in range(first, first + SEARCH_MAX):
+    for seed in range(SEARCH_FIRST, SEARCH_FIRST + SEARCH_MAX):
         begun = time.process_time()
         if not mutation.run(seed).violation or time.process_time() - begun > SECONDS_MAX:
             continue

@@ -38,4 +38,10 @@ REGRESSIONS = {
     310_241: "the same, of another machine",
     313_095: "a PEC that crashed soon after its start from an old copy gave the last numbers again",
     310_363: "a replica was told of numbers that a damaged entry may have had; their authority went on below",
+    320_019: "a server's key was replaced by a request that another server passed on",
+    320_050: "the same, a site's key",
+    320_604: "a PSC that was handed its site while it synchronized in full let a BSC empty it",
+    320_614: "the same: the partition went on behind a number that nobody had",
+    320_112: "an authority named a machine with the PEC's name its successor, and was believed",
+    20_068: "no defect of a server: a PSC was reinstalled before the PEC had heard of its site",
 }

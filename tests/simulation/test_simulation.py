@@ -3,36 +3,40 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
+from mutations import MUTATIONS
 from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
-from mqdssm.testing.simulation.hardships import HARDSHIPS_MIN, HOSTILE_MIN
+from mqdssm.testing.simulation.generations import RECORDED, Generation
+from mqdssm.testing.simulation.hardships import NONE
 from mqdssm.testing.simulation.lies import KINDS
-from mqdssm.testing.simulation.options import FAILING_MIN, RECORDED_MAX, REINSTALLED_MIN, options_of
+from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.run import Report, Simulation, simulate
 
+MUTANTS = Path(__file__).resolve().parent.parent / "mutants"
 SHORT = range(1, 6)
-SHORT_LATER = range(RECORDED_MAX, RECORDED_MAX + 5)
-SHORT_HARDSHIPS = range(HARDSHIPS_MIN, HARDSHIPS_MIN + 8)
-SHORT_HOSTILE = range(HOSTILE_MIN, HOSTILE_MIN + 6)
-SHORT_FAILING = range(FAILING_MIN + 6, FAILING_MIN + 11)
+SHORT_LATER = range(2_000, 2_005)
+SHORT_HARDSHIPS = range(300_000, 300_008)
+SHORT_HOSTILE = range(320_000, 320_006)
+SHORT_FAILING = range(220_006, 220_011)
 DIRECTORIES = (330_180, 330_330)
 """Seeds of small enterprises that have their stores on directories."""
 REINSTALLED = (12025, 12042, 12043)
 """Seeds in which a primary controller loses its directory."""
 UNHEARD_OF = (2037, 2431)
 """Seeds in which one loses it before anybody has heard of its own machine."""
-SOAK = (
-    (RECORDED_MAX, 500),
-    (REINSTALLED_MIN, 100),
-    (FAILING_MIN, 100),
-    (HARDSHIPS_MIN, 300),
-    (HOSTILE_MIN, 200),
-)
-"""First seed and number of seeds of each part: with all that seeds below the first one do not have."""
+SOAK = range(400_000, 401_200)
+"""Seeds that may draw every option."""
+ALWAYS = {
+    *("duration_s", "pace_ms", "removals", "few", "together"),
+    *("down_max_s", "slow_max_ms", "late_max_s", "cut_max_s", "full_max_s", "damaged_max_s", "jump_max_s"),
+}
+"""Options that every run has."""
 REACHED = (
     "answer MQ_OK",
     "answer MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER",
@@ -185,6 +189,37 @@ def test_seeds_have_runs_of_their_own() -> None:
     assert len({repr(options_of(seed)).partition("bscs")[2] for seed in range(50)}) == 50
 
 
+def drawn(options: Options) -> dict[str, bool]:
+    """Options of a run that are drawn or not, by name."""
+    parts = (options, options.network, options.servers, options.work, options.hardships)
+    switches = ((one.name, getattr(part, one.name)) for part in parts for one in fields(part))
+    return {name: bool(value) for name, value in switches if isinstance(value, int) and name != "seed"}
+
+
+def test_every_seed_may_draw_every_option() -> None:
+    """Each is drawn by some and not by others, wherever one looks; so are those that change everything."""
+    for first in (1_000, 10_000_000):
+        runs = [drawn(options_of(seed)) for seed in range(first, first + 400)]
+        for name in runs[0].keys() - ALWAYS:
+            assert {one[name] for one in runs} == {True, False}, name
+        assert {(one["directories"], bool(one["lies_every_ms"])) for one in runs} == {
+            (directories, hostile) for directories in (True, False) for hostile in (True, False)
+        }
+
+
+def test_recorded_seeds_keep_their_options() -> None:
+    planted = (tomllib.loads(path.read_text(encoding="utf-8")) for path in MUTANTS.glob("*.toml"))
+    named = (item for one in planted for mutant in one["mutant"] for item in mutant["caught_by"])
+    seeds = {int(item.removeprefix("seed ")) for item in named if item.startswith("seed ")}
+    assert RECORDED.keys() >= REGRESSIONS.keys() | {one.seed for one in MUTATIONS} | seeds
+    for seed, generation in RECORDED.items():
+        assert options_of(seed) == options_of(seed, generation)
+    first = options_of(1)
+    assert first.hardships == NONE
+    assert not first.servers.failing
+    assert options_of(1, Generation.ALL) != first
+
+
 def test_a_trace_tells_what_happens() -> None:
     lines: list[str] = []
     report = simulate(2, lines.append)
@@ -205,10 +240,9 @@ def test_the_command_counts(capsys: pytest.CaptureFixture[str]) -> None:
 def test_many_seeds() -> None:
     """The issue asks for 10,000 of them: `make simulate SEEDS=10000`."""
     counts: dict[str, int] = {}
-    for first, seeds in SOAK:
-        for report in run_seeds(first, seeds):
-            clean(report)
-            for name, count in report.counts.items():
-                counts[name] = counts.get(name, 0) + count
+    for report in run_seeds(SOAK.start, len(SOAK)):
+        clean(report)
+        for name, count in report.counts.items():
+            counts[name] = counts.get(name, 0) + count
     assert not [name for name in REACHED if not counts.get(name)]
     assert PROCESSES == 2

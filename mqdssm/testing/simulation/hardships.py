@@ -1,12 +1,13 @@
-"""Faults that came later than others: what a seed from `HARDSHIPS_MIN` on has of them."""
+"""Faults of disks, entries and clocks, servers of other make, hostile servers: what a seed has of them."""
 
 from dataclasses import dataclass, replace
 from typing import Final
 
 from mqdssm.samples.dice import Dice
+from mqdssm.testing.simulation.generations import Generation
 
-HARDSHIPS_MIN: Final = 300_000
-"""From this seed on there are hardships; seeds below it keep their runs."""
+_HOSTILE_EVERY: Final = 3
+"""One run of so many has a hostile server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +42,18 @@ class Hardships:
     bent: int = 0
     is_liar_removed: bool = False
 
+    @property
+    def is_hostile(self) -> bool:
+        """True if one server is hostile."""
+        return self.lies_every_ms > 0
 
-HOSTILE_MIN: Final = 320_000
-"""From this seed on one server is hostile; seeds below it keep their runs."""
+
 NONE: Final = Hardships()
 
 
-def hardships_of(seed: int) -> Hardships:
+def hardships_of(seed: int, generation: Generation) -> Hardships:
     """Return the hardships of a seed: each has some of them and not others."""
-    if seed < HARDSHIPS_MIN:
+    if generation < Generation.HARDSHIPS:
         return NONE
     dice = Dice("hardships", seed)
     made = Hardships(
@@ -63,7 +67,12 @@ def hardships_of(seed: int) -> Hardships:
         windows=dice.of((300, 1000)) if dice.one_in(4) else 0,
         trespassed=dice.one_in(3),
     )
-    return made if seed < HOSTILE_MIN else _with_liar(made, Dice("hostile", seed))
+    if generation < Generation.HOSTILE:
+        return made
+    hostile = Dice("hostile", seed)
+    if generation < Generation.ALL or hostile.one_in(_HOSTILE_EVERY):
+        return _with_liar(made, hostile)
+    return made
 
 
 def _with_liar(hardships: Hardships, dice: Dice) -> Hardships:

@@ -42,7 +42,7 @@ class Liar:
         """Choose who is hostile, if anybody is to be, and let it lie to the end of the run."""
         world = self._world
         servers = [one for one in self._census.controllers() if one is not world.pec]
-        if not world.options.hardships.lies_every_ms or not servers:
+        if not world.options.hardships.is_hostile or not servers:
             return
         server = self._dice.of(servers)
         self._lies = Lies(world, self._census, server, self._dice)

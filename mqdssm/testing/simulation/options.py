@@ -4,20 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mqdssm.samples.dice import Dice
-from mqdssm.testing.simulation.hardships import HOSTILE_MIN, NONE, Hardships, hardships_of
+from mqdssm.testing.simulation.generations import Generation, generation_of
+from mqdssm.testing.simulation.hardships import NONE, Hardships, hardships_of
 
 PER_MILLE: Final = 1000
 """Chances are given as so many in a thousand."""
-RECORDED_MAX: Final = 2_000
-"""Seeds below it have no options that came later: those that are recorded keep their runs."""
-REINSTALLED_MIN: Final = 12_000
-"""From this seed on primary controllers may lose their directories; seeds below it keep their runs."""
-FAILING_MIN: Final = 220_000
-"""From this seed on operations may fail; seeds below it keep their runs."""
-
-DIRECTORIES_MIN: Final = 330_000
-"""From this seed on one run of `DIRECTORIES_EVERY` has its stores on directories."""
-DIRECTORIES_EVERY: Final = 10
+_DIRECTORIES_EVERY: Final = 10
+"""One run of so many has its stores on directories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,26 +160,43 @@ class Options:
     directories: bool = False
 
 
-def options_of(seed: int) -> Options:
-    """The run that belongs to a seed.
+def options_of(seed: int, generation: Generation | None = None) -> Options:
+    """Return the run that belongs to a seed.
 
     Each run has some kinds of faults and not others: a fault that is always there hides what
     happens without it.
+
+    Args:
+        seed: where every choice comes from.
+        generation: what may be drawn; None: what the seed was recorded with, or everything.
     """
+    if generation is None:
+        generation = generation_of(seed)
     dice = Dice("options", seed)
     bscs = _enterprise(dice)
-    if seed >= HOSTILE_MIN and sum(bscs) + len(bscs) == 1:
+    hardships = hardships_of(seed, generation)
+    if hardships.is_hostile and sum(bscs) + len(bscs) == 1:
         bscs = (1,)  # the only server would be the PEC, on which everything rests
+    network, servers, tuning = _network(dice), _servers(dice), draw_tuning(dice)
+    work = _work(dice, sum(bscs) + len(bscs))
     return Options(
         seed=seed,
         bscs=bscs,
-        network=_network(dice),
-        servers=_later_faults(seed, _servers(dice)),
-        tuning=draw_tuning(dice),
-        work=_later_options(seed, _work(dice, sum(bscs) + len(bscs))),
-        hardships=hardships_of(seed),
-        directories=seed >= DIRECTORIES_MIN and seed % DIRECTORIES_EVERY == 0,
+        network=network,
+        servers=servers if generation < Generation.FAILING else _later_faults(seed, servers),
+        tuning=tuning,
+        work=work
+        if generation < Generation.SERVICES
+        else _later_options(seed, work, generation, is_honest=not hardships.is_hostile),
+        hardships=hardships,
+        directories=_has_directories(seed, generation),
     )
+
+
+def _has_directories(seed: int, generation: Generation) -> bool:
+    if generation < Generation.ALL:
+        return generation is Generation.DIRECTORIES and seed % _DIRECTORIES_EVERY == 0
+    return Dice("directories", seed).one_in(_DIRECTORIES_EVERY)
 
 
 def _enterprise(dice: Dice) -> tuple[int, ...]:
@@ -271,25 +281,29 @@ def _work(dice: Dice, servers: int) -> Work:
 
 
 def _later_faults(seed: int, faults: ServerFaults) -> ServerFaults:
-    """The faults that came later, with chances of their own."""
-    if seed < FAILING_MIN:
-        return faults
+    """Draw the faults that came later, with chances of their own."""
     return replace(faults, failing=_sometimes(Dice("later faults", seed), (2, 10, 40)))
 
 
-def _later_options(seed: int, work: Work) -> Work:
-    """The options that came later, with chances of their own."""
+def _later_options(seed: int, work: Work, generation: Generation, *, is_honest: bool) -> Work:
+    """Draw the options that came later, with chances of their own.
+
+    Args:
+        seed: where every choice comes from.
+        work: what was drawn before.
+        generation: what may be drawn.
+        is_honest: no server is hostile; else a PSC that restores itself from its BSC gets what that one says.
+    """
     dice = Dice("later options", seed)
-    if seed < RECORDED_MAX or dice.one_in(2):
+    if dice.one_in(2):
         return work
-    is_honest = seed < HOSTILE_MIN  # else a PSC that restores itself from its BSC gets what that one says
     return replace(
         work,
         services=dice.one_in(3),
         together=dice.of((1, 2, 3)),
         primary_restoring=dice.one_in(3) and is_honest,
         takeover_half=work.takeover and not work.renaming and dice.one_in(2),
-        primary_reinstalling=seed >= REINSTALLED_MIN and dice.one_in(2) and is_honest,
+        primary_reinstalling=generation >= Generation.REINSTALLED and dice.one_in(2) and is_honest,
     )
 
 

@@ -1,0 +1,64 @@
+"""Generations of options: a recorded seed keeps the options that were there when it was recorded.
+
+Every other seed may draw every option. Whoever adds an option adds a generation, and has the option drawn
+from that generation on; a seed that is recorded (a regression, a mutant's, a test's) is entered here.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from itertools import chain
+from typing import Final
+
+
+class Generation(IntEnum):
+    """What seeds may draw: each generation has the options of those before it, too."""
+
+    FIRST = 1
+    SERVICES = 2
+    """Services that write, restored PSCs, several changes of the topology at a time."""
+    REINSTALLED = 3
+    """PSCs that lose their directories."""
+    FAILING = 4
+    """Operations that fail."""
+    HARDSHIPS = 5
+    """`mqdssm.testing.simulation.hardships`."""
+    HOSTILE = 6
+    """A hostile server, in each seed."""
+    DIRECTORIES = 7
+    """Stores on directories, in every tenth seed."""
+    ALL = 8
+    """A hostile server, and stores on directories, in some seeds and not in others."""
+
+
+_RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
+    Generation.FIRST: (*range(1, 51), 57, 65, 68, 74, 265, 514, 565, 578, 605, 703, 1_389),
+    Generation.SERVICES: (
+        *range(2_000, 2_005),
+        *(2_023, 2_037, 2_249, 2_396, 2_431, 3_579, 3_758, 3_786, 6_282, 9_685),
+    ),
+    Generation.REINSTALLED: (12_025, 12_042, 12_043, 13_999, 20_068, 200_472, 210_947),
+    Generation.FAILING: (
+        *range(220_006, 220_011),
+        *(220_228, 230_000, 230_002, 230_003, 230_015, 230_020, 230_023, 230_027, 230_049, 230_055, 230_105),
+    ),
+    Generation.HARDSHIPS: (
+        *range(300_000, 300_008),
+        *(300_064, 300_386),
+        *(310_019, 310_049, 310_126, 310_162, 310_241, 310_363, 310_477, 310_684, 310_689, 310_742, 310_817),
+        *(312_203, 313_095),
+    ),
+    Generation.HOSTILE: (
+        *range(320_000, 320_006),
+        *(320_019, 320_050, 320_063, 320_112, 320_604, 320_614),
+    ),
+    Generation.DIRECTORIES: (330_180, 330_330),
+}
+RECORDED: Final[Mapping[int, Generation]] = dict(
+    chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
+)
+"""The generations of seeds that are recorded."""
+
+
+def generation_of(seed: int) -> Generation:
+    """Return the generation of a seed: all others than recorded ones may draw every option."""
+    return RECORDED.get(seed, Generation.ALL)
