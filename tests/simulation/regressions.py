@@ -37,6 +37,7 @@ REGRESSIONS = {
     310_162: "a service's creation got the number of one that had failed behind its write",
     310_241: "the same, of another machine",
     313_095: "a PEC that crashed soon after its start from an old copy gave the last numbers again",
+    320_066: "a PEC with a slow store answered each copy of each question, a thousand seconds late",
     310_363: "a replica was told of numbers that a damaged entry may have had; their authority went on below",
     320_019: "a server's key was replaced by a request that another server passed on",
     320_050: "the same, a site's key",

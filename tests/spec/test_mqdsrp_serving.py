@@ -7,7 +7,7 @@ from lone_authority import acked, authority, delete, label, make_cn, make_queue,
 from lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, sends, site
 from replication_net import guid_of
 
-from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.actions import Received, Send
 from mqdssm.engines.replication.operations import ApplyChanges, SavePartition
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.messages import (
@@ -22,8 +22,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
 
-def asked(server: Lone, after: int = 0, partition_id=HOME, sender: str = "Other", **given) -> list:
-    """What a server does about a synchronization request."""
+def question(after: int = 0, partition_id=HOME, sender: str = "Other", **given) -> SyncRequestMessage:
     fields = {
         "site_id": AWAY,
         "partition_id": partition_id,
@@ -33,7 +32,12 @@ def asked(server: Lone, after: int = 0, partition_id=HOME, sender: str = "Other"
         "scope": Scope.ENTERPRISE,
         "requester_name": sender,
     }
-    return server.got(SyncRequestMessage(**(fields | given)), sender)
+    return SyncRequestMessage(**(fields | given))
+
+
+def asked(server: Lone, after: int = 0, partition_id=HOME, sender: str = "Other", **given) -> list:
+    """What a server does about a synchronization request."""
+    return server.got(question(after, partition_id, sender, **given), sender)
 
 
 def reply(server: Lone, after: int = 0, partition_id=HOME, **given) -> SyncReplyMessage:
@@ -314,3 +318,31 @@ def test_sites_are_told_to_whoever_asks() -> None:
     make_site(server, "Third", "Far")
     message = reply(server, partition_id=PEC_PARTITION_ID, sender="Stranger")
     assert message.directory_changes[-1].guid_identifier == guid_of("site Third")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_of_the_questions_that_wait_the_newest_is_answered() -> None:
+    """Decision R163: who has no answer asks again, and a slow server would answer each copy in vain."""
+    server = world()
+    under_way, *waiting = (
+        ("Other", question(0)),
+        ("Other", question(2)),
+        ("Boss", question(1, sender="Boss")),
+        ("Other", question(3, PEC_PARTITION_ID)),
+        ("Other", question(1)),
+        ("Other", question(4, sender="nobody knows it")),
+        ("Other", question(6)),
+    )
+    events = [Received(message=one, sender=sender) for sender, one in (under_way, *waiting)]
+    sent = sends(server.did_together(*events))
+    answers = [(one.destination, one.message.partition_id, int(one.message.from_seq_number)) for one in sent]
+    assert answers == [
+        ("Other", HOME, 0),
+        ("Other", HOME, 6),  # in the place of the first one that waits
+        ("Boss", HOME, 1),
+        ("Other", PEC_PARTITION_ID, 3),
+        ("nobody knows it", HOME, 4),
+    ]
+    assert server.engine.messages_waiting == 0
+    again = sends(server.did_together(*events[:2]))
+    assert [int(one.message.from_seq_number) for one in again] == [0, 2]

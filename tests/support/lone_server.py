@@ -107,9 +107,13 @@ class Lone:
 
     def did(self, event: Event, after_s: float = 0.0) -> list[Action]:
         """What the server does about an event, its operations performed and left out."""
+        return self.did_together(event, after_s=after_s)
+
+    def did_together(self, *events: Event, after_s: float = 0.0) -> list[Action]:
+        """What the server does about events that come before its store has done anything."""
         self.now += after_s
         made: list[Action] = []
-        waiting: list[Event] = [event]
+        waiting: list[Event] = [*events]
         while waiting:
             for action in self.engine.step(waiting.pop(0), self.now):
                 if isinstance(action, Perform):

@@ -8,7 +8,7 @@ between two operations, never inside a rule.
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import (
@@ -102,6 +102,10 @@ _TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = Mappin
 """Which handler a timer wakes, by the first word of its name; it gets the rest."""
 
 
+_Question: TypeAlias = tuple[str, str, Guid]
+"""A question that waits: keys of the names of its sender and its requester, and the partition."""
+
+
 class ReplicationEngine:
     """A directory server of [MC-MQDSRP]: PEC, PSC or BSC, without sockets, clock, chance or directory.
 
@@ -115,6 +119,7 @@ class ReplicationEngine:
         self._server = Server(settings=settings, next_request=first_request)
         self._backlog: deque[Event] = deque()
         self._messages_waiting = 0  # of those in it
+        self._questions: dict[_Question, Received] = {}  # the newest of each that waits
         self._event: Event = Started()  # what the job is about
         self._job: Job[None] | None = None
         self._has_started = False
@@ -149,7 +154,10 @@ class ReplicationEngine:
         while self._job is None and self._backlog:
             waited = self._backlog.popleft()
             self._messages_waiting -= isinstance(waited, Received | Nacked)
-            self._begin(waited)
+            question = _question_of(waited)
+            newest = waited if question is None else self._questions.pop(question, None)
+            if newest is not None:  # else it was answered in the place of an earlier one (decision R163)
+                self._begin(newest)
         return self._server.actions
 
     @property
@@ -182,6 +190,9 @@ class ReplicationEngine:
         if len(self._backlog) < self._server.settings.backlog_max or isinstance(event, TimerFired):
             self._backlog.append(event)
             self._messages_waiting += isinstance(event, Received | Nacked)
+            question = _question_of(event)
+            if question is not None and isinstance(event, Received):
+                self._questions[question] = event
         elif isinstance(event, ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         else:
@@ -243,6 +254,17 @@ def _receive(server: Server, event: Received) -> Job[None]:
     job = None if message is None else _RECEIVING[type(message)](server, message, event.sender)
     if job is not None:
         yield from job
+
+
+def _question_of(event: Event) -> _Question | None:
+    """Return who asks in whose name about which partition; None: an event is no question.
+
+    Who has no answer asks again. A busy server that answered each copy would fall further and further behind.
+    """
+    message = event.message if isinstance(event, Received) else None
+    if not isinstance(event, Received) or not isinstance(message, SyncRequestMessage):
+        return None
+    return key_of(event.sender), key_of(message.requester_name), message.partition_id
 
 
 def _is_start(event: Event) -> bool:
