@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from mqdssm.model.enums import DirectoryServerType
 from mqdssm.samples import elements
 from mqdssm.samples import fault_values as wrong
 from mqdssm.samples.faults import CLIENT, DROP, LDIF, MQIS, ROUTER, SLAPADD, Fault
@@ -113,9 +112,12 @@ FAULTS: Final[tuple[Fault, ...]] = (
           fields={"journal_quota": TOO_MUCH}, ldap={"mSMQJournalQuota": b"%d" % TOO_MUCH}),
     Fault(rule="queue-manager-os-type", type="queue-manager", scene=lambda s: s.machine(),
           fields={"operating_system_type": 0x900}, ldap={"mSMQOSType": b"2304"}),
-    Fault(rule="queue-manager-roles", type="queue-manager", scene=lambda s: s.machine(), forms=MQIS,
-          fields={"directory_server_type": DirectoryServerType.PRIMARY_SITE_CONTROLLER},
-          mqis={"PROPID_QM_SERVICE": 4}),
+    Fault(rule="queue-manager-roles", type="queue-manager", scene=lambda s: s.machine(),
+          ldap={"mSMQServiceType": b"4"}, mqis={"PROPID_QM_SERVICE": 4}),
+    Fault(rule="queue-manager-roles", type="queue-manager", scene=lambda s: s.machine(),
+          ldap={"mSMQServiceType": b"1"}, mqis={"PROPID_QM_SERVICE": 1}),
+    Fault(rule="digests-match", type="computer", scene=lambda s: s.machine(), forms=LDIF,
+          ldif=wrong.digest_of_nothing),
     Fault(rule="queue-manager-routing-server-site", type="queue-manager",
           scene=lambda s: (s.site(faulty=False), s.machine()),
           fields={"out_routing_server_identifier_list": lambda s: (wrong.gate_elsewhere(s),)}),

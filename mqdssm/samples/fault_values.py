@@ -274,6 +274,11 @@ def same_host(stage: Stage, entries: Entries) -> None:
     entries["computer"].values["dNSHostName"] = (f"planted-{stage.serial}.{stage.plan.domain}".encode(),)
 
 
+def digest_of_nothing(stage: Stage, entries: Entries) -> None:
+    """Give the computer a digest without a certificate."""
+    entries["computer"].values["mSMQDigests"] = (digest_of(octets(300, "gone", stage.serial)),)
+
+
 def without(kind: str, attribute: str) -> Callable[[Stage, Entries], None]:
     """Take an attribute away."""
 

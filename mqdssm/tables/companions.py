@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mqdssm.tables import settings
 from mqdssm.tables.row import Computed, Missing, Row, RowMaker
-from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, SID, UINT32, UNICODE, Syntax
+from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, OCTETS, OCTETS16, SID, UINT32, UNICODE, Syntax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,7 @@ _UNSET: Final[dict[Syntax[Any], Any]] = {BOOLEAN: False, UINT32: 0}  # as the qu
 
 copy: Final = RowMaker(read="3.1.6.1.1.3")
 seen: Final = RowMaker(read="3.1.6.11.1")
+signs: Final = RowMaker(read="3.1.6.1.1.9 3.1.6.7.1.8")
 
 # fmt: off
 SETTINGS: Final = CompanionTable(
@@ -62,6 +63,8 @@ COMPUTER: Final = CompanionTable(
         seen("ServicePrincipalNames", "servicePrincipalName", UNICODE, "R", (), propid=None, multi=True),
         seen("Sid",                 "objectSid",            SID,     "R", Missing.UNPOPULATED, propid=None),
         seen("OperatingSystemVersion", "operatingSystemVersion", UNICODE, "R", "", propid=None),
+        signs("Certificates",       "mSMQSignCertificates", OCTETS,  "R", b"", propid=None),
+        signs("CertificateDigestList", "mSMQDigests",       OCTETS16, "R", (), propid=None, multi=True),
     ),
 )
 # fmt: on

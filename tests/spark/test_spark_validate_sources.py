@@ -57,7 +57,10 @@ def without_dns(spark):
     world = sound()
     world["queue"].append(queue(80, "gone", "q"))
     del world["settings"], world["computer"]
-    absent = {"FullPath", "mSMQQueueNameExt", "OriginalIdentifier", "StoredSecurity", "Unreadable"}
+    absent = {
+        *("FullPath", "mSMQQueueNameExt", "mSMQServiceType"),
+        *("OriginalIdentifier", "StoredSecurity", "Unreadable"),
+    }
     return {
         name: spark.createDataFrame(table.select([one for one in table.column_names if one not in absent]))
         for name, table in tables(world).items()

@@ -58,12 +58,17 @@ def add_file(server: OpenLdapServer, file: Path) -> None:
 def read_tables(server: OpenLdapServer) -> dict[str, pa.Table]:
     """Read all that validation looks at from a directory, in this process."""
     with mqdssm.connect(server.ldapi_url) as connected:
-        return {
-            name: pa.Table.from_batches(
-                read_batches(connected, FRAME_TYPES[name]), arrow_schema(FRAME_TYPES[name].columns)
-            )
-            for name in ALL
-        }
+        return tables_of(connected)
+
+
+def tables_of(directory: mqdssm.Directory) -> dict[str, pa.Table]:
+    """Read all that validation looks at from an open directory."""
+    return {
+        name: pa.Table.from_batches(
+            read_batches(directory, FRAME_TYPES[name]), arrow_schema(FRAME_TYPES[name].columns)
+        )
+        for name in ALL
+    }
 
 
 def assert_equal(planted: Planted, findings: Iterable[Any]) -> None:

@@ -107,6 +107,7 @@ def machine(number: int, name: str, sites: Iterable[int], **changes: Any) -> dic
         "RoutingServer": False,
         "DirectoryServer": False,
         "SupportingServer": False,
+        "mSMQServiceType": 1 if changes.get("RoutingServer") else 0,
         "PublicEncryptionKeyList": b"",
         "PublicSigningKeyList": b"",
         "Security": SOUND,

@@ -259,6 +259,7 @@ USUAL: Final = ("openldap", "samba", "samba-limits")
 """What a test runs on unless its file or itself is named below."""
 FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "test_references.py": ("openldap", "openldap-without-deref", "samba", "samba-limits"),
+    "test_planted_rules.py": ("openldap", "samba"),
 }
 _OPENLDAP_ALONE: Final[Mapping[str, Mapping[str, str]]] = {
     "test_create_queue.py": {

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.model.elements import QueueManager
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.pipeline.frames.columns import (
@@ -20,6 +21,7 @@ from mqdssm.pipeline.frames.columns import (
     FrameType,
 )
 from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.tables import TABLES
 from mqdssm.tables.references import REFERENCES
 from mqdssm.tables.row import Access, Computed, Holder, Missing, Row
 from mqdssm.tables.syntax import Kind
@@ -29,6 +31,13 @@ if TYPE_CHECKING:
 
 KEY: Final = "Identifier"
 SELF_SAID: Final = Access.CREATE | Access.WRITE | Access.NAME
+_OF_QUEUE_MANAGERS: Final = frozenset(
+    attribute
+    for row in TABLES[QueueManager].rows
+    if row.holder is Holder.COMPUTER and row.access & SELF_SAID
+    for attribute in row.written
+)
+"""LDAP attributes of computers that events keep for a queue manager."""
 """What somebody who makes an object says of it; the rest a server sets, or it follows from other objects."""
 DIRECTORY_SERVER_TYPE: Final = "DirectoryServerType"
 _BY: Final[Mapping[str, str]] = {
@@ -251,6 +260,8 @@ def _reason(
     if row is not None:
         if row.holder is Holder.COMPUTER and not row.access & SELF_SAID:
             return "an attribute of the computer, compared there"
+        if frame.element is None and row.ldap[0] in _OF_QUEUE_MANAGERS:
+            return "an attribute of the queue manager, compared there"
         is_place = row.computed is Computed.FULL_PATH
         if frame.element is not None and not row.access & SELF_SAID and not is_place:
             return "set by the server, or follows from other attributes"

@@ -40,7 +40,7 @@ from mqdssm.tables.access import KINDS
 from mqdssm.tables.companions import COMPUTER, SETTINGS, CompanionTable
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access, Computed, Missing, Row, RowMaker
-from mqdssm.tables.syntax import DN_TEXT, UNICODE, Kind
+from mqdssm.tables.syntax import DN_TEXT, UINT32, UNICODE, Kind
 
 # names of the types in folders, on the command line and in findings
 TYPES: Final[Mapping[str, type[DirectoryObject]]] = types.MappingProxyType(
@@ -173,6 +173,14 @@ NAME_EXTENSION: Final = RowMaker(read="3.1.6.11.2.1")(
     _STORED_EXTENSION, _STORED_EXTENSION, UNICODE, "R", Missing.UNPOPULATED, propid=None
 )
 """The stored second part of a long queue name: what `Pathname` is made of, as it is."""
+SERVICE_TYPE: Final = RowMaker(read="3.1.6.1.1.5")(
+    "mSMQServiceType", "mSMQServiceType", UINT32, "R", 0, propid=None
+)
+"""The stored roles of a queue manager, which its flags say, too."""
+_STORED: Final[Mapping[str, Row]] = types.MappingProxyType(
+    {TABLES[Queue].ldap_class: NAME_EXTENSION, TABLES[QueueManager].ldap_class: SERVICE_TYPE}
+)
+"""What elements are made of, as it is stored: by LDAP class."""
 _PLACE: Final = RowMaker(read="2.2.1")(
     "FullPath", "distinguishedName", DN_TEXT, "R", Missing.ERROR, propid=None, computed=Computed.FULL_PATH
 )
@@ -186,8 +194,8 @@ def _column(row: Row) -> Column:
 def _frame(name: str, table: ElementTable | CompanionTable) -> FrameType:
     """The frame of a table: its rows that can be read, then what else an entry says."""
     rows = [row for row in table.rows if Access.READ in row.access]
-    if table.ldap_class == TABLES[Queue].ldap_class:
-        rows.append(NAME_EXTENSION)
+    if table.ldap_class in _STORED:
+        rows.append(_STORED[table.ldap_class])
     if all(row.computed is not Computed.FULL_PATH for row in rows):
         rows.append(_PLACE)
     columns = [*map(_column, rows)]

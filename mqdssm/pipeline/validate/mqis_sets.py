@@ -20,7 +20,7 @@ from mqdssm.model.elements import QueueManager, RoutingLink
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.pipeline.frames.arrow import array_of, arrow_type
-from mqdssm.pipeline.frames.columns import TYPES, UNREADABLE, Column, columns_of
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, SERVICE_TYPE, UNREADABLE, Column
 from mqdssm.pipeline.migrate.rows import GATES, SERVICE, SITE_GATES, gates_of
 from mqdssm.pipeline.mqis.folder import ROW, SourceFile, SourceRow, SourceTable, read_rows
 from mqdssm.pipeline.mqis.mapping import SourceMapping
@@ -157,10 +157,12 @@ class ObjectMaker:
 
     def _columns_of(self, table: MqisTable) -> tuple[Column, ...]:
         """The columns of the objects; `_holders` says which cells each is made of."""
-        columns = columns_of(TYPES[table.type_name or ""])
+        columns = FRAME_TYPES[table.type_name or ""].columns
         self._holders: dict[str, list[MqisColumn]] = {}
         for column in columns:
             holding = [one for one in table.holding(column.name) if one in self._cells]
+            if column.name == SERVICE_TYPE.adm and self._has_roles:
+                holding = [SERVICE]
             made = (self._has_roles and column.name in (*ROLES, SERVER_TYPE)) or (
                 self._gates is not None and column.name == GATES
             )

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -203,7 +203,7 @@ def draw(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:
     """Look at small types as a whole; each drawing is made once for all of its rules."""
     rules = {rule.id: rule for rule, _ in applied if isinstance(rule, Drawn)}
     for name in dict.fromkeys(rule.drawing for rule in rules.values()):
-        reads = next(rule.reads for rule in rules.values() if rule.drawing == name)
+        reads = _all_reads(rule.reads for rule in rules.values() if rule.drawing == name)
         tables = {one: source.sets[one].table([*columns, "FullPath"]) for one, columns in reads.items()}
         for found in DRAWINGS[name](tables):
             rule = rules.get(found.rule)
@@ -218,6 +218,15 @@ def draw(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:
                     message=found.message,
                     section=rule.section,
                 )
+
+
+def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[str, None]]:
+    """Columns by type that several rules of one drawing are given."""
+    found: dict[str, dict[str, None]] = {}
+    for one in reads:
+        for name, columns in one.items():
+            found.setdefault(name, {}).update(dict.fromkeys(columns))
+    return found
 
 
 def _about_server(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:

@@ -109,7 +109,7 @@ def test_frames_of_elements_have_its_attributes_first(name: str) -> None:
     ("name", "technical"),
     [
         ("queue", ["mSMQQueueNameExt", "OriginalIdentifier", "StoredSecurity", "Unreadable"]),
-        ("queue-manager", ["OriginalIdentifier", "StoredSecurity", "Unreadable"]),
+        ("queue-manager", ["mSMQServiceType", "OriginalIdentifier", "StoredSecurity", "Unreadable"]),
         ("site", ["StoredSecurity", "Unreadable"]),
         ("enterprise", ["FullPath", "StoredSecurity", "Unreadable"]),
         ("routing-link", ["Unreadable"]),
@@ -143,6 +143,8 @@ def test_frames_of_what_is_no_element() -> None:
         "ServicePrincipalNames",
         "Sid",
         "OperatingSystemVersion",
+        "Certificates",
+        "CertificateDigestList",
         "Unreadable",
     ]
     assert [column.name for column in FRAME_TYPES["ldap"].columns] == ["dn", "objectClass", "attributes"]

@@ -36,6 +36,7 @@ ABSENT = {
     "queue": {"DirectoryPath", "FullPath", "QualifiedPathname"},
     "user": {"FullPath"},
 }
+BESIDE = {"mSMQServiceType", "Unreadable"}
 GUID = "01234567-89ab-cdef-0123-456789abcdef"
 OTHER = "11111111-2222-3333-4444-555555555555"
 
@@ -49,10 +50,14 @@ def test_sets_hold_the_objects_that_were_written(tmp_path, form):
         columns = columns_of(TYPES[name])
         assert {column.name for column in columns} - set(table.column_names) == ABSENT[name]
         assert table.column_names[-1] == "Unreadable"
-        present = [column for column in columns if column.name in table.column_names]
-        assert [column.name for column in present] == table.column_names[:-1]
+        if name == "queue-manager":
+            bits = [service_type(row) for row in table.to_pylist()]
+            assert table["mSMQServiceType"].to_pylist() == bits
+            assert len(set(bits)) > 1
+        got = table.select([one for one in table.column_names if one not in BESIDE])
+        present = [column for column in columns if column.name in got.column_names]
+        assert [column.name for column in present] == got.column_names
         wanted = pa.Table.from_batches(batches(OBJECTS[name], present))
-        got = table.drop_columns("Unreadable")
         assert got.schema.types == wanted.schema.types
         found = sorted(got.to_pylist(), key=lambda row: row["Identifier"])
         if name == "queue":  # MSMQ 1.0 wrote computers in upper case
@@ -60,6 +65,13 @@ def test_sets_hold_the_objects_that_were_written(tmp_path, form):
             found = [row | {"Pathname": row["Pathname"].lower()} for row in found]
         assert found == sorted(wanted.to_pylist(), key=lambda row: row["Identifier"])
         assert table["Unreadable"].null_count == table.num_rows
+
+
+def service_type(row):
+    """The stored roles, as [MS-MQDSSM] 3.1.6.1.1.5 computes them."""
+    types = {"BackupSiteController": 2, "PrimarySiteController": 4, "PrimaryEnterpriseController": 8}
+    roles = row["RoutingServer"] + 16 * row["RemoteAccessServer"]
+    return roles + types.get(row["DirectoryServerType"], 0)
 
 
 def only(rows):
@@ -160,6 +172,7 @@ def test_service_bits_are_the_roles(tmp_path):
     write_jsonl(tmp_path / "x", "Machine.jsonl", *rows)
     found = read_rows(tmp_path / "x", "queue-manager")
     names = ("RoutingServer", "DirectoryServer", "DirectoryServerType", "RemoteAccessServer")
+    assert [row["mSMQServiceType"] for row in found] == [0, 1, 2, 5, 8, 16]
     assert [tuple(row[name] for name in names) for row in found] == [
         (False, False, None, False),
         (True, False, None, False),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
+from mqdssm.pipeline.validate.rules.vocabulary import SERVICE
+from mqdssm.tables.settings import COPIED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 ROUTING_LISTS: Final = ("OutRoutingServerIdentifierList", "InRoutingServerIdentifierList")
-ROUTING_BIT: Final = 0x1
-DIRECTORY_BITS: Final = 0x2 | 0x4 | 0x8
-"""Of MSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5)."""
 _PRIMARY: Final = spec_name(DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER)
 
 
@@ -236,27 +235,18 @@ def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> It
         words = f"queue manager {owner} is no server of this site"
         yield Drawn("settings-superfluous", "settings", row, words)
     else:
-        theirs = {"QueueManagerIdentifier": server["Identifier"], **server}
-        names = ("QueueManagerIdentifier", "RoutingServer", "DirectoryServer", "SupportingServer")
+        theirs = {"QueueManagerIdentifier": server["Identifier"], "Services": server.get(SERVICE), **server}
         wrong = [
-            f"{name} is {row[name]}, not {theirs[name]}" for name in names if _differs(row, theirs, name)
+            f"{copied.adm} is {row[copied.adm]}, not {theirs[copied.adm]}"
+            for copied in COPIED
+            if _differs(row, theirs, copied.adm)
         ]
-        wrong += _services(row["Services"], server)
         if wrong:
             yield Drawn("settings-equal", "settings", row, "; ".join(wrong))
 
 
-def _services(services: int | None, server: Row) -> Iterator[str]:
-    """What mSMQServices says of the roles, if the queue manager says something else."""
-    if services is None:
-        return
-    for bits, name in ((ROUTING_BIT, "RoutingServer"), (DIRECTORY_BITS, "DirectoryServer")):
-        if bool(services & bits) != (server[name] or False):
-            yield f"Services is {services}, yet {name} of the queue manager is {server[name] or False}"
-
-
 def _differs(row: Row, server: Row, name: str) -> bool:
-    """An unset flag is False (the default of all of them)."""
+    """An unset flag is False, an unset number 0 (the defaults of all of them)."""
     return (row[name] or False) != (server[name] or False)
 
 

@@ -11,6 +11,7 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
+from mqdssm.pipeline.validate.rules.vocabulary import SERVICE
 
 _LINK: Final = ("routing-link",)
 _ADM: Final = "[MS-MQDMPR] 3.1.1.8"
@@ -37,6 +38,7 @@ _SETTINGS: Final = {
         *("RoutingServer", "DirectoryServer", "SupportingServer"),
     ),
 }
+_COPIES: Final = {**_SETTINGS, "queue-manager": (*_SETTINGS["queue-manager"], SERVICE)}
 
 
 def _end(number: int) -> tuple[Rule, Rule]:
@@ -90,7 +92,7 @@ def _settings(name: str, severity: Severity, attribute: str, what: str) -> Drawn
         section="[MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9",
         what=what,
         drawing="settings",
-        reads=_SETTINGS,
+        reads=_COPIES if name == "settings-equal" else _SETTINGS,
     )
 
 

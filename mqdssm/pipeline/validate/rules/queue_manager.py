@@ -13,7 +13,8 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.rules.vocabulary import ORIGINAL
+from mqdssm.pipeline.validate.rules.vocabulary import ORIGINAL, SERVICE
+from mqdssm.tables.compute import SERVICE_BITS, ServiceBits
 
 _QUEUE_MANAGER: Final = ("queue-manager",)
 _COMPUTER: Final = ("computer",)
@@ -169,11 +170,17 @@ RULES: Final[tuple[Rule, ...]] = (
         id="queue-manager-roles",
         severity="error",
         types=_QUEUE_MANAGER,
-        attribute="DirectoryServer",
-        section=f"{_ADM}, [MS-MQDSSM] 3.1.6.11.1.5",
-        what="DirectoryServerType and mSMQServiceType agree with the roles",
-        message="DirectoryServerType is {DirectoryServerType}, yet DirectoryServer is {DirectoryServer}",
-        bad="not DirectoryServer and DirectoryServerType is not null",
+        attribute=SERVICE,
+        section=f"{_ADM}, [MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.11.1.5",
+        what="mSMQServiceType agrees with the roles",
+        message=(
+            f"{SERVICE} is {{{SERVICE}}}, yet RoutingServer is {{RoutingServer}} and "
+            "DirectoryServer is {DirectoryServer}"
+        ),
+        bad=(
+            f"(({SERVICE} & {int(ServiceBits.ROUTING_SERVER)}) <> 0) <> RoutingServer"
+            f" or ({SERVICE} & {int(SERVICE_BITS['DirectoryServer'])}) <> 0 and not DirectoryServer"
+        ),
     ),
     Drawn(
         id="primary-enterprise-controller-single",

@@ -5,6 +5,8 @@ from typing import Final
 from mqdssm.pipeline.validate.rules.rule import Judged, Repeated, Rule, Severity, Wrong
 
 _USER: Final = ("user",)
+_HOLDERS: Final = ("user", "computer")
+"""Types whose entries hold certificates."""
 _ADM: Final = "[MS-MQDMPR] 3.1.1.15"
 _SID: Final = r"^S-1-(?:0|[1-9][0-9]{0,14}|0x[0-9A-Fa-f]{12})(?:-(?:0|[1-9][0-9]{0,9})){0,15}\z"
 
@@ -59,9 +61,9 @@ RULES: Final[tuple[Rule, ...]] = (
     Judged(
         id="digests-match",
         severity="error",
-        types=_USER,
+        types=_HOLDERS,
         attribute="CertificateDigestList",
-        section=f"{_ADM}, [MS-MQMQ] 2.2.22, [MS-MQDSSM] 3.1.6.7.6.4",
+        section=f"{_ADM}, [MS-MQMQ] 2.2.22, [MS-MQDSSM] 3.1.6.1.1.9, 3.1.6.7.1.8, 3.1.6.7.6.4",
         what="the digests are the MD5 of the certificates, no more and no fewer",
         examiner="digests",
         looks_at=("Certificates", "CertificateDigestList"),

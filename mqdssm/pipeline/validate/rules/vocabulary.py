@@ -5,12 +5,14 @@ from types import MappingProxyType
 from typing import Final
 
 from mqdssm.pipeline.frames import columns
-from mqdssm.pipeline.frames.columns import FRAME_TYPES, NAME_EXTENSION, Column
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, NAME_EXTENSION, SERVICE_TYPE, Column
 
 UNREADABLE: Final = columns.UNREADABLE.name
 """Column with ``Attribute: reason`` of each value that could not be decoded; NULL when all is well."""
 EXTENSION: Final = NAME_EXTENSION.adm
 """Column with the stored second part of a long queue name."""
+SERVICE: Final = SERVICE_TYPE.adm
+"""Column with the stored roles of a queue manager."""
 ORIGINAL: Final = columns.ORIGINAL_IDENTIFIER.name
 """Column with the GUID of a migrated object in its old directory (decision M37)."""
 STORED_SECURITY: Final = columns.STORED_SECURITY.name
