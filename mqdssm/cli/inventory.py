@@ -9,7 +9,7 @@ import typer
 
 from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.run import Run, add_command, usage_problems
-from mqdssm.cli.validate import source_of
+from mqdssm.cli.validate import MappingOption, source_of
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.inventory import Inventory
@@ -32,6 +32,7 @@ def inventory(
     mqis: Annotated[
         Path | None, typer.Option("--mqis", metavar="DIR", help="A folder of MQIS tables instead.")
     ] = None,
+    mapping: MappingOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page, HTML.")] = None,
     csv: Annotated[
         Path | None,
@@ -54,7 +55,7 @@ def inventory(
             check_page(html)
         if csv is not None:
             check_folder(csv)
-    source = source_of(run, folder, mqis, doing="list")
+    source = source_of(run, folder, mqis, mapping, doing="list")
     chosen = engine_of(run, engine, workers).arguments()
     with run.output.progress("taking the inventory", counted=False), opened(**source, **chosen) as where:
         found = Inventory(where, **chosen)

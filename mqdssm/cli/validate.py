@@ -66,6 +66,10 @@ FolderArgument = Annotated[
 MqisOption = Annotated[
     Path | None, typer.Option("--mqis", metavar="DIR", help="A folder of MQIS tables instead.")
 ]
+MappingOption = Annotated[
+    Path | None,
+    typer.Option("--mapping", metavar="FILE", help="Names, code pages and form of MQIS tables; TOML."),
+]
 RulesOption = Annotated[Path | None, typer.Option("--rules", metavar="FILE", help="Rules of your own, TOML.")]
 ReportOption = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report, HTML.")]
 FailOnOption = Annotated[
@@ -84,6 +88,7 @@ def validate(
     *,
     folder: FolderArgument = None,
     mqis: MqisOption = None,
+    mapping: MappingOption = None,
     rules: RulesOption = None,
     report: ReportOption = None,
     fail_on: FailOnOption = None,
@@ -104,10 +109,16 @@ def validate(
     chosen = _checked_options(rules, report)
     files = NightlyFiles(baseline, new_baseline, history, metrics)
     if list_rules:
-        idle = {"DIR": folder, "--mqis": mqis, "--report": report, "--fail-on": fail_on} | idle_of(files)
+        idle = {
+            "DIR": folder,
+            "--mqis": mqis,
+            "--mapping": mapping,
+            "--report": report,
+            "--fail-on": fail_on,
+        } | idle_of(files)
         _refuse_idle(run, "--list-rules", idle)
         return _list(run, [*chosen.rules, *chosen.own])
-    source = source_of(run, folder, mqis, doing="validate")
+    source = source_of(run, folder, mqis, mapping, doing="validate")
     with usage_problems():
         ids = [*(one.id for one in (*chosen.rules, *chosen.own)), *chosen.off]
         night = prepare_run(files, rules, ids, fail_on)
@@ -153,18 +164,23 @@ def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
         return load(rules, RULES)
 
 
-def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -> dict[str, Any]:
+def source_of(
+    run: Run, folder: Path | None, mqis: Path | None, mapping: Path | None, *, doing: str
+) -> dict[str, Any]:
     """The one source that was named, as `mqdssm.pipeline.validate.run.validation` takes it.
 
     Args:
         run: the run of the command.
         folder: of an export.
         mqis: a folder of MQIS tables.
+        mapping: file that says how the tables are called and coded.
         doing: what the command does with it, for messages.
 
     Raises:
-        UsageProblem: none or several were named.
+        UsageProblem: none or several were named, or a mapping of no tables.
     """
+    if mapping is not None and mqis is None:
+        raise UsageProblem("--mapping is about MQIS tables: name their folder with --mqis")
     if folder is not None and mqis is not None:
         raise UsageProblem("name one source: the folder of an export, or --mqis")
     if (folder is not None or mqis is not None) and (run.given.url or run.given.connection):
@@ -174,7 +190,7 @@ def source_of(run: Run, folder: Path | None, mqis: Path | None, *, doing: str) -
     if folder is not None:
         return {"export": folder}
     if mqis is not None:
-        return {"mqis": mqis}
+        return {"mqis": mqis, "mapping": mapping}
     if not run.loaded.settings.url:
         raise UsageProblem(
             f"nothing to {doing}: name the folder of an export, --mqis, or a directory with --url"
@@ -277,6 +293,7 @@ add_command(
         "mqdssm validate export/2026-01-31 -o json > findings.jsonl",
         "mqdssm validate --connection lab --rules ours.toml --fail-on warning",
         "mqdssm validate --mqis mqis/ -o sarif > findings.sarif",
+        "mqdssm validate --mqis mqis/ --mapping mqis.toml",
         "mqdssm validate export/2026-01-31 --write-baseline known.jsonl",
         "mqdssm validate export/2026-02-01 --baseline known.jsonl --history history --metrics mqdssm.prom",
         "mqdssm validate --list-rules",

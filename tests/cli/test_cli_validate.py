@@ -160,3 +160,23 @@ def test_spark_is_refused_in_words(small: Path, environment: dict[str, str]) -> 
     assert "this runs on Spark, which needs Java 17" in err
     _, err = run_mqdssm(environment, "validate", str(small), "--workers", "2", "--engine", "spark", code=2)
     assert "workers are those of the local engine" in err
+
+
+@pytest.mark.parametrize("command", ["validate", "inventory"])
+def test_tables_that_are_called_and_coded_otherwise(
+    environment: dict[str, str], tmp_path: Path, command: str
+) -> None:
+    folder, mapping = tmp_path / "mqis", tmp_path / "mapping.toml"
+    folder.mkdir()
+    guid = "01234567-89ab-cdef-0123-456789abcdef"
+    (folder / "q.csv").write_bytes(f"PROPID_Q_INSTANCE,PROPID_Q_LABEL\n{guid},Größe\n".encode("utf-16"))
+    mapping.write_text('[tables.Queue]\ntable = "q"\n', encoding="utf-8")
+    options = ("--mqis", str(folder), "--mapping", str(mapping))
+    run_mqdssm(environment, command, *options, "--output", "json")
+    _, said = run_mqdssm(environment, command, *options[2:], code=2)
+    assert "--mapping is about MQIS tables: name their folder with --mqis" in said
+    mapping.write_text('encoding = "cp1252"\n[tables.Queue]\ntable = "q"\n', encoding="utf-8")
+    (folder / "q.csv").write_bytes("PROPID_Q_INSTANCE\n".encode("utf-16-le"))
+    _, said = run_mqdssm(environment, command, *options, code=6)
+    assert "is not in cp1252 but in utf-16-le: write encoding" in said
+    assert "\0" not in said

@@ -22,6 +22,7 @@ def opened(
     urls: Sequence[str] = (),
     access: LogIn | None = None,
     mqis: str | os.PathLike[str] | None = None,
+    mapping: Path | None = None,
     engine: str = "auto",
     workers: int | None = None,
     on: SparkOptions = HERE,
@@ -32,7 +33,8 @@ def opened(
         export: the folder of an export; or
         urls: the servers of a directory (it is exported to a folder of our own), with
         access: how to log in; or
-        mqis: a folder of MQIS tables.
+        mqis: a folder of MQIS tables, with
+        mapping: the file that says how they are called and coded; None: as in MQIS, in UTF-8.
         engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`; an export needs
             none.
         workers: processes of the local engine; None: one a core, as far as there is memory.
@@ -54,7 +56,7 @@ def opened(
     elif mqis is not None:
         with (
             chosen.runner("mqdssm inventory") as runner,
-            sources.mqis_source(runner, Path(mqis), chosen.on) as source,
+            sources.mqis_source(runner, Path(mqis), chosen.on, mapping) as source,
         ):
             yield source
     else:

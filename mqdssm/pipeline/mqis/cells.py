@@ -7,6 +7,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -50,6 +51,26 @@ def cell_maker(column: MqisColumn, *, code_page: str = "utf-8", guid_bytes: str 
         if isinstance(value, list | tuple):
             return json.dumps([cell(one) for one in value], ensure_ascii=False)
         return _scalar(value)
+
+    return cell
+
+
+def bcp_maker(column: MqisColumn, *, guid_bytes: str = "windows") -> CellMaker:
+    """How texts that bcp wrote become cells: octets are hexadecimal digits, NUL is an empty text.
+
+    Args:
+        column: which one.
+        guid_bytes: as for `cell_maker`.
+    """
+    of_octets = cell_maker(column, guid_bytes=guid_bytes)
+
+    def cell(value: Any) -> str | None:
+        if value == "\0":
+            return ""
+        if column.variant in BLOBS or (column.variant in GUIDS and len(value) == 2 * GUID_BYTES):
+            with suppress(ValueError):  # what is no number stays as it is, and is refused as such
+                return of_octets(bytes.fromhex(value))
+        return str(value)
 
     return cell
 

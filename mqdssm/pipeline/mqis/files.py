@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final, NamedTuple, TextIO
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import PREFIX
@@ -15,6 +15,7 @@ from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 FORMS: Final = ("parquet", "csv", "jsonl")
 HEADER_CHARS_MAX: Final = 1 << 20
 """Of the line with the names of columns: a thousand of them take some ten thousand."""
+TAB: Final = "\t"
 _CLOSE: Final = 0.8
 """How much of a name must be that of a table: ``Machines``, ``Queus``."""
 _BY_NAME: Final = {name.lower(): table for name, table in MQIS_TABLES.items()}
@@ -127,13 +128,28 @@ def _files_of(table: MqisTable, path: Path) -> TableFiles:
     return TableFiles(table, forms.pop(), path, parts)
 
 
-def csv_header(lines: TextIO) -> tuple[str, ...]:
-    """Return the names in the first line of a CSV file; of a file without line ends no more is read.
+class CsvHeader(NamedTuple):
+    """The first line of a CSV file.
+
+    Attributes:
+        names: of the columns.
+        separator: what stands between them.
+    """
+
+    names: tuple[str, ...]
+    separator: str = ","
+
+
+def csv_header(lines: TextIO) -> CsvHeader:
+    """Read the first line of a CSV file; of a file without line ends no more is read.
 
     Raises:
         csv.Error: the line is no CSV, or longer than `HEADER_CHARS_MAX`.
     """
-    return tuple(next(csv.reader(_bounded(lines)), ()))
+    names = tuple(next(csv.reader(_bounded(lines)), ()))
+    if len(names) == 1 and TAB in names[0]:
+        return CsvHeader(tuple(name.strip('"') for name in names[0].split(TAB)), TAB)
+    return CsvHeader(names)
 
 
 def _bounded(lines: TextIO) -> Iterator[str]:

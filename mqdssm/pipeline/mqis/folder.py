@@ -1,7 +1,7 @@
 """Tables in files, read by workers themselves: Parquet, CSV or JSON Lines, row by row as cells."""
 
-import codecs
 import csv
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,9 +15,19 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.mqis.cells import CellMaker, cell_maker, text_maker
-from mqdssm.pipeline.mqis.files import FORMS, TableFiles, csv_header, find_named, known_columns, not_read
+from mqdssm.pipeline.mqis.cells import CellMaker, bcp_maker, cell_maker, text_maker
+from mqdssm.pipeline.mqis.files import (
+    FORMS,
+    TAB,
+    CsvHeader,
+    TableFiles,
+    csv_header,
+    find_named,
+    known_columns,
+    not_read,
+)
 from mqdssm.pipeline.mqis.mapping import SourceMapping, TableMapping
+from mqdssm.pipeline.mqis.text_files import open_text
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
 
 BATCH_ROWS: Final = 5_000
@@ -26,7 +36,6 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 BLOCK_BYTES: Final = 16 * 1024 * 1024
 """Of CSV: no row may be longer."""
 SHOWN_CHARS_MAX: Final = 200
-UTF8: Final = "utf-8"
 ROW: Final = ""
 """Stands for the whole row where columns are named."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -67,6 +76,8 @@ class SourceFile:
         before: rows in the file before those of this part.
         groups: row groups of Parquet; None: all of the file.
         shown: what users know it by.
+        separator: of the values of a row of CSV.
+        bcp: names of the columns of a file that SQL Server's bcp wrote; none: its first line has them.
     """
 
     table: str
@@ -76,6 +87,8 @@ class SourceFile:
     before: int = 0
     groups: tuple[int, ...] | None = None
     shown: str = ""
+    separator: str = ","
+    bcp: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +144,22 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
     Raises:
         ConfigError: it cannot be read, its parts differ, or the column of the objects' GUIDs is missing.
     """
-    headers = {_names(file, files.form, mapping.encoding) for file in files.files}
+    mapped = mapping.table(files.table)
+    found = {file: _header(file, files.form, mapping.encoding, mapped.bcp_columns) for file in files.files}
+    headers = {header.names for header in found.values()}
     if files.form == "jsonl":
         headers = {tuple(sorted({name for header in headers for name in header}))}
     if len(headers) != 1:
         raise ConfigError(f"the parts of {files.path} have different columns")
     names = headers.pop()
-    called = _called(files, mapping.table(files.table), names)
+    called = _called(files, mapped, names)
     columns = tuple(column for column in files.table.columns if column.name in called)
     by_file = {name: propid for propid, name in called.items()}
-    parts = [part for file in files.files for part in _parts(files, file, by_file)]
+    parts = [
+        replace(part, separator=found[file].separator, bcp=mapped.bcp_columns if files.form == "csv" else ())
+        for file in files.files
+        for part in _parts(files, file, by_file)
+    ]
     if files.database_table is not None:
         parts = list(_as_one(parts, files.database_table))
     others = tuple(name for name in names if name not in by_file)
@@ -180,27 +199,31 @@ def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> 
     return found
 
 
-def _names(file: Path, form: str, encoding: str) -> tuple[str, ...]:
+def _header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHeader:
+    """The names of the columns of a file, and what stands between values of CSV."""
     try:
         match form:
             case "parquet":
-                return tuple(pq.read_schema(file).names)
+                return CsvHeader(tuple(pq.read_schema(file).names))
             case "csv":
-                # cells are decoded strictly, each by itself, when they are read
-                with file.open(encoding=_bom(encoding), errors="replace", newline="") as lines:
-                    return csv_header(lines)
+                with open_text(file, encoding) as (octets, found):
+                    if bcp:
+                        return CsvHeader(bcp, TAB if TAB.encode() in octets.readline(BLOCK_BYTES) else ",")
+                    # cells are decoded strictly, each by itself, when they are read
+                    with io.TextIOWrapper(octets, encoding=found, errors="replace", newline="") as lines:
+                        return csv_header(lines)
             case _:
-                return _json_names(file, encoding)
-    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+                return CsvHeader(_json_names(file, encoding))
+    except (OSError, csv.Error, pa.ArrowException) as error:
         raise ConfigError(f"{file} cannot be read as {form}: {error}") from error
 
 
 def _json_names(file: Path, encoding: str) -> tuple[str, ...]:
     names: dict[str, None] = {}
-    with file.open("rb") as lines:
+    with open_text(file, encoding) as (lines, found):
         # a piece of a line that is too long is no object: who reads the rows says so
         for line in iter(lambda: lines.readline(LINE_BYTES_MAX), b""):
-            row = _object(line, encoding)
+            row = _object(line, found)
             if isinstance(row, dict):
                 names.update(dict.fromkeys(row))
     return tuple(names)
@@ -244,6 +267,8 @@ def read_rows(part: SourceFile, mapping: SourceMapping) -> Iterator[SourceRow]:
         maker = (
             text_maker(column)
             if part.form == "jsonl"
+            else bcp_maker(column, guid_bytes=order)
+            if part.bcp
             else cell_maker(column, code_page=page, guid_bytes=order)
         )
         makers[name] = (propid, maker)
@@ -252,7 +277,7 @@ def read_rows(part: SourceFile, mapping: SourceMapping) -> Iterator[SourceRow]:
             case "parquet":
                 yield from _parquet_rows(part, makers)
             case "csv":
-                yield from _csv_rows(part, mapping.encoding)
+                yield from _csv_rows(part, mapping.encoding, makers)
             case _:
                 yield from _json_rows(part, mapping.encoding, makers)
     except (OSError, pa.ArrowException) as error:
@@ -308,24 +333,33 @@ def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _csv_rows(part: SourceFile, encoding: str) -> Iterator[SourceRow]:
+def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
     """Rows of CSV: nothing at all is NULL, two quotes are an empty text ([RFC4180])."""
+    first = 0 if part.bcp else 1  # its row 1 may be the header
     broken: dict[int, str] = {}
 
     def invalid(row: pcsv.InvalidRow) -> str:
         said = f"{row.actual_columns} values where {row.expected_columns} are expected"
-        broken[row.number - 1] = f"{said}: {(row.text or '')[:SHOWN_CHARS_MAX]}"  # the header is its row 1
+        broken[row.number - first] = f"{said}: {(row.text or '')[:SHOWN_CHARS_MAX]}"
         return "skip"
 
     # all octets are letters of Latin-1: so each cell is decoded by itself, whatever is in the others
-    named = {_as_latin(name, encoding): propid for name, propid in part.columns.items()}
-    with part.path.open("rb") as file:
-        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
-            file.seek(0)
+    with open_text(part.path, encoding) as (file, found):
+        named = {_as_latin(name, found): propid for name, propid in part.columns.items()}
         reader = pcsv.open_csv(
             file,
-            read_options=pcsv.ReadOptions(encoding="latin-1", use_threads=False, block_size=BLOCK_BYTES),
-            parse_options=pcsv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid),
+            read_options=pcsv.ReadOptions(
+                encoding="latin-1",
+                use_threads=False,
+                block_size=BLOCK_BYTES,
+                column_names=[_as_latin(name, found) for name in part.bcp] or None,
+            ),
+            parse_options=pcsv.ParseOptions(
+                delimiter=part.separator,
+                quote_char=False if part.bcp else '"',
+                newlines_in_values=not part.bcp,
+                invalid_row_handler=invalid,
+            ),
             convert_options=pcsv.ConvertOptions(
                 column_types=dict.fromkeys(named, pa.binary()),
                 include_columns=list(named),
@@ -340,7 +374,8 @@ def _csv_rows(part: SourceFile, encoding: str) -> Iterator[SourceRow]:
                 while number in broken:
                     yield SourceRow(number, {}, {ROW: broken[number]})
                     number += 1
-                yield _text_row(number, {named[name]: value for name, value in values.items()}, encoding)
+                row = _text_row(number, {named[name]: value for name, value in values.items()}, found)
+                yield _bcp_row(row, makers) if part.bcp else row
                 number += 1
     for last in sorted(one for one in broken if one >= number):
         yield SourceRow(last, {}, {ROW: broken[last]})
@@ -368,10 +403,20 @@ def _text_row(number: int, values: Mapping[str, bytes | None], encoding: str) ->
     return SourceRow(number, cells, problems)
 
 
+def _bcp_row(row: SourceRow, makers: Makers) -> SourceRow:
+    """A row as bcp means it."""
+    by_propid = dict(makers.values())
+    cells = {
+        propid: cell if propid in row.problems else by_propid[propid](cell) or ""
+        for propid, cell in row.cells.items()
+    }
+    return replace(row, cells=cells)
+
+
 def _json_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
-    with part.path.open("rb") as lines:
+    with open_text(part.path, encoding) as (lines, found):
         for number, line in enumerate(iter(lambda: lines.readline(LINE_BYTES_MAX), b""), 1):
-            row = _object(line, encoding)
+            row = _object(line, found)
             if isinstance(row, dict):
                 yield _row(number, row, makers)
             elif row:
@@ -390,7 +435,3 @@ def _object(line: bytes, encoding: str) -> dict[str, Any] | str:
     if found is None and not text:
         return ""
     return found if isinstance(found, dict) else "no JSON object"
-
-
-def _bom(encoding: str) -> str:
-    return "utf-8-sig" if encoding == UTF8 else encoding

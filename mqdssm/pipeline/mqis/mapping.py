@@ -59,6 +59,9 @@ class TableMapping(BaseModel):
         partition_column: a column of numbers by which a database's table is read in several parts at a time.
         partitions: how many parts these are.
         bounds: least and greatest number of that column; they only shape the parts, nothing is cut off.
+        bcp_columns: the columns in their order, of a CSV file that SQL Server's ``bcp -w`` or ``bcp -c``
+            wrote: without a line of names and without quotes; octets are hexadecimal digits, NUL is an empty
+            text.
     """
 
     model_config = _CONFIG
@@ -68,6 +71,7 @@ class TableMapping(BaseModel):
     partition_column: str | None = None
     partitions: int = Field(default=2, ge=1, le=64)
     bounds: tuple[int, int] | None = None
+    bcp_columns: tuple[str, ...] = ()
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -137,7 +141,8 @@ class SourceMapping(BaseModel):
     """A whole mapping file.
 
     Attributes:
-        encoding: of CSV and JSON Lines files.
+        encoding: of CSV and JSON Lines files; a byte order mark counts more. UTF-16 without one is
+            little-endian.
         jdbc: how to reach a database.
         tables: name of MQIS -> how the source holds it.
     """
@@ -152,8 +157,8 @@ class SourceMapping(BaseModel):
     @classmethod
     def _known(cls, name: str) -> str:
         found = _codec(name)
-        if found.startswith(("utf-16", "utf-32", "utf-7")):
-            raise ValueError(f"files in {found} have to be converted to UTF-8 first")
+        if found.startswith(("utf-32", "utf-7")):
+            raise ValueError(f"files in {found} have to be converted to UTF-8 or UTF-16 first")
         return found
 
     @model_validator(mode="after")

@@ -54,6 +54,7 @@ def validation(
     urls: Sequence[str] = (),
     access: "LogIn | None" = None,
     mqis: str | os.PathLike[str] | None = None,
+    mapping: Path | None = None,
     rules: Sequence[Rule] = RULES,
     own: Sequence[Rule] = (),
     off: Sequence[str] = (),
@@ -68,7 +69,8 @@ def validation(
         export: the folder of an export; or
         urls: the servers of a directory, with
         access: how to log in; or
-        mqis: a folder of MQIS tables.
+        mqis: a folder of MQIS tables, with
+        mapping: the file that says how they are called and coded; None: as in MQIS, in UTF-8.
         rules: what to check.
         own: further rules. Spark evaluates all of Spark SQL in them, the local engine a part.
         off: ids of rules that somebody switched off, for the summary.
@@ -98,7 +100,7 @@ def validation(
             source = sources.export_source(Path(export))
         elif mqis is not None:
             reader = stack.enter_context(chosen.runner(app))
-            source = stack.enter_context(sources.mqis_source(reader, Path(mqis), chosen.on))
+            source = stack.enter_context(sources.mqis_source(reader, Path(mqis), chosen.on, mapping))
         else:
             source = stack.enter_context(sources.directory_source(urls, access or {}, chosen))
         if source.rows > LOCAL_OBJECTS_MAX:

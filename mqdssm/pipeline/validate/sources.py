@@ -25,7 +25,6 @@ from mqdssm.tables.places import enterprise_dn
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
     from mqdssm.pipeline.access import LogIn
-    from mqdssm.pipeline.mqis.mapping import SourceMapping
 
 log: Final = logging.getLogger(__name__)
 
@@ -177,7 +176,7 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
 
 @contextlib.contextmanager
 def mqis_source(
-    runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: "SourceMapping | None" = None
+    runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: Path | None = None
 ) -> Iterator[Source]:
     """Take MQIS tables: they become files of our own, which are removed afterwards.
 
@@ -185,18 +184,18 @@ def mqis_source(
         runner: does the work.
         folder: of the tables.
         on: where the runner works.
-        mapping: how the tables are called and coded; None: as in MQIS, in UTF-8.
+        mapping: file that says how the tables are called and coded; None: as in MQIS, in UTF-8.
 
     Raises:
-        ConfigError: there are no MQIS tables, or damaged ones.
+        ConfigError: there are no MQIS tables, or damaged ones, or the mapping cannot be used.
     """
     from mqdssm.pipeline.mqis.folder import find_files, left_out, source_table
-    from mqdssm.pipeline.mqis.mapping import SourceMapping
+    from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping
     from mqdssm.pipeline.validate.mqis_sets import mqis_sets
 
-    mapping = SourceMapping() if mapping is None else mapping
-    tables = tuple(source_table(files, mapping) for files in find_files(folder, mapping).values())
-    for words in left_out(folder, tables, mapping):
+    mapped = SourceMapping() if mapping is None else load_mapping(mapping)
+    tables = tuple(source_table(files, mapped) for files in find_files(folder, mapped).values())
+    for words in left_out(folder, tables, mapped):
         log.warning("%s: %s", folder, words)
     with scratch(on, "mqdssm-validate-") as made:
-        yield Source(str(folder), mqis_sets(runner, tables, mapping, made))
+        yield Source(str(folder), mqis_sets(runner, tables, mapped, made))

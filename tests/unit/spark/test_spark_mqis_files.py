@@ -66,7 +66,7 @@ def test_of_a_header_without_end_little_is_read(tmp_path):
             assert lines.buffer.tell() < 2_000_000
     file.write_text('a,"b\nc",d\n1,2,3\n', encoding="utf-8")
     with file.open(encoding="utf-8", newline="") as lines:
-        assert csv_header(lines) == ("a", "b\nc", "d")
+        assert csv_header(lines).names == ("a", "b\nc", "d")
 
 
 def test_no_folder(tmp_path):

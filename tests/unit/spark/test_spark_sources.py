@@ -243,7 +243,7 @@ def test_values_as_cells(value, cell):
             "there is no code page 'cp99'",
         ),
         ('[tables.Queue.columns]\nPROPID_Q_LABEL = {column="x", guid_bytes="text"}', "is no GUID"),
-        ('encoding = "utf-16"', "have to be converted to UTF-8 first"),
+        ('encoding = "utf-32"', "have to be converted to UTF-8 or UTF-16 first"),
         ('encoding = "rot13"', "is no code page of text"),
         ('[jdbc]\nproperties = { password = "secret" }', "properties may not hold password"),
         ('[jdbc]\npassword_file = "a"\npassword_env = "B"', "exclude each other"),
