@@ -26,6 +26,7 @@ from mqdssm.engines.replication import (
     topology,
 )
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.properties import CONTROLLER, is_of
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
@@ -260,16 +261,13 @@ def _keeps_owning(server, partition, successor):
     yield
 
 
-def _inherits_early(server, partition):
+def _inherits_early(server, partition, *, surely=False):
     """The number of the baton is not looked at: whoever hears of it is the authority."""
     if partition.record.owned or partition.id != server.settings.site_id:
-        return False
+        return
     found = yield from succession._own_machine(server)
-    role = succession.service(found.properties or ()) or 0
-    if not role & 12:
-        return False
-    yield from succession._inherit(server, partition)
-    return True
+    if is_of(found.properties or (), CONTROLLER):
+        yield from succession._inherit(server, partition)
 
 
 _HEADER = propagation._header
@@ -349,7 +347,7 @@ MUTATIONS = (
     Mutation("answers MQ_OK always", 1, patches=((requests, "_send_reply", _always_ok),)),
     Mutation("no answer is an error", 1, patches=((requests, "_end", _sure),)),
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
-    Mutation("inherits without the log", 1, patches=((succession, "inherit_if_named", _inherits_early),)),
+    Mutation("inherits without the log", 14, patches=((succession, "inherit_if_named", _inherits_early),)),
     Mutation("header says one more", 1, patches=((propagation, "_header", _boasts),)),
     Mutation(
         "an old copy is used as it is",
