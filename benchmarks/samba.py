@@ -30,7 +30,7 @@ CREATE_LITERAL: Final = Goal(
     name="samba-create-literal",
     title="the same, against what the text says literally",
     against="ldap3: read of the parent, add, read back",
-    goal=2.5,
+    goal=1.3,
     direction="at_least",
 )
 
