@@ -112,5 +112,5 @@ lock: python ## renew .ci/requirements.lock from pyproject.toml (needs the netwo
 	$(PYTHON) .ci/lockfile.py
 
 clean: ## remove what was built; .venv and .cache stay
-	rm -rf build dist docs/_build docs/api spark-warehouse .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf build dist docs/_build spark-warehouse .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
 	find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.cache/*' -prune -exec rm -rf {} +

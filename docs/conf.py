@@ -2,8 +2,6 @@
 
 import importlib.metadata
 
-from sphinx.application import Sphinx
-
 project = "mqdssm"
 author = "The mqdssm founders"
 copyright = "2026, the mqdssm founders; Apache-2.0"
@@ -14,24 +12,11 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.apidoc",
 ]
 exclude_patterns = ["_build", "changes"]
 html_theme = "furo"
 html_title = f"mqdssm {release}"
 
-# One page for each module, made from the tree: a new module cannot be forgotten.
-apidoc_modules = [
-    {
-        "path": "../mqdssm",
-        "destination": "api",
-        "max_depth": 2,
-        "separate_modules": True,
-        "module_first": True,
-        "include_private": False,
-        "exclude_patterns": ["**/cli/*"],  # its docstrings are help texts; docs/commands.md is its page
-    }
-]
 autodoc_default_options = {
     "members": True,
     "show-inheritance": True,
@@ -51,13 +36,3 @@ suppress_warnings = [
     "myst.xref_missing",  # files outside docs/ are linked for readers of the source tree
     "ref.python",  # several modules have a Control or a type: such a name stays unlinked
 ]
-
-
-def setup(app: Sphinx) -> None:
-    """Keep the pages of modules out of the navigation of every page: a build takes a third of the time."""
-    app.connect("source-read", _stand_alone)
-
-
-def _stand_alone(_app: Sphinx, docname: str, source: list[str]) -> None:
-    if docname == "api/modules":
-        source[0] = f":orphan:\n\n{source[0]}"
