@@ -109,14 +109,8 @@ def validate(
     chosen = _checked_options(rules, report)
     files = NightlyFiles(baseline, new_baseline, history, metrics)
     if list_rules:
-        idle = {
-            "DIR": folder,
-            "--mqis": mqis,
-            "--mapping": mapping,
-            "--report": report,
-            "--fail-on": fail_on,
-        } | idle_of(files)
-        _refuse_idle(run, "--list-rules", idle)
+        idle = {"DIR": folder, "--mqis": mqis, "--mapping": mapping, "--report": report}
+        _refuse_idle(run, "--list-rules", idle | {"--fail-on": fail_on} | idle_of(files))
         return _list(run, [*chosen.rules, *chosen.own])
     source = source_of(run, folder, mqis, mapping, doing="validate")
     with usage_problems():

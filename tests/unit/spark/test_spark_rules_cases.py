@@ -219,6 +219,7 @@ CASES: list[tuple[str, Change, set[Found]]] = [
     ("site-foreign-consistent", lost("site", 10, "ForeignSite"), at("site-foreign-consistent", "site", 10)),
     ("link-sites-exist", put("routing-link", 21, Site1Identifier=guid(99)), at("link-sites-exist", "routing-link", 21) | at("site-unreachable", "site", 12)),
     ("link-sites-exist", add("routing-link", link(80, 10, 99)), at("link-sites-exist", "routing-link", 80)),
+    ("link-sites-exist", add("routing-link", link(80, 10, 99, SiteGateIdentifierList=[guid(30)])), at("link-sites-exist", "routing-link", 80)),  # MQIS gives it the gates of its sites
     ("link-sites-exist", add("routing-link", link(80, 10, 11, Site2Identifier=None)), at("link-sites-exist", "routing-link", 80)),
     ("link-ends-differ", add("routing-link", link(80, 10, 10)), at("link-ends-differ", "routing-link", 80)),
     ("link-duplicate", add("routing-link", link(80, 12, 11)), at("link-duplicate", "routing-link", 21, 80)),
