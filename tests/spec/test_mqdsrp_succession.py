@@ -293,9 +293,9 @@ def _name_psc_and_crash(net: Net, name: str) -> None:
     net.restart("PEC")
 
 
-def believed(net: Net) -> str:
-    """Who the PEC takes for the owner of the site."""
-    found = net.hosts["PEC"].engine.status(net.now).partitions
+def believed(net: Net, name: str = "PEC") -> str:
+    """Who a server takes for the owner of the site."""
+    found = net.hosts[name].engine.status(net.now).partitions
     return next(one.authority_name for one in found if one.partition_id == SITE1)
 
 
@@ -331,3 +331,68 @@ def test_an_older_name_in_a_sites_object_is_not_followed_at_a_start() -> None:
     net.run(LONG_S)
     assert {label(net, name) for name in net.hosts} == {"BSC1"}
     assert all_equal(net)
+
+
+def touch_site(net: Net) -> Hresult:
+    """Change a property of the site at the PEC that does not say who its PSC is."""
+    reply = net.change(
+        "PEC",
+        Command.UPDATE,
+        ObjectType.SITE,
+        identifier=SITE1,
+        partition_id=PEC_PARTITION_ID,
+        properties=((Propid.S_INTERVAL1, 17),),
+    )
+    return Hresult(reply.status)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_an_update_of_a_site_does_not_bring_its_old_psc_back() -> None:
+    """Decision R181: the PEC knows of the handover from the machine's object, the site's object is older."""
+    net = world()
+    with_site(net, "Site2", "PSC2")
+    net.drop = lambda _source, send: isinstance(send.message, ChangeRequestMessage)
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(20)
+    assert {believed(net, name) for name in net.hosts} == {"BSC1"}
+    assert label(net, "PEC") == "PSC1"
+    assert touch_site(net) == Hresult.MQ_OK
+    net.run(20)
+    assert {believed(net, name) for name in net.hosts} == {"BSC1"}
+    assert {label(net, name) for name in net.hosts} == {"BSC1"}
+    net.restart("PEC")
+    assert believed(net) == "BSC1"
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_pec_that_lags_behind_a_handover_delays_it_and_nothing_more() -> None:
+    """Decision R181: others hear the old name from the PEC until it has heard of the handover itself."""
+    net = world()
+    with_site(net, "Site2", "PSC2")
+    net.drop = lambda source, send: "PEC" in {source, send.destination.upper()} and source != "PEC"
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(20)
+    assert (believed(net), believed(net, "PSC2")) == ("PSC1", "BSC1")
+    assert touch_site(net) == Hresult.MQ_OK
+    net.run(20)
+    assert believed(net, "PSC2") == "PSC1"
+    assert net.create_queue("C14", "q", "Site1", "PSC2").status == Hresult.MQ_OK, "the old PSC passes it on"
+    net.drop = lambda _source, _send: False
+    net.run(120)
+    assert {believed(net, name) for name in net.hosts} == {"BSC1"}
+    assert owners(net) == ["BSC1"]
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_the_operator_may_name_the_old_psc_again() -> None:
+    """A name that an update says counts, whatever the PEC knows of a handover."""
+    net = world()
+    net.drop = lambda _source, send: isinstance(send.message, ChangeRequestMessage)
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(20)
+    assert believed(net) == "BSC1"
+    assert net.name_psc("Site1", "PSC1").status == Hresult.MQ_OK
+    assert believed(net) == "PSC1"

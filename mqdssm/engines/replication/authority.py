@@ -67,6 +67,7 @@ def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome
         if found.status != Hresult.MQ_OK or found.partition_id != partition.id:
             return Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
         wanted = replace(wanted, identifier=found.identifier)  # decision R21
+        wanted = _with_psc(server, wanted, found)
     else:
         found = None
     refused = yield from _refusal(server, partition, wanted, found)
@@ -88,6 +89,19 @@ def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome
     if successor is not None and outcome.identifier is None:
         yield from succession.claim(server)  # we stay who we were
     return outcome
+
+
+def _with_psc(server: Server, wanted: Wanted, found: ObjectRead) -> Wanted:
+    """Have an update of a site name its PSC, where the site's object is older than a handover (R181)."""
+    site = None if found.identifier is None else server.partitions.get(found.identifier)
+    if wanted.object_type is not ObjectType.SITE or wanted.command is not Command.UPDATE or site is None:
+        return wanted
+    said, authority_name = text(found.properties or (), Propid.S_PSC), site.record.authority_name
+    if get(wanted.properties, Propid.S_PSC) is not None or not said or not authority_name:
+        return wanted
+    if key_of(said) == key_of(authority_name):
+        return wanted
+    return replace(wanted, properties=(*wanted.properties, (Propid.S_PSC, authority_name)))
 
 
 def pass_on(server: Server, partition: Partition, change: DirectoryChange) -> Job[None]:
