@@ -34,7 +34,7 @@ def test_servers_of_such_seeds_have_the_parts_that_ship() -> None:
 
 @pytest.mark.timeout(600)
 def test_it_is_seen_when_any_signature_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "_is_good", everything_is_true)
+    monkeypatch.setattr(authentication, "is_signed", everything_is_true)
     assert "changed or forged" in simulate(SEED).violation
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -250,3 +251,18 @@ def test_nothing_is_admitted_twice_over_any_restarts_and_clocks(tmp_path_factory
                     assert abs(date - machine.now) <= AGE_MAX_S
                     passed.add(one)
     machine.crash()
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.1")
+def test_a_renamed_machines_messages_are_not_taken_again(machine):
+    """Decision R162: what was taken is known by the key, in the file, too (seed 340070)."""
+    machine.start()
+    queue = replication_queue("PSC2")
+    recorded = Signer(guid_of("PSC1"), key_of("PSC1")).sign(signed("PSC1", sent_at=NOW, destination=queue))
+    known = {guid_of("PSC1"): sender_of("PSC1")}
+    judge = Verifier(PinnedKeys(known), NOW, marks=machine.marks)
+    assert isinstance(judge.verify(recorded, NOW), Verified)
+    known[guid_of("PSC1")] = replace(sender_of("PSC1"), machine_name="PSC9")
+    assert judge.verify(recorded, NOW) is Distrust.REPLAYED
+    machine.start()
+    assert Verifier(PinnedKeys(known), NOW, marks=machine.marks).verify(recorded, NOW) is Distrust.REPLAYED
