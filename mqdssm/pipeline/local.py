@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, Never
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.interrupts import deferred
 from mqdssm.pipeline.processes import END_WAIT_S, WorkerDiedError, WorkerProcess
 from mqdssm.pipeline.resources import default_workers
 from mqdssm.pipeline.runner import (
@@ -39,7 +40,7 @@ class LocalRunner:
     A single piece, a small job, and every job of one worker run in this process: starting a worker costs
     0.5 s of processor time. Memory is bounded by the number of workers, each of which has one piece at a
     time. Signals that raise an exception in the caller's thread, as Ctrl-C does, stop the pieces at a safe
-    place. Workers end by themselves when this process is killed.
+    place (decision M110). Workers end by themselves when this process is killed.
 
     Args:
         workers: number of processes; None: as many as the machine has cores and memory for.
@@ -72,7 +73,7 @@ class LocalRunner:
 def _run_here(job: Job, on_done: OnDone, stop: Stop) -> list[Any]:
     """Do all pieces in this process."""
     found = []
-    with without_collector():
+    with without_collector(), deferred(stop):
         stop.check()
         with job.work.open(stop) as piece:
             for number in range(len(job.names)):

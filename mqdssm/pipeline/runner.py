@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from mqdssm.errors import MqdssmError
+
+T = TypeVar("T")
 
 ATTEMPTS: Final = 4
 """Number of workers that a piece of work is given to while each of them crashes; Spark's own number."""
@@ -49,8 +51,18 @@ class Stop:
         Raises:
             Stopped: it was.
         """
-        if self._event.is_set():
+        if self.is_set:
             raise Stopped("the work was stopped")
+
+    def checking(self, values: Iterable[T]) -> Iterator[T]:
+        """Yield the values, and end before the next one if the stop was requested.
+
+        Raises:
+            Stopped: it was.
+        """
+        for value in values:
+            self.check()
+            yield value
 
 
 class Work(Protocol):
@@ -72,15 +84,15 @@ class Calls:
     """Work whose pieces need nothing opened (`Work`).
 
     Attributes:
-        do: does the piece of a number.
+        do: does the piece of a number, and calls the stop's `check` where the piece can safely end.
     """
 
-    do: Piece
+    do: Callable[[int, Stop], Any]
 
     @contextlib.contextmanager
-    def open(self, _: Stop) -> Iterator[Piece]:
+    def open(self, stop: Stop) -> Iterator[Piece]:
         """See `Work`."""
-        yield self.do
+        yield lambda number: self.do(number, stop)
 
 
 @dataclass(frozen=True, slots=True)

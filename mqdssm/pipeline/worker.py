@@ -19,6 +19,7 @@ from mqdssm.pipeline.without_pandas import hide_pandas
 
 GRACE_S: Final = 3.0
 """Time for a piece to reach a safe place after the input has ended; then the worker ends itself."""
+EXIT_TERMINATED: Final = 128 + signal.SIGTERM
 _SIZE_BYTES: Final = 8
 
 
@@ -58,10 +59,21 @@ def main() -> None:
         if packed is None:
             return
         stop = Stop()
+        terminated = threading.Event()
+
+        def terminate(*_: object) -> None:
+            terminated.set()
+            stop.set()
+
+        signal.signal(signal.SIGTERM, terminate)
         numbers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=(sys.stdin.buffer, numbers, stop), daemon=True).start()
         try:
             for number, answer in answers(_Packed(packed), iter(numbers.get, None), stop):
+                if terminated.is_set():
+                    sys.exit(
+                        EXIT_TERMINATED
+                    )  # without an answer: if the parent goes on, another worker does the piece
                 send_number(output, number, answer)
             while numbers.get() is not None:  # after an error: the parent ends the input
                 pass

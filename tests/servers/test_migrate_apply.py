@@ -22,6 +22,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.apply_journal import Recorded
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.report import Report
+from mqdssm.pipeline.runner import Stop
 from mqdssm.testing.openldap import OpenLdapServer
 
 
@@ -79,7 +80,7 @@ def test_a_run_that_breaks_off_goes_on(fresh):
     def until_it_breaks(work, count):
         done = []
         for number in range(count):
-            done.append(work(number))
+            done.append(work(number, Stop()))
             applied.append(number)
             if len(applied) == 4:
                 raise KeyboardInterrupt
@@ -115,7 +116,7 @@ def test_tasks_that_are_done_three_times(fresh):
     report = apply_here(
         server,
         folder,
-        do=lambda work, count: [[work(number), work(number), work(number)][-1] for number in range(count)],
+        do=lambda work, count: [[work(number, Stop()) for _ in range(3)][-1] for number in range(count)],
     )
     assert report.is_fine
 
@@ -127,7 +128,7 @@ def test_tasks_that_run_twice_at_the_same_time(fresh):
     def twice(work, count):
         with ThreadPoolExecutor(2) as pool:
             for number in range(count):
-                attempts = [pool.submit(work, number) for _ in range(2)]
+                attempts = [pool.submit(work, number, Stop()) for _ in range(2)]
                 done = [attempt.result() for attempt in attempts]
                 yield done[1]  # Spark takes the one that ends first, whichever that is
 

@@ -19,7 +19,7 @@ from mqdssm.pipeline.migrate.operations import Operation
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.report import Report
-from mqdssm.pipeline.runner import Calls, Job
+from mqdssm.pipeline.runner import Calls, Job, Stop
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
@@ -37,15 +37,15 @@ def access_for(server: Any, folder: Path) -> Access:
     return Access((server.url,), user=server.user, password_file=str(file), ca_file=server.ca_file)
 
 
-def here(work: Callable[[int], Any], count: int) -> list[Any]:
+def here(work: Callable[[int, Stop], Any], count: int) -> list[Any]:
     """Do the pieces of work one after the other."""
-    return [work(number) for number in range(count)]
+    return [work(number, Stop()) for number in range(count)]
 
 
 class Doing(LocalRunner):
     """The local runner in this process, whose pieces are done by a function of a test."""
 
-    def __init__(self, do: Callable[[Callable[[int], Any], int], list[Any]]) -> None:
+    def __init__(self, do: Callable[[Callable[[int, Stop], Any], int], list[Any]]) -> None:
         super().__init__(1)
         self._do = do
 

@@ -18,12 +18,15 @@ from mqdssm.pipeline.migrate.planning import Asked, Planning, Source, prepared
 from mqdssm.testing.openldap import OpenLdapServer
 
 
-def plan_here(server: OpenLdapServer, source: Path, to: Path, **asked: Any) -> MigrationPlan:
+def plan_here(
+    server: OpenLdapServer, source: Path, to: Path, *, runner: LocalRunner | None = None, **asked: Any
+) -> MigrationPlan:
     """Plan as `plan_migration` does, in this process and with one session."""
     wanted = Source.of(Asked(source=str(source), **asked))
     with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
-        planning = Planning(wanted, prepared(to), session, Jobs(LocalRunner(1), lambda: nullcontext(session)))
+        jobs = Jobs(runner or LocalRunner(1), lambda: nullcontext(session))
+        planning = Planning(wanted, prepared(to), session, jobs)
         return planning.run(resolved(session, wanted.sids))
 
 

@@ -86,6 +86,12 @@ class TestWork:
         finally:
             self.note(f"ended-{number}")
 
+    def wait_once(self, number: int, stop: Stop) -> int:
+        """Wait for a minute at safe places, but not when done again."""
+        if self.note(f"waited-{number}"):
+            self.wait(number, stop)
+        return number
+
     def hang(self, number: int, _: Stop) -> None:
         """Wait for a minute without a safe place."""
         self.note(f"begun-{number}-{os.getpid()}")

@@ -18,6 +18,7 @@ from mqdssm.pipeline.migrate.absences import Absences, Absent
 from mqdssm.pipeline.migrate.apply_journal import ApplyJournal, Lines, Recorded
 from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, Values, read_operations
 from mqdssm.pipeline.migrate.places import Places
+from mqdssm.pipeline.runner import Stop
 from mqdssm.tables import schema
 
 if TYPE_CHECKING:
@@ -103,10 +104,11 @@ class ApplyTask:
     load: LoadOptions
     errors_max: int | None
 
-    def __call__(self, number: int) -> FileDone:
+    def __call__(self, number: int, stop: Stop) -> FileDone:
         """Apply one file; what its journal holds as done is not done again.
 
         Raises:
+            Stopped: the stop was set: what was sent was answered and is in the journal.
             ConfigError: the folder cannot be written, or another program applies the same plan.
             DirectoryError: the target is gone.
         """
@@ -117,7 +119,7 @@ class ApplyTask:
             locked(lock, wait_s=LOCK_WAIT_S, taken=f"another program applies the plan in {self.folder}"),
             self.access.connect(read_only=False) as directory,
         ):
-            return _File(self, self.parts[number], journal, directory.session).apply()
+            return _File(self, self.parts[number], journal, directory.session, stop).apply()
 
 
 @contextmanager
@@ -147,8 +149,11 @@ def disk_errors_told(folder: Path) -> Iterator[None]:
 class _File:
     """One file of operations."""
 
-    def __init__(self, task: ApplyTask, part: str, journal: ApplyJournal, session: "Session") -> None:
+    def __init__(
+        self, task: ApplyTask, part: str, journal: ApplyJournal, session: "Session", stop: Stop
+    ) -> None:
         self._task = task
+        self._stop = stop
         self._journal = journal
         self._session = session
         self._path = task.folder / part
@@ -163,19 +168,20 @@ class _File:
         before = ApplyJournal(self._task.folder, self._done.part).read() if self._task.stage else {}
         with self._journal.writing() as lines:
             items = self._items(before, lines)
-            outcomes = self._session.loader.load(items, self._task.load, is_enough=self._is_stopped)
+            outcomes = self._session.loader.load(items, self._task.load, is_enough=self._is_enough)
             for count, outcome in enumerate(outcomes, 1):
                 self._note(outcome, lines)
                 if count % FLUSH_EVERY == 0:
                     lines.flush()
+            self._stop.check()
             if self._stopped:
                 self._leave(items)
         return self._done
 
-    def _is_stopped(self) -> bool:
-        """Whether there are too many errors by now, of all workers together."""
+    def _is_enough(self) -> bool:
+        """Return True if nothing more may begin: too many errors, of all workers together, or a stop."""
         self._stopped = self._stopped or self._errors.are_too_many
-        return self._stopped
+        return self._stopped or self._stop.is_set
 
     def _leave(self, items: Iterator[Item]) -> None:
         """Count what was taken and not tried, and what was not even taken."""
@@ -193,6 +199,8 @@ class _File:
         for operation in read_operations(self._path):
             row = operation.row_id
             known = self._recorded.get(row)
+            if self._stop.is_set:
+                return
             if self._task.stage and not operation.later:
                 continue
             if known is not None and known.is_over:

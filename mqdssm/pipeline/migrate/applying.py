@@ -41,7 +41,7 @@ from mqdssm.pipeline.migrate.progress import Lines, Told, Watch, counted, tell
 from mqdssm.pipeline.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
 from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.pipeline.migrate.verifying import Lost, Verified, VerifyTask
-from mqdssm.pipeline.runner import Calls, Job, Piece, Runner
+from mqdssm.pipeline.runner import Calls, Job, Runner
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
@@ -323,15 +323,15 @@ class Applying:
         )
         lines = Lines([ApplyJournal(self._folder, part, stage).path for part in parts])
         with counted(self._watch, what, rows, lines):
-            done: list[FileDone] = self._run_pieces(task, parts, "applying", rows)
+            done: list[FileDone] = self._run_pieces(task, "applying", rows)
         self._done += done
         for one in done:
             self._left.update(one.left)
         if any(one.stopped for one in done):
             self._stopped = f"more than {self._options.max_errors} errors (--max-errors)"
 
-    def _run_pieces(self, task: Piece, parts: Sequence[str], what: str, rows: int) -> list[Any]:
-        names = tuple(f"{what} {part}" for part in parts)
+    def _run_pieces(self, task: ApplyTask | VerifyTask, what: str, rows: int) -> list[Any]:
+        names = tuple(f"{what} {part}" for part in task.parts)
         return self._runner.run(Job(Calls(task), names, is_small=rows < SMALL_ROWS))
 
     def _leave(self, level: Level) -> None:
@@ -393,7 +393,7 @@ class Applying:
             told=told,
         )
         with counted(self._watch, "reading everything back", rows, told):
-            self._verified = self._run_pieces(task, parts, "reading back", rows)
+            self._verified = self._run_pieces(task, "reading back", rows)
 
     def _report(self, state: State) -> Report:
         tell(self._watch, "writing the report")

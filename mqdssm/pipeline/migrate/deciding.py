@@ -35,6 +35,7 @@ from mqdssm.pipeline.migrate.sids import SidRewriter
 from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, staged_rows
 from mqdssm.pipeline.migrate.superfluous import SERVER_CLASS, Superfluous
 from mqdssm.pipeline.migrate.target import GUID_ATTRIBUTE, TargetView
+from mqdssm.pipeline.runner import Stop
 from mqdssm.tables.equality import differing
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
@@ -88,9 +89,11 @@ class Decider:
         session: to the target.
         known: what is known of source and target.
         wanted: what was asked for.
+        stop: ends the work between two batches; None: nothing does.
     """
 
-    def __init__(self, session: "Session", known: Known, wanted: Wanted) -> None:
+    def __init__(self, session: "Session", known: Known, wanted: Wanted, stop: Stop | None = None) -> None:
+        self._stop = stop or Stop()
         self._known = known
         self._wanted = wanted
         self._view = TargetView(session, known.empty)
@@ -115,12 +118,13 @@ class Decider:
             DirectoryError: the target cannot be asked.
             ConfigError: the file is damaged.
             OSError: nothing can be written.
+            Stopped: the stop was set.
         """
         writer = OutcomeWriter(self._wanted.folder, part.table, number)
         rewriter = SidRewriter(self._known.sids)
         table = MQIS_TABLES[part.table]
         try:
-            for batch in batched(staged_rows(part), ROWS_TOGETHER):
+            for batch in self._stop.checking(batched(staged_rows(part), ROWS_TOGETHER)):
                 self._batch(table, batch, rewriter, writer)
                 told_of(self._wanted.folder).tell(number, writer.done.counts["read"])
         except BaseException:

@@ -46,10 +46,10 @@ class StageTask:
     files: tuple[SourceFile, ...]
     mapping: SourceMapping
 
-    def __call__(self, number: int) -> int:
-        """Read one file."""
+    def __call__(self, number: int, stop: Stop) -> int:
+        """Read one file; a stop ends this between two rows."""
         try:
-            return stage_file(self.folder, number, self.files[number], self.mapping)
+            return stage_file(self.folder, number, self.files[number], self.mapping, stop)
         except OSError as error:
             raise ConfigError(f"{self.folder} cannot be written: {error.strerror or error}") from error
 
@@ -97,10 +97,24 @@ class DecideWork:
     parts: tuple[tuple[int, StagedPart], ...]
 
     @contextlib.contextmanager
-    def open(self, _: Stop) -> Iterator[Callable[[int], Done]]:
+    def open(self, stop: Stop) -> Iterator[Callable[[int], Done]]:
         """See `Work`: one session for all files of a worker."""
         with self.enter() as session:
-            yield lambda number: decided(session, self.known, self.wanted, *self.parts[number])
+            yield lambda number: self._decided(Decider(session, self.known, self.wanted, stop), number)
+
+    def _decided(self, decider: Decider, number: int) -> Done:
+        """Decide about the rows of one staged file.
+
+        Raises:
+            DirectoryError: the target cannot be asked.
+            ConfigError: the file is damaged, or nothing can be written.
+            Stopped: the stop was set.
+        """
+        own, part = self.parts[number]
+        try:
+            return decider.decide(part, own)
+        except OSError as error:
+            raise ConfigError(f"{self.wanted.folder} cannot be written: {error.strerror or error}") from error
 
 
 @runtime_checkable
@@ -149,16 +163,3 @@ class Jobs:
         rows = sum(part.rows for _, part in parts)
         work = DecideWork(self._enter, known, wanted, tuple(parts))
         return self._runner.run(Job(work, names, is_small=rows < SMALL_ROWS))
-
-
-def decided(session: "Session", known: Known, wanted: Wanted, number: int, part: StagedPart) -> Done:
-    """Decide about the rows of one staged file.
-
-    Raises:
-        DirectoryError: the target cannot be asked.
-        ConfigError: the file is damaged, or nothing can be written.
-    """
-    try:
-        return Decider(session, known, wanted).decide(part, number)
-    except OSError as error:
-        raise ConfigError(f"{wanted.folder} cannot be written: {error.strerror or error}") from error

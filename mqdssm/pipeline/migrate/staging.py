@@ -19,6 +19,7 @@ from mqdssm.pipeline.migrate.plan_file import SOURCE_NAME
 from mqdssm.pipeline.migrate.rows import gates_of, key_of
 from mqdssm.pipeline.mqis.folder import SourceFile, SourceRow, read_rows
 from mqdssm.pipeline.mqis.mapping import SourceMapping
+from mqdssm.pipeline.runner import Stop
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 STAGED: Final = pa.schema(
@@ -77,7 +78,7 @@ class StagedRow:
     problems: Mapping[str, str]
 
 
-def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping) -> int:
+def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, stop: Stop) -> int:
     """Read one file of the source.
 
     Args:
@@ -85,6 +86,7 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping) -
         number: of the file among those of its table.
         part: the file.
         mapping: how the source holds values.
+        stop: ends the work between two rows.
 
     Returns:
         How many rows it had.
@@ -92,11 +94,12 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping) -
     Raises:
         ConfigError: it cannot be read.
         OSError: nothing can be written.
+        Stopped: the stop was set.
     """
     table = MQIS_TABLES[part.table]
     target = _folder(folder, table)
     target.mkdir(parents=True, exist_ok=True)
-    rows = read_rows(part, mapping)
+    rows = stop.checking(read_rows(part, mapping))
     total, piece = 0, 0
     while batch := _taken(rows, PART_ROWS):
         path = target / f"part-{number:05d}-{piece:05d}.parquet"

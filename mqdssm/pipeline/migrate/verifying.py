@@ -18,6 +18,7 @@ from mqdssm.pipeline.migrate.operations import DELETE, EQUAL, OBJECT, Operation,
 from mqdssm.pipeline.migrate.outcome import shown
 from mqdssm.pipeline.migrate.places import Made, MapRow, Places
 from mqdssm.pipeline.migrate.progress import Told
+from mqdssm.pipeline.runner import Stop
 from mqdssm.tables.equality import differing
 from mqdssm.tables.references import references_in
 
@@ -88,10 +89,11 @@ class VerifyTask:
     made: Mapping[str, Made]
     told: Told
 
-    def __call__(self, number: int) -> Verified:
+    def __call__(self, number: int, stop: Stop) -> Verified:
         """Read one file back; what was refused is not looked for.
 
         Raises:
+            Stopped: the stop was set; looked for between two batches.
             DirectoryError: the target cannot be asked.
             ConfigError: a file of the plan cannot be read.
         """
@@ -101,7 +103,8 @@ class VerifyTask:
         try:
             with self.access.connect() as directory:
                 context = _Context(directory.session, self.made)
-                for count, batch in enumerate(batched(read_operations(self.folder / part), AT_ONCE), 1):
+                batches = batched(read_operations(self.folder / part), AT_ONCE)
+                for count, batch in enumerate(stop.checking(batches), 1):
                     applied = [one for one in batch if _is_applied(one, journal)]
                     done.lost += _untold(batch, journal, later)
                     _verify(context, self._expected(applied, journal, later), done)

@@ -24,7 +24,7 @@ from mqdssm.pipeline.frames.columns import FRAME_TYPES, SERVICE_TYPE, UNREADABLE
 from mqdssm.pipeline.migrate.rows import GATES, SERVICE, SITE_GATES, gates_of
 from mqdssm.pipeline.mqis.folder import ROW, SourceFile, SourceRow, SourceTable, read_rows
 from mqdssm.pipeline.mqis.mapping import SourceMapping
-from mqdssm.pipeline.runner import Calls, Job, Runner
+from mqdssm.pipeline.runner import Calls, Job, Runner, Stop
 from mqdssm.pipeline.validate.datasets import Dataset, dataset
 from mqdssm.tables.compute import SERVICE_BITS
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
@@ -113,13 +113,13 @@ class SetTask:
     gates: GatesOfSites | None
     rewrite: Rewrite | None = None
 
-    def __call__(self, number: int) -> Path:
-        """Read one file; gives the file that was written."""
+    def __call__(self, number: int, stop: Stop) -> Path:
+        """Read one file; gives the file that was written. A stop ends this between two rows."""
         file = self.files[number]
         maker = ObjectMaker(MQIS_TABLES[file.table], set(file.columns.values()), self.gates)
         path = self.folder / f"{file.table}-{number:05d}.parquet"
         draft = path.with_name(path.name + ".new")
-        rows = read_rows(file, self.mapping)
+        rows = stop.checking(read_rows(file, self.mapping))
         try:
             with pq.ParquetWriter(draft, maker.schema, compression="none") as writer:
                 while some := list(islice(rows, BATCH_ROWS)):

@@ -13,9 +13,11 @@ from runner_work import TestWork, are_gone, begun_pids, job
 from source_tree import ROOT
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
+from mqdssm.pipeline.interrupts import SIGNALS
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.resources import WORKER_BYTES, default_workers
 from mqdssm.pipeline.runner import ATTEMPTS, Stop, Stopped, WorkerFailed
+from mqdssm.pipeline.worker import GRACE_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pieces of work look into /proc")
 
@@ -134,23 +136,25 @@ def test_a_piece_that_does_not_stop_is_killed(work) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
+from mqdssm.pipeline import interrupts
 from mqdssm.pipeline.local import LocalRunner
 from runner_work import TestWork, job
+interrupts.GRACE_S = float(sys.argv[4])
 with (Path(sys.argv[1]) / "script").open("a") as file:
     file.write("run\\n")
 try:
-    LocalRunner(2).run(job(TestWork(Path(sys.argv[1]), sys.argv[2])))
+    LocalRunner(int(sys.argv[3])).run(job(TestWork(Path(sys.argv[1]), sys.argv[2])))
 except KeyboardInterrupt:
     sys.exit(77)
 """
 
 
-def script(folder: Path, kind: str) -> subprocess.Popen[bytes]:
+def script(folder: Path, kind: str, workers: int = 2, grace_s: float = GRACE_S) -> subprocess.Popen[bytes]:
     """A user's script: its code is not guarded by ``if __name__ == "__main__"``."""
     (folder / "script.py").write_text(SCRIPT)
     places = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))
     return subprocess.Popen(
-        [sys.executable, str(folder / "script.py"), str(folder), kind],
+        [sys.executable, str(folder / "script.py"), str(folder), kind, str(workers), str(grace_s)],
         env={**os.environ, "PYTHONPATH": places},
         stderr=subprocess.PIPE,
     )
@@ -174,6 +178,51 @@ def test_ctrl_c_stops_at_a_safe_place(work, tmp_path) -> None:
     assert (process.returncode, err) == (77, b"")
     assert work("").names("ended-") == ["ended-0", "ended-1"]
     assert are_gone(pids)
+
+
+def test_ctrl_c_in_this_process_stops_at_a_safe_place(work, tmp_path) -> None:
+    with script(tmp_path, "wait", 1) as process:
+        begun_pids(work("wait"), 1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (77, b"")
+    assert work("").names("ended-") == ["ended-0"]
+    assert len(work("").names("closed-")) == 0  # it was left by an error
+
+
+@pytest.mark.parametrize(("times", "grace_s"), [(1, 0.3), (2, 50.0)])
+def test_ctrl_c_ends_a_piece_without_a_safe_place(work, tmp_path, times, grace_s) -> None:
+    """When its time is over, or at the second one."""
+    with script(tmp_path, "hang", 1, grace_s) as process:
+        begun_pids(work("hang"), 1)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        if times == 2:
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (77, b"")
+    assert time.monotonic() - started < 40
+
+
+def test_signals_have_their_handlers_again(work) -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    LocalRunner(1).run(job(work("square"), 2))
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_a_terminated_worker_stops_at_a_safe_place_and_its_piece_is_done_again(work) -> None:
+    runner, slow = LocalRunner(2), work("wait_once")
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.extend(runner.run(job(slow, 2))))
+    thread.start()
+    pids = begun_pids(slow, 2)
+    for pid in pids:
+        os.kill(pid, signal.SIGTERM)
+    thread.join(60)
+    assert found == [0, 1]
+    assert slow.names("ended-") == ["ended-0", "ended-1"]
+    assert len(slow.names("opened-")) == 4
 
 
 def test_what_a_worker_shows_of_itself(work, monkeypatch) -> None:
