@@ -58,7 +58,10 @@ def demo(
     Needs neither Java nor pyspark; where they are, Spark has to give the same files and findings.
     Nothing outside a temporary folder is touched, and no server of yours is spoken to.
     """
+    from mqdssm.errors import require_packages
+
     plan = _plan(sites, machines, queues)
+    require_packages("pyarrow", "numpy", "sqlglot", "jinja2", extra="pipeline")
     with_spark = _has_spark(is_asked=bool(spark)) if spark is not False else False
     testing_module("openldap_config").require_software()
     stage = Stage(run.output)
@@ -115,12 +118,11 @@ def _has_spark(*, is_asked: bool) -> bool:
         is_asked: its lack is an error.
 
     Raises:
-        ConfigError: no Java or pyspark, and it was asked for; or what all steps need is missing.
+        ConfigError: no Java or pyspark, and it was asked for.
     """
-    from mqdssm.errors import ConfigError, require_packages
+    from mqdssm.errors import ConfigError
     from mqdssm.spark.session import check_spark
 
-    require_packages("pyarrow", "numpy", "sqlglot", "jinja2", extra="pipeline")
     try:
         check_spark()
     except ConfigError as error:

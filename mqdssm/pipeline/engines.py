@@ -133,6 +133,7 @@ class Engine:
         if self.is_local:
             require_packages("pyarrow", "numpy", extra="pipeline")
             return
+        require_packages("pyspark", "pyarrow", "numpy", extra="spark")  # before its module imports them
         _spark_engine().check()
 
     def or_spark(self) -> "Engine":

@@ -12,6 +12,7 @@ from samba_tools import take_ticket
 from wheels import build_wheel
 
 from mqdssm.testing import SambaDomainController
+from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
@@ -31,7 +32,20 @@ def test_empty(openldap_directory):
 def test_container(openldap_container):
     assert openldap_container.url
 """
-DEMO = ["demo", "--sites", "2", "--machines", "4", "--queues", "20"]
+SIZE = ("--sites", "2", "--machines", "4", "--queues", "20")
+DEMO = ("demo", *SIZE)
+PIPELINE = (
+    ("export", "--to", "export"),
+    ("validate", "export"),
+    ("inventory", "export"),
+    ("diff", "export", "mqis"),
+    ("plan", "mqis", "--to", "plan"),
+    ("apply", "plan"),
+    ("migrate", "mqis", "--to", "plan"),
+    ("generate", "--format", "mqis", "--to", "mqis", *SIZE),
+    ("demo",),
+)
+"""Commands that need the extra pipeline."""
 
 
 def run(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -89,10 +103,14 @@ def log_in(environment: Environment, server, authentication: str) -> subprocess.
 def test_base(wheel: Path, tmp_path: Path, openldap_server) -> None:
     base = Environment(tmp_path, wheel, "")
     assert base("mqdssm", "--version").stdout == "mqdssm 0.1.0\n"
-    demo = base("mqdssm", "demo", "--no-spark", "--machines", "4", "--queues", "20")
-    assert demo.returncode == 0, demo.stderr
+    made = base("mqdssm", "generate", "--format", "ldif", "--to", "ldif", *SIZE)
+    assert made.returncode == 0, made.stderr
     assert base("mqdssm", "validate", "--list-rules").returncode == 0
-    assert base.error("validate", "export").endswith("pip install 'mqdssm[pipeline]'\n")
+    for command in PIPELINE:
+        assert base.error(*command) == needs("pyarrow", "pipeline")
+        if command[0] != "demo":
+            assert base.error(*command, "--engine", "spark") == needs("pyspark", "spark")
+    assert base.error("diff", "export", "jdbc:postgresql://127.0.0.1/mqis") == needs("pyspark", "spark")
     assert log_in(base, openldap_server, "ntlm").stderr == needs("spnego", "ad")
     assert log_in(base, openldap_server, "kerberos").stderr == needs("spnego", "kerberos")
     said = base("python", "-c", "from mqdssm.testing.containers import why_no_engine as w; print(w())").stdout
@@ -141,6 +159,49 @@ def test_extra_testing(wheel: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "3 passed" in done.stdout or "2 passed, 1 skipped" in done.stdout
     assert "no container engine answers" in done.stdout or "3 passed" in done.stdout
+
+
+def programs_without_java(folder: Path) -> str:
+    """Make a folder with all programs of this machine but Java; gives it as a PATH."""
+    folder.mkdir()
+    for place in (*os.environ["PATH"].split(os.pathsep), "/usr/sbin", "/sbin"):
+        for program in Path(place).glob("*"):
+            if program.name not in {"java", "javac"} and not (folder / program.name).exists():
+                (folder / program.name).symlink_to(program)
+    return str(folder)
+
+
+def test_extra_pipeline(wheel: Path, tmp_path: Path) -> None:
+    """All commands of the pipeline, with neither Java nor pyspark."""
+    pipeline = Environment(tmp_path, wheel, "[pipeline]")
+    path = programs_without_java(tmp_path / "programs")
+    code = "import importlib.util as u; print(u.find_spec('pyspark'), u.find_spec('pandas'))"
+    assert pipeline("python", "-c", code).stdout == "None None\n"
+
+    def mqdssm(*words: str, code: int = 0, **login: str) -> str:
+        done = pipeline("mqdssm", *words, PATH=path, JAVA_HOME="", **login)
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return done.stderr if code else done.stdout
+
+    assert "0 missed" in mqdssm(*DEMO)
+    mqdssm("generate", "--format", "mqis", "--to", "mqis", *SIZE)
+    with OpenLdapServer(durable=False) as server:
+        login = {
+            "MQDSSM_URL": server.url,
+            "MQDSSM_USER": server.user,
+            "MQDSSM_PASSWORD": server.password,
+            "MQDSSM_CA_FILE": server.ca_file,
+        }
+        mqdssm("plan", "mqis", "--to", "plan", "--create-computers", **login)
+        mqdssm("apply", "plan", **login)
+        mqdssm("migrate", "mqis", "--to", "again", "--on-conflict", "skip", **login)
+        mqdssm("export", "--to", "export", **login)
+        mqdssm("validate", "export")
+        assert "export" in mqdssm("inventory", "export")
+        mqdssm("diff", "export", server.url, **login)
+        for command in (*PIPELINE[:7], ("demo", "--spark")):
+            spark = () if "--spark" in command else ("--engine", "spark")
+            assert mqdssm(*command, *spark, code=6, **login).startswith(needs("pyspark", "spark").strip())
 
 
 def test_extra_spark(wheel: Path, tmp_path: Path) -> None:
