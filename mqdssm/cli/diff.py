@@ -93,12 +93,13 @@ def diff(
     profile file. Needs pip install 'mqdssm\[pipeline]'; with --engine spark, and for a database,
     'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.pipeline.diff.compared import check_ignored
-    from mqdssm.pipeline.diff.run import Asked, check_tables, comparison
     from mqdssm.pipeline.mqis.databases import is_jdbc
 
     database = next((one for one in (a, b) if is_jdbc(one)), "")
     chosen = engine_of(run, engine, workers, database)
+    from mqdssm.pipeline.diff.compared import check_ignored
+    from mqdssm.pipeline.diff.run import Asked, check_tables, comparison
+
     with usage_problems():
         check_ignored(ignored or ())
     sides = side_of(run, a), side_of(run, b)

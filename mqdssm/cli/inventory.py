@@ -46,6 +46,7 @@ def inventory(
     From an export, a directory (--url) or MQIS tables; --output json prints all of it, an object a line.
     Needs pip install 'mqdssm\[pipeline]'; with --engine spark 'mqdssm\[spark]' and Java 17.
     """
+    chosen = engine_of(run, engine, workers).arguments()
     from mqdssm.pipeline.inventory import Inventory, opened, write_csv, write_inventory_page
     from mqdssm.pipeline.inventory.writers import check_folder
     from mqdssm.pipeline.report import check_page
@@ -56,7 +57,6 @@ def inventory(
         if csv is not None:
             check_folder(csv)
     source = source_of(run, folder, mqis, mapping, doing="list")
-    chosen = engine_of(run, engine, workers).arguments()
     with run.output.progress("taking the inventory", counted=False), opened(**source, **chosen) as where:
         found = Inventory(where, **chosen)
         if html is not None:

@@ -146,6 +146,20 @@ def encode_search(
     return _message(message_id, tlv(SEARCH_REQUEST, content), controls)
 
 
+OBJECT_CLASS: Final = "objectClass"
+
+
+def new_entry(classes: Sequence[str], values: Mapping[str, Sequence[bytes]]) -> dict[str, tuple[bytes, ...]]:
+    """Return the attributes of an add.
+
+    Args:
+        classes: of the entry, the structural class first; the server adds those above them.
+        values: the other attributes. The server takes those of the name from the DN.
+    """
+    given = {name: tuple(raws) for name, raws in values.items()}
+    return {OBJECT_CLASS: tuple(name.encode() for name in classes), **given}
+
+
 def encode_add(
     message_id: int, dn: str, attributes: Mapping[str, Sequence[bytes]], controls: Sequence[Control] = ()
 ) -> bytes:

@@ -5,9 +5,9 @@ without asking a server: an object that was made is the one that create makes. W
 by a callable that the caller gives.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
 from uuid import UUID, uuid5
 
 from mqdssm.directory.entries import Entry
@@ -26,6 +26,8 @@ from mqdssm.events.encode import (
     translated,
     values_of,
 )
+from mqdssm.events.machines import COMPUTER_CLASS
+from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.object_names import stored_path
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.events.signing import signing_values
@@ -35,7 +37,7 @@ from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, 
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.tables import TABLES, compute, places
 from mqdssm.tables.references import REFERENCES, Form, Reference
-from mqdssm.tables.row import Access
+from mqdssm.tables.row import Access, Row
 from mqdssm.tables.schema_attributes import OWN_UUID
 from mqdssm.tables.settings import COPIED, LDAP_CLASS
 from mqdssm.tables.syntax import GUID, SID
@@ -46,73 +48,10 @@ NORMAL_ACCOUNT: Final = b"512"
 """userAccountControl of a user, [MS-ADTS] 2.2.16."""
 WORKSTATION_ACCOUNT: Final = b"4096"
 """userAccountControl of a computer."""
+KEY: Final = "Identifier"
+NAME: Final = "Name"
+"""Attribute that is the RDN."""
 _DERIVED: Final = UUID(OWN_UUID)
-
-
-@dataclass(slots=True)
-class MadeEntry:
-    """One entry before it is written.
-
-    Attributes:
-        type: of the object, as on the command line; empty for what only holds others.
-        dn: its name.
-        ldap_class: its structural class.
-        values: its attributes, apart from objectClass and the naming attribute; as the server holds them.
-        original: the GUID that the object brought, or that was given to it; None: it brought none.
-        refers: LDAP attribute -> GUIDs of what it refers to, whether it was found or not.
-        missing: the same, of what was not found: a queue manager left out of a list, a site.
-    """
-
-    type: str
-    dn: DN
-    ldap_class: str
-    values: Values = field(default_factory=dict)
-    original: UUID | None = None
-    refers: dict[str, tuple[UUID, ...]] = field(default_factory=dict)
-    missing: dict[str, tuple[UUID, ...]] = field(default_factory=dict)
-
-    @property
-    def guid(self) -> UUID | None:
-        """The objectGUID, if it has one."""
-        raw = self.values.get("objectGUID")
-        return UUID(bytes_le=raw[0]) if raw else None
-
-    @property
-    def role(self) -> str:
-        """The role in a migration: ``object``, or of an entry that an object needs beside its own."""
-        return self.type if self.type in {"computer", "settings"} else "object" if self.type else "container"
-
-    def attributes(self) -> Values:
-        """All attributes, as an add sends them."""
-        return {"objectClass": (self.ldap_class.encode(),), **self.values}
-
-    def pairs(self) -> Iterator[tuple[str, str | bytes]]:
-        """The entry as LDIF has it."""
-        yield "dn", str(self.dn)
-        yield "objectClass", "top"
-        yield "objectClass", self.ldap_class
-        name, value = self.dn.rdn[0]
-        yield name.lower(), value
-        for attribute, raws in self.values.items():
-            for raw in raws:
-                yield attribute, raw
-
-    def postpone(self, attributes: Iterable[str]) -> dict[str, tuple[UUID, ...]]:
-        """Take references out, which are to be written when what they refer to is there.
-
-        Args:
-            attributes: LDAP names; those that refer to nothing are left out.
-
-        Returns:
-            Attribute -> the GUIDs that it refers to, without those that nothing was found for.
-        """
-        later = {}
-        for name in attributes:
-            gone = self.missing.get(name, ())
-            if found := tuple(guid for guid in self.refers.get(name, ()) if guid not in gone):
-                later[name] = found
-                self.values.pop(name, None)
-        return later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,12 +171,12 @@ class Maker:
         made.values = values | made.values
         return made
 
-    def user_values(self, obj: User) -> Values:
-        """Return the values of a user that an existing account gets: certificates and their digests."""
+    def user_there(self, obj: User, dn: DN) -> MadeEntry:
+        """What a user's account gets that is there already: certificates and their digests."""
         values = values_of(TABLES[User], obj, obj.populated, STORED, self._dns_of)
         if obj.is_populated("Certificates"):
             values = signing_values(obj.certificates) | {k: raws for k, raws in values.items() if raws}
-        return values
+        return MadeEntry("user", dn, TABLES[User].ldap_class, values)
 
     def queue(
         self, obj: Queue, computer: DN, sid: Sid | None = None, names: frozenset[str] | None = None
@@ -299,6 +238,10 @@ class Maker:
         """Return the values of a queue manager that its computer gets ([MS-MQDSSM] 3.1.6.1.1.9)."""
         return {k: raws for k, raws in signing_values(obj.public_signing_key_list).items() if raws}
 
+    def computer_there(self, obj: QueueManager, dn: DN) -> MadeEntry:
+        """What a queue manager's computer gets that is there already."""
+        return MadeEntry("computer", dn, COMPUTER_CLASS, self.computer_keys(obj))
+
     def computer(
         self, name: str, domain: str, *, guid: UUID | None = None, sid: Sid | None = None
     ) -> MadeEntry:
@@ -321,7 +264,7 @@ class Maker:
             "dNSHostName": (host.encode(),),
             "servicePrincipalName": (f"HOST/{name}".encode(), f"HOST/{host}".encode()),
         }
-        return MadeEntry("computer", dn, "computer", values, original=guid)
+        return MadeEntry("computer", dn, COMPUTER_CLASS, values, original=guid)
 
     def servers(self, site: str, guid: UUID | None = None) -> MadeEntry:
         """The container of a site's server objects (decision M6)."""
@@ -352,6 +295,32 @@ class Maker:
         (reference,) = REFERENCES[LDAP_CLASS].values()
         made.refers[reference.attribute] = (original,)
         return made
+
+    def companion(
+        self, type_name: str, ldap_class: str, rows: Mapping[str, Row], values: Mapping[str, Any]
+    ) -> MadeEntry:
+        """A computer or mSMQSettings whose attributes were read elsewhere; its name is the caller's.
+
+        Args:
+            type_name: ``computer`` or ``settings``.
+            ldap_class: its class.
+            rows: attribute -> its row.
+            values: attribute -> its value; None: it has none.
+        """
+        keeps_guids = self._target.keeps_guids
+        made: Values = {}
+        if keeps_guids and values.get(KEY):
+            made["objectGUID"] = (GUID.dump(UUID(values[KEY])),)
+        for name, row in rows.items():
+            value = values.get(name)
+            is_plain = row.computed is None and name not in {KEY, NAME}
+            if not is_plain or value is None or (name == "Sid" and not keeps_guids):
+                continue
+            if raws := row.encode(UUID(value) if row.kind == "GUID" else value):
+                made[row.ldap[0]] = raws
+        if type_name == "computer":
+            made["userAccountControl"] = (WORKSTATION_ACCOUNT,)
+        return MadeEntry(type_name, self._target.root, ldap_class, made)
 
     # -- parts
 

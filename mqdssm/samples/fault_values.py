@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from mqdssm.events.making import MadeEntry
+from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.elements import User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.samples import security

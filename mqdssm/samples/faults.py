@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from mqdssm.events.making import MadeEntry
+from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, QueueManager, RoutingLink
 from mqdssm.samples import elements

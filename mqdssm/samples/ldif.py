@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mqdssm.events.making import MadeEntry
+from mqdssm.events.made_entry import MadeEntry
 from mqdssm.samples import elements
 from mqdssm.samples.entries import Entries
 from mqdssm.samples.plan import Plan

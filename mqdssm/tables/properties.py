@@ -82,11 +82,6 @@ class PropertyTable:
             raise ValueError(f"properties of {self.object_type.spec_name}: {'; '.join(problems)}")
 
     @property
-    def class_values(self) -> Raws:
-        """Values of objectClass of its entries."""
-        return tuple(name.encode() for name in ("top", *self.classes))
-
-    @property
     def name(self) -> Propid | None:
         """The property that is the object's path name; None for types that are named by GUID alone."""
         return next((row.propid for row in self.rows if row.role is Role.NAME), None)

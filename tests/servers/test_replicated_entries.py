@@ -9,6 +9,7 @@ from property_strategies import DESCRIPTOR, SID, TEXTS, some_of
 
 import mqdssm
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Or
+from mqdssm.directory.requests import new_entry
 from mqdssm.directory.schema_check import differences_of, replication_differences_of
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -65,7 +66,7 @@ def stored(session, dn):
 def add(session, object_type, dn, values, numbers=None, **more):
     """Add an object; what it refers to is not there, so required references dangle."""
     table = PROPERTY_TABLES[object_type]
-    entry = {"objectClass": table.class_values, **entry_of(object_type, values.items(), numbers), **more}
+    entry = new_entry(table.classes, {**entry_of(object_type, values.items(), numbers), **more})
     for reference, guids in references_of(object_type, values.items()):
         if reference.required:
             entry[reference.ldap] = tuple(str(places.site_dn(ROOT, str(one))).encode() for one in guids)
@@ -203,8 +204,8 @@ def objects(session):
     entry = entry_of(ObjectType.ROUTING_LINK, link.items())
     names = {b"mSMQSite1": "Paris", b"mSMQSite2": "Lyon"}
     entry |= {key.decode(): (str(places.site_dn(ROOT, name)).encode(),) for key, name in names.items()}
-    classes = PROPERTY_TABLES[ObjectType.ROUTING_LINK].class_values
-    session.add(ENTERPRISE.child("CN", "link"), {"objectClass": classes, **entry})
+    classes = PROPERTY_TABLES[ObjectType.ROUTING_LINK].classes
+    session.add(ENTERPRISE.child("CN", "link"), new_entry(classes, entry))
     user = {
         Propid.U_ID: USER,
         Propid.U_SID: SID,
@@ -264,7 +265,7 @@ class TestTheAdapterReads:
         values = {Propid.E_ID: GONE, Propid.E_NAME: "ACME", Propid.E_LONG_LIVE: 60, Propid.E_PECNAME: "pec"}
         new = entry_of(ObjectType.ENTERPRISE, values.items())
         cleared = dict.fromkeys(table.attributes, ())
-        session.modify(ENTERPRISE, {**cleared, "objectClass": table.class_values, **new})
+        session.modify(ENTERPRISE, {**cleared, **new_entry(("top", *table.classes), new)})
         entry = stored(session, ENTERPRISE)
         assert properties_of(ObjectType.ENTERPRISE, entry) == values  # no E_VERSION of the base tree
         assert identity_of(ObjectType.ENTERPRISE, entry) == GONE

@@ -21,7 +21,7 @@ from mqdssm.tables.row import Holder
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 if TYPE_CHECKING:
-    from mqdssm.events.making import MadeEntry
+    from mqdssm.events.made_entry import MadeEntry
     from mqdssm.pipeline.diff.differences import Difference
     from mqdssm.pipeline.diff.run import Comparison
 
@@ -196,13 +196,7 @@ def _comment(text: str) -> str:
 
 
 def _add(made: "MadeEntry") -> str:
-    ((name, value), *_) = made.dn.rdn
-    attributes = [
-        ("objectClass", [b"top", made.ldap_class.encode()]),
-        (name.lower(), [value.encode()]),
-        *made.values.items(),
-    ]
-    return record(str(made.dn), attributes, "add").decode("ascii")
+    return record(str(made.dn), list(made.complete().items()), "add").decode("ascii")
 
 
 def _move(old: DN, new: DN) -> str:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from mqdssm.errors import MqdssmError, ObjectNotFound
-from mqdssm.events.making import STORED, MadeEntry, Maker, Target, dns_in
+from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.making import NAME, STORED, Maker, Target, dns_in
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import PathName
@@ -16,7 +17,6 @@ from mqdssm.pipeline.frames.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER
 from mqdssm.pipeline.frames.elements import element_of
 from mqdssm.pipeline.texts import rows_of
 from mqdssm.tables.row import Holder
-from mqdssm.tables.syntax import GUID
 
 if TYPE_CHECKING:
     from mqdssm.events.encode import Values
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 PLACE: Final = frozenset({"FullPath", "Pathname", "ComputerName", "Name"})
 """Attributes that say what an object is called: another value is another DN."""
-NAME: Final = "Name"
-"""The attribute that is the object's RDN."""
-WORKSTATION: Final = (b"4096",)  # userAccountControl, [MS-ADTS] 2.2.16
 _READ_ROWS: Final = 65_536
 
 
@@ -117,7 +114,8 @@ class Destination:
             MqdssmError, ValueError: it cannot be one.
         """
         if type_name in {"settings", "computer"}:
-            made = self._companion(type_name, row)
+            frame = FRAME_TYPES[type_name]
+            made = self._maker.companion(type_name, frame.ldap_class or "", frame.rows, row)
         else:
             made = self._element(type_name, row)
         path = row.get("FullPath")
@@ -157,22 +155,6 @@ class Destination:
         if found is None:
             raise ObjectNotFound(f"there is no computer {name}: add it first")
         return found
-
-    def _companion(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
-        frame = FRAME_TYPES[type_name]
-        values: Values = {}
-        if self._target.keeps_guids and row.get(KEY):
-            values["objectGUID"] = (GUID.dump(UUID(row[KEY])),)
-        for name, of_table in frame.rows.items():
-            value = row.get(name)
-            plain = of_table.computed is None and name not in {KEY, NAME}
-            if not plain or value is None or (name == "Sid" and not self._target.keeps_guids):
-                continue
-            if raws := of_table.encode(UUID(value) if of_table.kind == "GUID" else value):
-                values[of_table.ldap[0]] = raws
-        if type_name == "computer":
-            values["userAccountControl"] = WORKSTATION
-        return MadeEntry(type_name, self._root, frame.ldap_class or "", values)
 
     def container(self, dn: DN) -> MadeEntry:
         """A server object, or the container of a site's server objects (decision M6)."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
+from mqdssm.directory.requests import new_entry
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
 from mqdssm.pipeline.access import Access
@@ -225,7 +226,7 @@ class _File:
         match operation.action:
             case action if action == ADD:
                 dn = self._task.places.name_of(ldap_class, operation.dn)
-                values = {"objectClass": (ldap_class.encode(),), **operation.values}
+                values = new_entry((ldap_class,), operation.values)
                 return Item(row=row, action=Action.ADD, dn=dn, attributes=values, ldap_class=ldap_class)
             case action if action == MODIFY and operation.values:
                 return Item(

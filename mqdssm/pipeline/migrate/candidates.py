@@ -7,7 +7,8 @@ from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
-from mqdssm.events.making import MadeEntry, Maker, Target
+from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.making import Maker, Target
 from mqdssm.events.settings import ATTRIBUTES, Served, is_server
 from mqdssm.events.signing import CERTIFICATES, DIGESTS
 from mqdssm.model.base import DirectoryObject
@@ -17,7 +18,7 @@ from mqdssm.model.names import PathName
 from mqdssm.pipeline.migrate.known import Computer, Known
 from mqdssm.pipeline.migrate.operations import COMPUTER, CONTAINER, KEYS, OBJECT, SETTINGS
 from mqdssm.pipeline.migrate.rows import path_name, site_list
-from mqdssm.pipeline.migrate.target import COMPUTER_CLASS, TargetView
+from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.tables import places
 from mqdssm.tables.references import REFERENCES, Form
 from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
@@ -245,7 +246,7 @@ class Candidates:
             account.values |= keys
             yield Candidate(account, 1, COMPUTER, "queue-manager")
         elif keys:
-            account = MadeEntry("computer", dn, COMPUTER_CLASS, dict(keys))
+            account = self.maker.computer_there(element, dn)
             yield Candidate(account, 2, KEYS, "queue-manager", is_there=True, merges=True)
         if element.identifier is not None:
             yield from self._settings(element, whole, sites)
@@ -355,7 +356,7 @@ class Candidates:
             )
         if len(found) > 1:
             raise RefusedRow(f"{len(found)} users have the SID {sid}")
-        made = MadeEntry("user", DN.parse(found[0]), USER_CLASS, self.maker.user_values(element))
+        made = self.maker.user_there(element, DN.parse(found[0]))
         return Candidate(made, 1, OBJECT, "user", element.identifier, is_there=True, merges=True)
 
     def learn_users(self, sids: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, replacement, to_ad, to_openldap
 from mqdssm.pipeline.migrate.operations import (
@@ -105,18 +106,15 @@ class _Writer:
                 self._put(DELETES_FILE, "\n".join(lines).encode("ascii"))
 
     def _add(self, level: str, operation: Operation, later: Values) -> None:
-        ((name, value),) = DN.parse(operation.dn).rdn
-        values: list[tuple[str, Sequence[bytes]]] = [
-            ("objectClass", [b"top", operation.ldap_class.encode()]),
-            (name.lower(), [value.encode()]),
-            *operation.values.items(),
-        ]
+        own = {name: tuple(raws) for name, raws in operation.values.items()}
+        made = MadeEntry(operation.type, DN.parse(operation.dn), operation.ldap_class, own)
+        values = [*made.complete().items(), *later.items()]
         if self._is_ad:
-            for record in to_ad(operation.dn, [*values, *later.items()], as_stored):
+            for record in to_ad(operation.dn, values, as_stored):
                 file = REFERENCES_FILE if record.series == REFERENCES_SERIES else level
                 self._put(file, record.data)
             return
-        for record in to_openldap(operation.dn, [*values, *later.items()], as_stored):
+        for record in to_openldap(operation.dn, values, as_stored):
             self._put(level, record.data)
 
     def _later(self, operation: Operation) -> tuple[Values, Mapping[str, Sequence[str]]]:

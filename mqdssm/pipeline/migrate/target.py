@@ -17,7 +17,6 @@ from mqdssm.wire.sid import Sid
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
-COMPUTER_CLASS: Final = "computer"
 SITE_CLASS: Final = "site"
 GUID_ATTRIBUTE: Final = "objectGUID"
 RID_FIRST: Final = 2**30

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from mqdssm.directory.loading.there import AT_ONCE, entries_at
+from mqdssm.directory.requests import new_entry
 from mqdssm.events.references import batched
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, Operation, Values, read_operations
@@ -178,11 +179,10 @@ def _attributes(session: "Session", operation: Operation) -> Iterator[str]:
     allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
     if not session.profile.makes_guid:
         allowed -= _MADE_BY_SERVERS
-    yield from fold("objectClass", operation.ldap_class)
-    for name, values in operation.before.items():
-        if name.lower() in allowed:
-            for value in values:
-                yield from fold(name, value)
+    kept = {name: values for name, values in operation.before.items() if name.lower() in allowed}
+    for name, values in new_entry((operation.ldap_class,), kept).items():
+        for value in values:
+            yield from fold(name, value)
 
 
 def _without_dn(lines: Iterable[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from mqdssm.directory.loading.items import Action, Effect, Item
+from mqdssm.directory.requests import new_entry
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.making import Target
 from mqdssm.events.object_names import check_new_name
@@ -23,7 +24,6 @@ from mqdssm.pipeline.frames.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, 
 from mqdssm.pipeline.frames.elements import element_of
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
 from mqdssm.pipeline.migrate.known import Computer, Known
-from mqdssm.pipeline.migrate.operations import CONTAINER
 from mqdssm.pipeline.migrate.target import TargetView, computers_there, sites_there
 from mqdssm.spark.writing.options import OnConflict
 from mqdssm.tables import TABLES
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 DESCRIPTOR: Final = "nTSecurityDescriptor"
-OBJECT_CLASSES: Final = "objectClass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ class RowMaker:
         if not dn or not classes:
             return Refused(number, Effect.REJECTED, dn=dn or "", text="it has no dn, or no objectClass")
         attributes = {name: tuple(raws) for name, raws in row.get(ATTRIBUTES.name) or () if raws}
-        attributes = {OBJECT_CLASSES: tuple(one.encode() for one in classes), **attributes}
+        attributes = new_entry(classes, attributes)
         return Wanted(Item(row=number, action=Action.ADD, dn=dn, attributes=attributes))
 
     # -- elements
@@ -218,7 +217,7 @@ class RowMaker:
         guid = _guid(element)
         if own.is_there:
             return self._changed(number, own, values, there, guid)
-        attributes = {OBJECT_CLASSES: (own.made.ldap_class.encode(),), **values}
+        attributes = new_entry((own.made.ldap_class,), values)
         item = Item(
             row=number,
             action=Action.ADD,
@@ -271,11 +270,12 @@ def _beside(number: int, one: Candidate) -> Item:
             attributes=made.values,
             ldap_class=made.ldap_class,
         )
-    attributes = made.attributes()
-    if one.role == CONTAINER:
-        attributes = {OBJECT_CLASSES: attributes[OBJECT_CLASSES]} | made.values
     return Item(
-        row=number, action=Action.ADD, dn=str(made.dn), attributes=attributes, ldap_class=made.ldap_class
+        row=number,
+        action=Action.ADD,
+        dn=str(made.dn),
+        attributes=made.attributes(),
+        ldap_class=made.ldap_class,
     )
 
 

@@ -17,7 +17,7 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Substrings
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.judging import BUSY_CODES
 from mqdssm.directory.loading.sending import Request
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import Scope, new_entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import (
     DirectoryError,
@@ -29,7 +29,7 @@ from mqdssm.errors import (
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held, held_of, values_of
+from mqdssm.store.ldap.held import TWIN, Held, held_of, values_of
 from mqdssm.store.ldap.planning import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
 from mqdssm.store.ldap.references import follow, see_to
 from mqdssm.store.ldap.view import Concern, Reader, View, Viewing
@@ -98,7 +98,7 @@ class Homes:
                 raise
             below = one.old.child("CN", _SHORT_LIVED)
             with suppress(ObjectAlreadyExists):  # a crash came between
-                self._session.add(below, {OBJECT_CLASS: (b"container",)})
+                self._session.add(below, new_entry(("container",), {}))
             self._session.delete(below)
             self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
 

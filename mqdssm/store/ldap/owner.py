@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqdssm.directory.entries import Entry
+from mqdssm.directory.requests import new_entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.model.guid import GUID_BYTES, Guid
@@ -40,13 +41,9 @@ def claim(session: Session, places: Places, owner: Owner) -> None:
     """
     found = _read(session, places)
     if found is None:
-        values = {
-            "objectClass": (_CLASS.encode(),),
-            _ID: (bytes(owner.machine_id),),
-            _NAME: (owner.machine_name.encode(),),
-        }
+        values = {_ID: (bytes(owner.machine_id),), _NAME: (owner.machine_name.encode(),)}
         try:
-            session.add(places.server, values)
+            session.add(places.server, new_entry((_CLASS,), values))
         except ObjectAlreadyExists:  # another one was quicker
             found = _read(session, places)
         else:

@@ -13,6 +13,7 @@ from typing import Final
 from mqdssm.directory.entries import parse_name
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.requests import new_entry
 from mqdssm.events.making import Maker
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
@@ -282,15 +283,13 @@ class Planner:
             return
         above = place.dn.parent
         if self._view.at.get(above.normalized) is None:
-            values: Values = {OBJECT_CLASS: (MANAGER_CLASS.encode(),), DESCRIPTION: (PLACEHOLDER.encode(),)}
+            values = new_entry((MANAGER_CLASS,), {DESCRIPTION: (PLACEHOLDER.encode(),)})
             plan.first.append(request(wanted, Action.ADD, str(above), values))
             self._view.put(Held(str(above), values))
 
     def _add(self, wanted: Wanted, dn: DN, target: Values, plan: Plan) -> None:
         table = PROPERTY_TABLES[wanted.concern.type]
-        values = {OBJECT_CLASS: table.class_values[1:]} | {
-            name: raws for name, raws in target.items() if raws
-        }
+        values = new_entry(table.classes, {name: raws for name, raws in target.items() if raws})
         guid = wanted.concern.identifier
         if guid is not None:
             values.pop(OBJECT_GUID, None)
@@ -395,8 +394,7 @@ class Planner:
             self._view.put(grave.after(target))
             return
         dn = str(self._places.tombstone(wanted.numbers.partition, guid))
-        classes = PROPERTY_TABLES[ObjectType.DELETED_OBJECT].class_values[1:]
-        values = {OBJECT_CLASS: classes, **target}
+        values = new_entry(PROPERTY_TABLES[ObjectType.DELETED_OBJECT].classes, target)
         plan.first.append(request(wanted, Action.ADD, dn, values))
         self._view.put(Held(dn, values))
 

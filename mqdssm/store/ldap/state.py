@@ -8,7 +8,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, Equal, Present, all_of
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import Scope, new_entry
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication.operations import State
 from mqdssm.errors import MappingError, ObjectAlreadyExists, ObjectNotFound
@@ -46,7 +46,7 @@ class StateKeeper:
             DirectoryError: they cannot be made.
         """
         for dn in (self._places.state, *(self._places.state.child("CN", name) for name in CONTAINERS)):
-            self._add(dn, {"objectClass": (b"container",)})
+            self._add(dn, new_entry(("container",), {}))
 
     def _add(self, dn: DN, values: Values) -> bool:
         """Make an entry; whether it was not there."""
@@ -109,8 +109,8 @@ class StateKeeper:
         try:
             self._session.modify(dn, values)
         except ObjectNotFound:
-            fixed: Values = {"objectClass": (ldap_class.encode(),), _ID: (bytes(partition),)}
-            if not self._add(dn, fixed | {name: raws for name, raws in values.items() if raws}):
+            kept = {name: raws for name, raws in values.items() if raws}
+            if not self._add(dn, new_entry((ldap_class,), {_ID: (bytes(partition),), **kept})):
                 self._session.modify(dn, values)
 
     def remove_partition(self, partition: Guid) -> None:
