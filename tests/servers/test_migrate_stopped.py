@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.migrate import deciding, jobs, staging, verifying
 from mqdssm.pipeline.migrate.apply_journal import Recorded
 from mqdssm.pipeline.migrate.apply_work import ApplyTask
-from mqdssm.pipeline.migrate.plan_file import PLAN_NAME
+from mqdssm.pipeline.migrate.operations import ADD
+from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, MigrationPlan
 from mqdssm.pipeline.migrate.verifying import VerifyTask
 from mqdssm.pipeline.runner import Job, Stop, Stopped
 from mqdssm.testing.openldap import OpenLdapServer
@@ -42,8 +44,10 @@ WAIT_S = 120.0
 RATE = 120
 """Changes a second: a file takes longer than a worker has to reach a safe place."""
 PROCESSES = """
-from mqdssm.pipeline.migrate import applying, jobs
+from mqdssm.pipeline.migrate import applying, deciding, jobs, staging
 applying.SMALL_ROWS = jobs.SMALL_ROWS = 800
+deciding.ROWS_TOGETHER = 10
+staging.PART_ROWS = 300
 """
 """Makes queues, and they alone, too much work for one process."""
 
@@ -230,3 +234,42 @@ def test_applying_stops_within_a_file(command, server, folder, workers, number, 
     assert set(everything(server)) - before <= made  # no outcome is unknown
     assert queues_written(folder) < QUEUES
     check_resumed(command, server, folder, made)
+
+
+def kill(pids: list[int]) -> None:
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.soak
+def test_killed_workers_of_an_application_are_replaced(command, server, folder) -> None:
+    before = set(everything(server))
+    process = command.start("apply", str(folder), "--max-rate", str(RATE), workers=2)
+    wait_until(process, lambda: queues_written(folder) >= 100)
+    kill(readers(process.pid))
+    code, out, err = command.ended(process)
+    assert code == 0, err
+    report = json.loads(out)
+    assert (report["lost_count"], report["refused_count"], report["resumed"]) == (0, 0, 0)
+    assert report["operations"]["object equal"] > 0  # what was written and not recorded was looked up
+    added = {normalize(one.dn) for one in operations_in(folder) if one.action == ADD}
+    assert added == set(everything(server)) - before
+    assert len(recorded(folder)) == len(operations_in(folder))
+
+
+@pytest.mark.soak
+def test_killed_workers_of_a_plan_are_replaced(command, server, source, folder, tmp_path) -> None:
+    to = tmp_path / "killed"
+    process = command.start("plan", str(source), "--to", str(to), "--create-computers", workers=2)
+    wait_until(process, lambda: len(readers(process.pid)) == 2 and [*to.glob(".planning/progress/*")])
+    kill(readers(process.pid))
+    code, out, err = command.ended(process)
+    assert code == 0, err
+    undisturbed = MigrationPlan.load(folder)
+    assert json.loads(out)["tables"] == json.loads(undisturbed.model_dump_json())["tables"]
+    killed, whole = (
+        sorted((replace(one, row_id=0) for one in operations_in(each)), key=lambda one: (one.dn, one.role))
+        for each in (to, folder)
+    )
+    assert killed == whole

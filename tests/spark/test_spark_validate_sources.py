@@ -2,21 +2,21 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from mqis_tables import read_sets
 from rules_world import NOW, guid, queue, sound, tables
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
-from mqdssm.errors import ConfigError
 from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.validate.datasets import dataset
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.run import checked, validation
 from mqdssm.pipeline.validate.sources import Source, schema_drift
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import Plan as SamplePlan
-from mqdssm.spark.frames import frames_source
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.testing import OpenLdapServer
 
@@ -52,8 +52,8 @@ def lose_an_attribute(server: OpenLdapServer) -> None:
     server.start()
 
 
-def without_dns(spark):
-    """Frames as MQIS tables give them: no DN, nothing technical."""
+def without_dns(folder: Path) -> Source:
+    """Objects as MQIS tables give them: no DN, nothing technical."""
     world = sound()
     world["queue"].append(queue(80, "gone", "q"))
     del world["settings"], world["computer"]
@@ -61,19 +61,17 @@ def without_dns(spark):
         *("FullPath", "mSMQQueueNameExt", "mSMQServiceType"),
         *("OriginalIdentifier", "StoredSecurity", "Unreadable"),
     }
-    return {
-        name: spark.createDataFrame(table.select([one for one in table.column_names if one not in absent]))
-        for name, table in tables(world).items()
-    }
+    sets = {}
+    for name, table in tables(world).items():
+        path = folder / f"{name}.parquet"
+        pq.write_table(table.select([one for one in table.column_names if one not in absent]), path)
+        sets[name] = dataset(name, [path])
+    return Source("tables", sets)
 
 
-def test_data_frames_without_dns(spark) -> None:
-    with (
-        frames_source(without_dns(spark), "frames") as source,
-        checked(SparkRunner(spark), source, now=NOW) as found,
-    ):
+def test_objects_without_dns(runner, tmp_path) -> None:
+    with checked(runner, without_dns(tmp_path), now=NOW) as found:
         ((one),) = found.findings
-        assert source.name == "frames"
     assert (one.rule, one.dn, one.guid) == ("queue-manager-exists", None, guid(80))
 
 
@@ -89,12 +87,3 @@ def test_mqis_tables_are_read_alike_by_both_engines(spark, tmp_path) -> None:
             told[engine] = list(found.findings)
     assert told["local"] == told["spark"]
     assert {one.type for one in told["local"]} > {"queue", "site", "user"}
-
-
-def test_a_frame_of_an_unknown_type_is_refused(spark) -> None:
-    frame = spark.range(1)
-    with (
-        pytest.raises(ConfigError, match="frames holds type machine"),
-        frames_source({"machine": frame}, "frames"),
-    ):
-        pass
