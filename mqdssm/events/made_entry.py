@@ -1,4 +1,4 @@
-"""Entry before it is written, and the forms in which it is written."""
+"""Entry before it is written ([MS-MQDSSM] 3.1.6.12), and the forms in which it is written."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from mqdssm.model.dn import DN
 
 @dataclass(slots=True)
 class MadeEntry:
-    """One entry before it is written.
+    """One entry before it is written ([MS-MQDSSM] 3.1.6.12).
 
     Attributes:
         type: of the object, as on the command line; empty for what only holds others.
