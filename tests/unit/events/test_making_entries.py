@@ -154,7 +154,8 @@ def test_a_guid_that_cannot_be_kept_is_told_where_there_is_room(kind, kept):
 
 def test_a_user_is_written_to_the_account_that_is_there():
     user = User.from_directory({"certificate_digest_list": (b"0" * 16,), "identifier": uuid4()})
-    assert maker().user_values(user) == {"mSMQDigests": (b"0" * 16,)}
+    made = maker().user_there(user, COMPUTER)
+    assert (made.dn, made.values) == (COMPUTER, {"mSMQDigests": (b"0" * 16,)})
 
 
 def test_what_is_not_complete_stays_so():
