@@ -36,6 +36,7 @@ REGRESSIONS = {
     310_126: "a bare update on top of an object whose last change a PSC's answer had left out",
     310_162: "a service's creation got the number of one that had failed behind its write",
     310_241: "the same, of another machine",
+    220_006: "no defect of a server: a change that failed in the middle had taken an object's number away",
     313_095: "a PEC that crashed soon after its start from an old copy gave the last numbers again",
     320_066: "a PEC with a slow store answered each copy of each question, a thousand seconds late",
     310_363: "a replica was told of numbers that a damaged entry may have had; their authority went on below",

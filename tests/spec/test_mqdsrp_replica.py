@@ -184,6 +184,44 @@ def test_an_update_behind_numbers_that_were_left_out_is_synchronized(*, early: b
     assert dict(server.has("cn") or ())[Propid.CN_PROTOCOLID] == 4
 
 
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+@pytest.mark.parametrize("moved_by", ["what the answer has", "a gap"])
+def test_an_answer_that_brings_nothing_proves_nothing_of_what_came_since(moved_by: str) -> None:
+    """Decision R109: cn has changed behind 2, and nobody told; it is older here than its next update."""
+    server = Lone()
+    server.answered(numbered(2, 0, name="cn"))
+    server.answered()
+    server.answered(numbered(5, 2))
+    server = server.again()  # asks from 5
+    if moved_by == "a gap":  # cn had a number between 5 and 7
+        server.told(numbered(7, 5))
+        made = server.answered(from_seq_number=number(5), to_seq_number=number(5))
+    else:  # the answer is cut: there is more behind it
+        server.told(numbered(6), numbered(7))
+        made = server.answered(numbered(6), numbered(7), from_seq_number=number(5))
+    assert [int(one.message.from_seq_number) for one in sends(made)] == [7]
+    server.told(numbered(8, name="cn", command=Command.UPDATE, properties=((Propid.CN_NAME, "renamed"),)))
+    assert server.partition().last == 7
+    properties = ((Propid.CN_PROTOCOLID, 4), (Propid.CN_NAME, "renamed"))
+    server.answered(numbered(8, name="cn", properties=properties))
+    server.answered()
+    server.told(numbered(9, name="cn", command=Command.UPDATE, properties=((Propid.CN_NAME, "again"),)))
+    assert server.partition().last == 9
+    assert dict(server.has("cn") or ())[Propid.CN_PROTOCOLID] == 4
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_what_came_in_order_since_the_question_needs_no_other_answer() -> None:
+    """Decision R109: a partition that changes all the time becomes whole nevertheless."""
+    server = Lone()
+    server.answered(numbered(5, 0, name="cn"))
+    server = server.again()
+    server.told(numbered(6), numbered(7))
+    assert kinds(server.answered(from_seq_number=number(5), to_seq_number=number(5))) == []
+    server.told(numbered(8, name="cn", command=Command.UPDATE, properties=((Propid.CN_NAME, "renamed"),)))
+    assert server.partition().last == 8
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
 @pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
 def test_a_deletion_leaves_a_deleted_object() -> None:

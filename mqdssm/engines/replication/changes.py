@@ -66,6 +66,7 @@ def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumbe
     """
     if change.seq_number > last.next():
         partition.whole = False
+        partition.gap_at = change.seq_number
 
 
 def _keep(server: Server, partition: Partition, change: DirectoryChange) -> None:

@@ -81,6 +81,8 @@ class Partition:
         must_ask: what is being done needs a request, once it is persisted.
         tries: how many requests in a row had no reply.
         whole: the replica is as the authority was at `last`; false where it may lack objects.
+        gap_at: the last number that came behind others that were left out, if it is applied: only a question
+            from there on can find that the replica is whole (decision R109).
         settled: it has been whole since our start, and nobody has known better since.
         doubted: others may know numbers that we do not, though it is settled.
         consulted: how often each BSC of our site was asked for what was ours, by key of name (decision R104).
@@ -104,6 +106,7 @@ class Partition:
     must_ask: bool = False
     tries: int = 0
     whole: bool = False
+    gap_at: SequenceNumber = MIN
     settled: bool = False
     doubted: bool = False
     consulted: dict[str, int] = field(default_factory=dict)

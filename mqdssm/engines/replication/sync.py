@@ -129,26 +129,28 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
     behind = all(one.seq_number > reached for one in partition.pending)
     if reached > partition.last and behind:
         yield from server.save(partition, last=reached)
-    advanced = partition.last > before
+    if partition.last > before:
+        partition.gap_at = partition.last
     if message.from_seq_number != partition.asked_from:
-        if advanced:
+        if partition.last > before:
             ask(server, partition)  # unless the answer to our last question is still to come
     elif state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
-        complete = reached <= partition.last
-        yield from _after_reply(server, partition, sender, advanced=advanced, complete=complete)
+        yield from _after_reply(server, partition, message, sender)
 
 
-def _after_reply(
-    server: Server, partition: Partition, sender: str, *, advanced: bool, complete: bool
-) -> Job[None]:
-    """Ask until nothing new comes (decision R32)."""
-    if complete and not advanced:
+def _after_reply(server: Server, partition: Partition, message: SyncReplyMessage, sender: str) -> Job[None]:
+    """Ask until there is nothing behind a question: what came in order since then needs no other one (R109).
+
+    An answer that brings nothing may be cut, where its changes had come already: there is more behind it.
+    """
+    asked_from = message.from_seq_number
+    if _reached(message) <= asked_from and min(partition.gap_at, partition.last) <= asked_from:
         yield from _caught_up(server, partition, sender)
         return
     _heard(server, partition)
-    if advanced:
+    if partition.last > asked_from:
         ask(server, partition)
     else:
         ask_later(server, partition)  # there is a gap in what it says
