@@ -25,6 +25,7 @@ from mqdssm.engines.replication.actions import Received, Send
 from mqdssm.engines.replication.operations import LoadState
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     ChangePropagationMessage,
     ChangeRequestMessage,
@@ -242,6 +243,28 @@ def test_a_name_that_another_site_gave_away_before_is_its_owners() -> None:
     before = objects(net, "PEC", SITE2)
     forge(net, "PEC", SITE2, ObjectType.MACHINE, guid_of("machine C24"))
     assert objects(net, "PEC", SITE2) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+def test_a_server_whose_name_was_claimed_before_gets_another_one() -> None:
+    """Decision R164: PSC1 makes a machine with the name that the PSC of a new site is to get."""
+    net = world()
+    silenced(net, "PSC1", "BSC1")
+    claimed = lies(SITE1, (Command.SYNC, guid_of("machine BSC1"), machine("PSC3", Service.BSC)))
+    for target in net.hosts:
+        says(net, "PSC1", target, claimed)
+    assert net.create_site("Site3", "PSC3").status == OK
+    net.server("PSC3", Role.PSC, "Site3")
+    net.run(LONG_S)  # it has PSC1's machines from the PEC
+    refused = net.create_machine("PSC3", "Site3", "PSC3", Service.PSC)
+    assert refused.status == Hresult.MQ_ERROR_MACHINE_EXISTS
+    net.stop("PSC3")
+    net.server("PSC3B", Role.PSC, "Site3")
+    assert net.name_psc("Site3", "PSC3B").status == OK
+    net.run(SETTLE_S)
+    assert net.create_machine("PSC3B", "Site3", "PSC3B", Service.PSC).status == OK
+    net.run(SETTLE_S)
+    assert {kept(net, name, SITE3).authority_name for name in net.hosts} == {"PSC3B"}
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.4")

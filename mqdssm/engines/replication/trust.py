@@ -67,6 +67,12 @@ RULES: Final = (
         "the PEC, by the site's object; the authority itself, by its last number (R38); the operator",
         "dropped",
     ),
+    Rule(
+        "which machines a site has, and their names",
+        "its authority, also about a name that no other machine has yet: the server that was to get it is "
+        "given another one by the operator (R164)",
+        "dropped",
+    ),
     Rule("how far a PSC has got", "that PSC", "dropped"),
     Rule("that a BSC is alive", "that BSC", "dropped"),
     Rule(
