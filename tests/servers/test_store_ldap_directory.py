@@ -23,12 +23,14 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError, MappingError
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 from mqdssm.store.ldap import LdapStore
 from mqdssm.store.ldap.applying import Applier
 from mqdssm.store.ldap.places import Places
+from mqdssm.store.ldap.planning import Plan, Planner, Wanted
 from mqdssm.store.ldap.ranges import range_filter
 from mqdssm.tables.numbering import BUCKET, NUMBER, PARTITION, slices
 from mqdssm.testing.openldap import OpenLdapServer
@@ -267,6 +269,48 @@ class TestWritesAndSearches:
         again = cutter.writes
         assert world.apply(*changes) == ops.Applied(count=200, status=OK)
         assert cutter.writes == again, "what is known is not written again"
+
+    def test_changes_are_planned_while_the_server_works(
+        self, world: World, cutter: Cutter, monkeypatch: Any
+    ) -> None:
+        """[replica-apply]: the first changes of a message are sent before the last ones are planned."""
+        queues = [(guid(), n) for n in range(2, 202)]
+        changes = [world.sync(one, n, world.queue(one, rf"web\q{n}")) for one, n in queues]
+        machine = guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        plan, begin, sent = Planner.plan, cutter.writes, []
+
+        def noted(self: Planner, wanted: Wanted) -> Plan:
+            sent.append(cutter.writes - begin)
+            return plan(self, wanted)
+
+        monkeypatch.setattr(Planner, "plan", noted)
+        assert world.apply(*changes) == ops.Applied(count=200, status=OK)
+        assert len(sent) == 200
+        assert sent[0] == 0
+        assert sent[100] >= 32
+        assert sent[-1] >= 100
+
+    def test_what_cannot_be_planned_ends_a_message_behind_what_is_sent(
+        self, world: World, monkeypatch: Any
+    ) -> None:
+        """A damaged entry is told when all answers to what was sent before have come."""
+        queues = [(guid(), n) for n in range(2, 102)]
+        changes = [world.sync(one, n, world.queue(one, rf"web\p{n}")) for one, n in queues]
+        machine = guid()
+        world.apply(world.sync(machine, 1, world.machine(machine)))
+        plan = Planner.plan
+
+        def damaged(self: Planner, wanted: Wanted) -> Plan:
+            if wanted.row == 70:
+                raise MappingError("damaged")
+            return plan(self, wanted)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Planner, "plan", damaged)
+            assert world.apply(*changes).status == Hresult.MQ_ERROR_DS_ERROR
+        assert len(world.changes()) == 71
+        assert world.apply(*changes) == ops.Applied(count=100, status=OK)
 
     def test_an_authority_reads_once_what_a_change_concerns(self, world: World, cutter: Cutter) -> None:
         queue = guid()

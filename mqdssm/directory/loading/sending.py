@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mqdssm.directory.pool import Pool
     from mqdssm.directory.session import Session
 
+AT_ONCE: Final = 32
+"""Changes that are taken from the caller before they are sent: it may take some time to make one."""
 QUEUED_MAX: Final = 4 * WINDOW
 """Changes that are taken from the caller ahead of being sent: many may have to wait for others."""
 
@@ -92,10 +94,15 @@ class _Conversation:
         return bool(self._under_way)
 
     def run(self, rest: Iterator[Request]) -> Iterator[tuple[Request, LdapResult]]:
-        """Send and receive until all are answered."""
+        """Send and receive until all are answered.
+
+        The caller makes the next changes while the server works at those before.
+        """
         while True:
-            self._take(rest)
+            taken = self._take(rest)
             self._fill()
+            if taken and len(self._under_way) < WINDOW:
+                continue
             if not self._under_way:
                 return
             for number, result in self._channel.answers(self._tags, time.monotonic() + self._limit_s):
@@ -104,16 +111,14 @@ class _Conversation:
                 self._queue.done(task)
                 yield self._requests.pop(task.order), result
 
-    def _take(self, rest: Iterator[Request]) -> None:
-        """Have enough in the queue."""
-        while len(self._queue) < QUEUED_MAX:
-            some = list(islice(rest, QUEUED_MAX))
-            if not some:
-                return
-            for request in some:
-                task = Task.of(request.item)
-                self._queue.put(task)
-                self._requests[task.order] = request
+    def _take(self, rest: Iterator[Request]) -> bool:
+        """Take some more changes from the caller; False: there is no room for them, or there are none."""
+        some = list(islice(rest, max(0, min(AT_ONCE, QUEUED_MAX - len(self._queue)))))
+        for request in some:
+            task = Task.of(request.item)
+            self._queue.put(task)
+            self._requests[task.order] = request
+        return bool(some)
 
     def _fill(self) -> None:
         """Send what fits into the window, in one piece."""

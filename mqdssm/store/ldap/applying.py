@@ -1,7 +1,7 @@
 """Changes on their way into the directory: planned in their order, sent together (decision R15)."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -39,7 +39,7 @@ from mqdssm.tables.properties import references_of
 
 log = logging.getLogger(__name__)
 
-CHANGES_AT_ONCE: Final = 256
+CHANGES_AT_ONCE: Final = 512
 """Changes that are looked up and sent together."""
 DELETED_TYPE: Final = "mqisObjectType"
 ATTEMPTS_MAX: Final = 4
@@ -83,11 +83,82 @@ class _Run:
         touched = {name for dn in dns for name in (dn.normalized, dn.parent.normalized)}
         return not (touched & self.deleted)
 
+    def clear(self) -> None:
+        """Give everything up."""
+        self.plans, self.deleted, self.alone = [], set(), False
+
     def add(self, wanted: Wanted, plan: Plan) -> None:
         """Take it in."""
         self.plans.append((wanted, plan))
         self.deleted |= {normalize(one.item.dn) for one in plan.last}
         self.alone = bool(plan.ahead or plan.before or plan.behind)
+
+
+class _Course:
+    """Plans changes in their order, each when the requests of those before it may be under way already.
+
+    Args:
+        changes: the changes.
+        planner: makes a planner of the rest of the changes.
+
+    Attributes:
+        failures: by row.
+        identifiers: GUIDs of the objects of the changes that were planned.
+    """
+
+    def __init__(self, changes: Sequence[Wanted], planner: Callable[[Sequence[Wanted]], Planner]) -> None:
+        self.failures: dict[int, Failure] = {}
+        self.identifiers: list[Guid | None] = []
+        self._changes = changes
+        self._make_planner = planner
+        self._planner = planner(changes)
+        self._kept: Plan | None = None  # of the next change
+        self._error: Exception | None = None
+
+    def next_run(self) -> _Run | None:
+        """Return a run with the next plan; None: there is none."""
+        run = _Run()
+        return run if self._take(run) is not None else None
+
+    def plan_again(self, run: _Run) -> None:
+        """Plan the only change of a run again, by what the directory holds now."""
+        self.identifiers.pop()
+        run.clear()
+        self._planner = self._make_planner(self._changes[len(self.identifiers) :])
+        self._take(run)
+
+    def requests(self, run: _Run) -> Iterator[Request]:
+        """Give the first requests of a run, and of the changes behind it that may be made with it."""
+        for wanted, plan in list(run.plans):
+            if wanted.row not in self.failures:
+                yield from plan.first
+        try:
+            while (taken := self._take(run)) is not None:
+                yield from taken.first
+        except Exception as error:  # noqa: BLE001  raised by `check`: what was sent before is answered first
+            self._error = error
+
+    def check(self) -> None:
+        """Raise what went wrong in planning, if anything did."""
+        if self._error is not None:
+            raise self._error
+
+    def _take(self, run: _Run) -> Plan | None:
+        """Plan the next change, and take it into a run if it may be carried out together with that one."""
+        at = len(self.identifiers)
+        if at == len(self._changes) or (run.plans and self.failures):
+            return None
+        wanted = self._changes[at]
+        plan, self._kept = self._kept or self._planner.plan(wanted), None
+        if plan.status != Hresult.MQ_OK:
+            self.failures[wanted.row] = Failure(plan.status)
+            return None
+        if not run.admits(plan):
+            self._kept = plan
+            return None
+        self.identifiers.append(plan.identifier)
+        run.add(wanted, plan)
+        return plan
 
 
 class Applier:
@@ -145,33 +216,25 @@ class Applier:
 
     def _some(self, changes: Sequence[Wanted], view: View | None) -> tuple[list[Guid | None], Failure | None]:
         """Make some changes; those from the beginning that are durable, and why the next one is not."""
-        planner = self._planner(changes, view)
-        failures: dict[int, Failure] = {}
-        identifiers: list[Guid | None] = []
-        run, first_row, moves = _Run(), changes[0].row, self.homes.moves
-        for at, wanted in enumerate(changes):
-            plan = planner.plan(wanted)
-            if plan.status == Hresult.MQ_OK and not run.admits(plan):
-                self._carry_out(run, failures)
-                run = _Run()
-                if failures:
+        course = _Course(changes, lambda rest: self._planner(rest, view if rest is changes else None))
+        failures = course.failures
+        moves = self.homes.moves
+        while (run := course.next_run()) is not None:
+            if self.homes.moves != moves:  # the plan is of before: a deletion would hit nothing
+                moves = self.homes.moves
+                course.plan_again(run)
+                if not run.plans:
                     break
-                if self.homes.moves != moves:  # the plan is of before: a deletion would hit nothing
-                    moves = self.homes.moves
-                    planner = self._planner(changes[at:])
-                    plan = planner.plan(wanted)
-            if plan.status != Hresult.MQ_OK:
-                failures[wanted.row] = Failure(plan.status)
+            self._carry_out(run, course)
+            if failures:
                 break
-            identifiers.append(plan.identifier)
-            run.add(wanted, plan)
-        self._carry_out(run, failures)
+        identifiers = course.identifiers
         with _beside():
             self._complete(changes, identifiers)
         if not failures:
             return identifiers, None
         row = min(failures)
-        return identifiers[: row - first_row], failures[row]
+        return identifiers[: row - changes[0].row], failures[row]
 
     def _planner(self, changes: Sequence[Wanted], view: View | None = None) -> Planner:
         return Planner(self.view(changes) if view is None else view, self._maker, self._domain)
@@ -235,13 +298,14 @@ class Applier:
 
     # -- one run
 
-    def _carry_out(self, run: _Run, failures: dict[int, Failure]) -> None:
-        plans = run.plans
+    def _carry_out(self, run: _Run, course: "_Course") -> None:
+        """Carry out a run, which takes in plans from the course as long as it may."""
+        plans, failures = run.plans, course.failures
         ahead = self._send([one for _, plan in plans for one in plan.ahead], failures)
         self._leave_placeholders(ahead, failures)
         self.homes.rename(one for _, plan in plans for one in plan.before)
-        first = [one for wanted, plan in plans if wanted.row not in failures for one in plan.first]
-        self._send(first, failures)
+        self._send(course.requests(run), failures)
+        course.check()
         last = [one for wanted, plan in plans if wanted.row not in failures for one in plan.last]
         left = self._send(last, failures)
         if left:
@@ -251,10 +315,10 @@ class Applier:
         if gone:
             self._settle(gone)
 
-    def _send(self, requests: list[Request], failures: dict[int, Failure]) -> list[Request]:
+    def _send(self, requests: Iterable[Request], failures: dict[int, Failure]) -> list[Request]:
         """Send requests; those that could not be made because there are others below are given back."""
         left: list[Request] = []
-        if not requests:
+        if requests == []:
             return left
         for request, result in self._session.loader.send(requests):
             if result.code == SUCCESS or (
