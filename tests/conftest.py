@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -20,6 +21,10 @@ import conformance  # noqa: E402  found through the path above
 
 if TYPE_CHECKING:
     from mqdssm.testing import SambaDomainController
+
+# Tests press Ctrl-C in programs that they start. A shell's background job ignores SIGINT, and so would those.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the machines that run this have two busy cores, and a slow example is no wrong one.
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
