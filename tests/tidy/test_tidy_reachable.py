@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import source_tree
 from source_tree import ROOT, name, sources, tree
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\{include\}\s*(\S+)|`{3}\{include\}\s*(\S+)", re.MULTILINE)
+
+WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*|\"\w+\.py\"")
 
 
 @cache
@@ -27,21 +30,32 @@ def entry_modules() -> set[str]:
     return entries | {"mqdssm"}
 
 
-def named_in_text(module: str, texts: dict[Path, str]) -> bool:
-    """Named somewhere else, lazily imported or run as a program: as a dotted word, or as a file in quotes."""
-    own = ROOT / (module.replace(".", "/") + ".py")
-    pattern = re.compile(rf"(?<![\w.]){re.escape(module)}(?!\w)|\"{own.name}\"")
-    return any(pattern.search(text) for path, text in texts.items() if path != own)
+def names_in_texts(paths: Iterable[Path]) -> dict[str, set[Path]]:
+    """For each dotted word and its beginnings, and each file name in quotes: the files that have it."""
+    found: dict[str, set[Path]] = {}
+    for path in paths:
+        for word in set(WORD.findall(path.read_text(encoding="utf-8"))):
+            parts = word.split(".")
+            for end in range(1, len(parts) + 1) if word[0] != '"' else ():
+                found.setdefault(".".join(parts[:end]), set()).add(path)
+            found.setdefault(word, set()).add(path)
+    return found
 
 
 def test_every_module_is_used() -> None:
     graph = import_graph()
-    code = {path: path.read_text(encoding="utf-8") for path in sources("mqdssm", ".ci", "benchmarks")}
+    named = names_in_texts(sources("mqdssm", ".ci", "benchmarks"))
     entries = entry_modules()
     reached = set(entries)
     for entry in entries & graph.modules:
         reached |= graph.find_upstream_modules(entry)
-    pending = [module for module in graph.modules - reached if named_in_text(module, code)]
+
+    def named_elsewhere(module: str) -> bool:
+        """Lazily imported or run as a program: a dotted word, or a file in quotes, in another file."""
+        own = ROOT / (module.replace(".", "/") + ".py")
+        return bool((named.get(module, set()) | named.get(f'"{own.name}"', set())) - {own})
+
+    pending = [module for module in graph.modules - reached if named_elsewhere(module)]
     while pending:
         module = pending.pop()
         reached |= {module} | graph.find_upstream_modules(module)
