@@ -6,9 +6,11 @@ from uuid import UUID
 import pytest
 from applying import apply_here, connect
 from planning import plan_here
+from samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import Equal
+from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.migrate.places import read_guid_map
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
@@ -72,6 +74,31 @@ def test_an_enterprise_becomes_a_domains(domain, tmp_path):
     assert again.last_line == report.last_line
     anew = plan_here(domain, tmp_path / "mqis", tmp_path / "anew", create_computers=True)
     assert (anew.levels, anew.total["equal"]) == ((), report.total["read"])
+
+
+def test_what_is_read_back_depends_on_the_objects_of_the_plan(domain, tmp_path):
+    """Names and values are as they were sent, but a computer's queue manager is another one by then."""
+    sample = Plan(sites=2, machines=4, queues=12, users=0, seed=1, root=domain.base_dn)
+    generate(sample, tmp_path / "mqis", SampleForm.MQIS)
+    plan_here(domain, tmp_path / "mqis", tmp_path / "plan", create_computers=True)
+    assert apply_here(domain, tmp_path / "plan", verify=False).is_fine
+    with connect(domain) as directory:
+        session = directory.session
+        queue = DN.parse(next(iter(directory.search(mqdssm.Queue))).full_path)
+        manager, computer = queue.parent, queue.parent.parent
+        stored = session.get(manager, ["*", "nTSecurityDescriptor"]).attributes
+        written = ("msmq", "ntsecuritydescriptor")
+        values = {name: raws for name, raws in stored.items() if name.casefold().startswith(written)}
+        session.rename(computer, f"CN={computer.name}-old")
+        account = f"sAMAccountName: {computer.name}X$\nuserAccountControl: 4096\n"
+        SambaTools(domain).add_text(f"dn: {computer}\nobjectClass: computer\n{account}")
+        session.add(manager, {"objectClass": [b"mSMQConfiguration"], **values})
+        old = computer.parent.child("CN", f"{computer.name}-old")
+        session.rename(old.child("CN", "msmq").child("CN", queue.name), str(DN((queue.rdns[0],))), manager)
+    report = apply_here(domain, tmp_path / "plan")
+    reasons = {(one.role, normalize(one.dn)): one.reason for one in report.lost}
+    assert reasons["object", manager.normalized].startswith("it is another object ("), reasons
+    assert reasons["object", queue.normalized].startswith(f"it is below {manager}, which is not the object")
 
 
 @pytest.mark.soak

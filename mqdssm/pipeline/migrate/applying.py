@@ -389,7 +389,7 @@ class Applying:
             access=self._access,
             parts=parts,
             places=places,
-            made=made_in(self._folder, parts) if self._plan.target.keeps_guids else {},
+            made=made_in(self._folder, parts, keeps_guids=self._plan.target.keeps_guids),
             told=told,
         )
         with counted(self._watch, "reading everything back", rows, told):

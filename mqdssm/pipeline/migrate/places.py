@@ -15,6 +15,7 @@ from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
 from mqdssm.model.escapes import csv_cell
+from mqdssm.pipeline.migrate.apply_journal import ApplyJournal
 from mqdssm.pipeline.migrate.operations import ADD, DELETE, OBJECT
 from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.tables import TABLES, compute
@@ -27,7 +28,7 @@ GUID_MAP_NAME: Final = "guid-map.csv"
 GUID_MAP_COLUMNS: Final = ("type", "old", "new", "dn")
 REFERRED: Final = (TABLES[Site].ldap_class, TABLES[QueueManager].ldap_class)
 LINK_CLASS: Final = TABLES[RoutingLink].ldap_class
-_COLUMNS: Final = ["guid", "dn", "class", "role", "action"]
+_COLUMNS: Final = ["row_id", "guid", "dn", "class", "role", "action"]
 _GUID_DIGITS: Final = 32
 
 
@@ -105,26 +106,36 @@ class Made(NamedTuple):
     """An object that a plan makes, and that others stand below.
 
     Attributes:
-        guid: that it is to have.
+        guid: its objectGUID: that of the plan, or the one that the server chose; None: nobody asked for it.
         ldap_class: its structural class.
     """
 
-    guid: UUID
+    guid: UUID | None
     ldap_class: str
 
 
-def made_in(folder: Path, parts: Iterable[str]) -> dict[str, Made]:
+def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[str, Made]:
     """Return the sites and queue managers that a plan makes, by their normalised DNs.
 
     Args:
         folder: of the plan.
         parts: its files of operations.
+        keeps_guids: the target has the GUIDs of the plan; else those that were made count.
     """
-    rows = (row for row in _referred_rows(folder, parts) if row.action == ADD)
-    return {normalize(row.dn): Made(row.guid, row.ldap_class) for row in rows}
+    found = {}
+    for part in parts:
+        journal = {} if keeps_guids else ApplyJournal(folder, part).read()
+        for row in _referred_rows(folder, (part,)):
+            recorded = journal.get(row.row_id)
+            if row.action != ADD or (recorded is None and not keeps_guids):
+                continue
+            guid = row.guid if recorded is None else recorded.guid
+            found[normalize(row.dn)] = Made(guid, row.ldap_class)
+    return found
 
 
 class _ReferredRow(NamedTuple):
+    row_id: int
     guid: UUID
     dn: str
     ldap_class: str
@@ -136,9 +147,9 @@ def _referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]
     for part in parts:
         table = pq.read_table(folder / part, columns=_COLUMNS)
         rows = zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
-        for raw, dn, ldap_class, role, action in rows:
+        for row_id, raw, dn, ldap_class, role, action in rows:
             if raw is not None and role == OBJECT and ldap_class in REFERRED:
-                yield _ReferredRow(UUID(bytes_le=raw), dn, ldap_class, action)
+                yield _ReferredRow(row_id, UUID(bytes_le=raw), dn, ldap_class, action)
 
 
 def there_alone(

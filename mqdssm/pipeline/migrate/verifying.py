@@ -78,7 +78,7 @@ class VerifyTask:
         access: how workers get into the target.
         parts: files of operations, and of what was equal; each is a piece of work.
         places: what references refer to.
-        made: normalised DN -> object that the plan makes there, where the target keeps GUIDs.
+        made: normalised DN -> object that the plan makes there.
         told: where workers say how far they are.
     """
 
@@ -129,7 +129,8 @@ class VerifyTask:
                 references, _ = self.places.values(one.ldap_class, one.later)
                 told = set_last.attributes  # what they refer to is not there
                 values |= {name: raws for name, raws in references.items() if name not in told}
-            found.append(_Expected(one, dn, values))
+            guid = None if recorded is None else recorded.guid
+            found.append(_Expected(one, dn, values, guid))
         return found
 
 
@@ -138,6 +139,8 @@ class _Expected:
     operation: Operation
     dn: str
     values: Values
+    guid: UUID | None = None
+    """That the server chose for what was made."""
 
 
 def _is_applied(operation: Operation, journal: Mapping[int, Recorded]) -> bool:
@@ -195,8 +198,9 @@ class _Context:
     def problem(self, one: _Expected) -> str:
         """Return what an object depends on in vain; empty if all is there."""
         for above, made in self._planned_above(one.dn):
-            if self._references.identifier_of(str(above), made.ldap_class) != made.guid:
-                return f"it is below {above}, which is not the object of the plan ({made.guid})"
+            there = self._references.identifier_of(str(above), made.ldap_class)
+            if there is None or made.guid not in {None, there}:
+                return f"it is below {above}, which is not the object of the plan ({made.guid or 'no GUID'})"
         for reference, target in references_in(one.operation.ldap_class, one.values):
             if isinstance(target, str):
                 is_there = self._references.identifier_of(target, reference.ldap_class) is not None
@@ -249,7 +253,13 @@ def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls
                 "wanted": shown(name, tuple(one.values[name])),
                 "found": shown(name, entry.all(name)),
             }
-        reason = f"it differs in {', '.join(differs)}" if differs else context.problem(one)
+        guid = guid_of(entry.attributes)
+        if differs:
+            reason = f"it differs in {', '.join(differs)}"
+        elif one.guid is not None and guid != one.guid:
+            reason = f"it is another object ({guid}) than the one that was made ({one.guid})"
+        else:
+            reason = context.problem(one)
     if not reason:
         return None
     return _lost_as(operation, one.dn, reason, differs)
