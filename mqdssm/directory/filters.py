@@ -156,6 +156,7 @@ TAGS: Final[dict[type, int]] = {
     LessOrEqual: 0xA6,
     Approx: 0xA8,
 }
+_EQUAL_TAG: Final = TAGS[Equal]
 _SIGNS: Final[dict[type, str]] = {
     And: "&",
     Or: "|",
@@ -213,10 +214,10 @@ def encode(search_filter: LdapFilter) -> bytes:
 
 def _encode(node: LdapFilter, depth: int) -> bytes:
     _check_depth(depth)
+    if isinstance(node, Equal):  # most of all: ranges of numbers have dozens
+        return _assertion(_EQUAL_TAG, node.attribute, node.value)
     match node:
-        case Equal(attribute, value) | GreaterOrEqual(attribute, value):
-            return _assertion(TAGS[type(node)], attribute, value)
-        case LessOrEqual(attribute, value) | Approx(attribute, value):
+        case GreaterOrEqual(attribute, value) | LessOrEqual(attribute, value) | Approx(attribute, value):
             return _assertion(TAGS[type(node)], attribute, value)
         case Present(attribute):
             return tlv(PRESENT_TAG, attribute_description(attribute))
@@ -231,7 +232,12 @@ def _encode(node: LdapFilter, depth: int) -> bytes:
 
 
 def _assertion(tag: int, attribute: str, value: bytes) -> bytes:
-    return tlv(tag, tlv(OCTET_STRING, attribute_description(attribute)) + tlv(OCTET_STRING, value))
+    return tlv(tag, _encoded_attribute(attribute) + tlv(OCTET_STRING, value))
+
+
+@lru_cache(maxsize=4096)
+def _encoded_attribute(attribute: str) -> bytes:
+    return tlv(OCTET_STRING, attribute_description(attribute))
 
 
 def _encode_parts(node: Substrings | Extensible) -> bytes:

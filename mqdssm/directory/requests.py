@@ -133,6 +133,29 @@ def encode_search(
     Raises:
         ValueError: an attribute name that is none, a number out of range.
     """
+    operation = encode_search_operation(
+        base,
+        scope,
+        search_filter,
+        attributes,
+        size_limit=size_limit,
+        time_limit=time_limit,
+        types_only=types_only,
+    )
+    return encode_message(message_id, operation, controls)
+
+
+def encode_search_operation(
+    base: str,
+    scope: Scope,
+    search_filter: bytes,
+    attributes: Iterable[str],
+    *,
+    size_limit: int = 0,
+    time_limit: int = 0,
+    types_only: bool = False,
+) -> bytes:
+    """A SearchRequest without message id and controls, for `encode_message`; see `encode_search`."""
     content = (
         _dn(base)
         + integer(Scope(scope), ENUMERATED)
@@ -143,7 +166,7 @@ def encode_search(
         + search_filter
         + _selection(tuple(attributes))
     )
-    return _message(message_id, tlv(SEARCH_REQUEST, content), controls)
+    return tlv(SEARCH_REQUEST, content)
 
 
 OBJECT_CLASS: Final = "objectClass"
@@ -174,7 +197,7 @@ def encode_add(
             raise ValueError(f"{name} has no value: leave it out of an add")
         parts.append(_attribute(name, values))
     content = _dn(dn) + tlv(SEQUENCE, b"".join(parts))
-    return _message(message_id, tlv(ADD_REQUEST, content), controls)
+    return encode_message(message_id, tlv(ADD_REQUEST, content), controls)
 
 
 def encode_modify(
@@ -193,12 +216,12 @@ def encode_modify(
         parts.append(tlv(SEQUENCE, operation + _attribute(change.attribute, change.values)))
     if not parts:
         raise ValueError(f"a modify of {dn} without any change")
-    return _message(message_id, tlv(MODIFY_REQUEST, _dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls)
+    return encode_message(message_id, tlv(MODIFY_REQUEST, _dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls)
 
 
 def encode_delete(message_id: int, dn: str, controls: Sequence[Control] = ()) -> bytes:
     """A DelRequest ([RFC4511] 4.8)."""
-    return _message(message_id, _dn(dn, DELETE_REQUEST), controls)
+    return encode_message(message_id, _dn(dn, DELETE_REQUEST), controls)
 
 
 def encode_modify_dn(
@@ -214,7 +237,7 @@ def encode_modify_dn(
     content = _dn(dn) + _dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
     if new_superior is not None:
         content += _dn(new_superior, NEW_SUPERIOR_TAG)
-    return _message(message_id, tlv(MODIFY_DN_REQUEST, content), controls)
+    return encode_message(message_id, tlv(MODIFY_DN_REQUEST, content), controls)
 
 
 def encode_extended(
@@ -224,24 +247,24 @@ def encode_extended(
     content = octet_string(_oid(oid), REQUEST_NAME_TAG)
     if value is not None:
         content += tlv(_REQUEST_VALUE, value)
-    return _message(message_id, tlv(EXTENDED_REQUEST, content), controls)
+    return encode_message(message_id, tlv(EXTENDED_REQUEST, content), controls)
 
 
 def encode_abandon(message_id: int, abandoned_id: int) -> bytes:
     """An AbandonRequest ([RFC4511] 4.11); it has no answer."""
-    return _message(message_id, integer(_message_id(abandoned_id), ABANDON_REQUEST), ())
+    return encode_message(message_id, integer(_message_id(abandoned_id), ABANDON_REQUEST), ())
 
 
 def encode_sasl_bind(message_id: int, mechanism: str, credentials: bytes) -> bytes:
     """A BindRequest by SASL ([RFC4511] 4.2), one leg of it."""
     sasl = octet_string(mechanism.encode()) + octet_string(credentials)
     content = integer(_LDAP_VERSION) + _dn("") + tlv(_SASL, sasl)
-    return _message(message_id, tlv(BIND_REQUEST, content), ())
+    return encode_message(message_id, tlv(BIND_REQUEST, content), ())
 
 
 def encode_unbind(message_id: int) -> bytes:
     """An UnbindRequest ([RFC4511] 4.3); the server closes the connection."""
-    return _message(message_id, tlv(UNBIND_REQUEST, b""), ())
+    return encode_message(message_id, tlv(UNBIND_REQUEST, b""), ())
 
 
 def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> Control:
@@ -278,7 +301,8 @@ def deref_control(references: Mapping[str, Sequence[str]]) -> Control:
     return Control(DEREF_OID, critical=False, value=tlv(SEQUENCE, b"".join(parts)))
 
 
-def _message(message_id: int, operation: bytes, controls: Sequence[Control]) -> bytes:
+def encode_message(message_id: int, operation: bytes, controls: Sequence[Control]) -> bytes:
+    """An LDAPMessage ([RFC4511] 4.1.1) around an encoded operation."""
     content = integer(_message_id(message_id)) + operation
     if controls:
         content += tlv(_CONTROLS, b"".join([_encode_control(control) for control in controls]))

@@ -13,13 +13,13 @@ import logging
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from mqdssm.directory.channel import Channel, ConnectionBroken, Page
 from mqdssm.directory.delivered import Delivered
 from mqdssm.directory.pool import Pool
-from mqdssm.directory.requests import Control, Scope, encode_search, paged_control
+from mqdssm.directory.requests import Control, Scope, encode_message, encode_search_operation, paged_control
 from mqdssm.directory.responses import LdapResult, paged_cookie
 from mqdssm.errors import (
     DecodeError,
@@ -60,6 +60,9 @@ class Search:
         attributes: to return; none means none.
         controls: sent along.
         time_limit_s: seconds that the server may take for each request; 0 is no limit.
+
+    Raises:
+        ValueError: what cannot be sent: an attribute name that is none, a name that is too long.
     """
 
     base: str
@@ -68,18 +71,17 @@ class Search:
     attributes: tuple[str, ...]
     controls: tuple[Control, ...] = ()
     time_limit_s: int = 0
+    _operation: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        operation = encode_search_operation(
+            self.base, self.scope, self.filter, self.attributes, time_limit=self.time_limit_s
+        )
+        object.__setattr__(self, "_operation", operation)
 
     def encode(self, message_id: int, paging: tuple[Control, ...] = ()) -> bytes:
         """The request as octets."""
-        return encode_search(
-            message_id,
-            self.base,
-            self.scope,
-            self.filter,
-            self.attributes,
-            time_limit=self.time_limit_s,
-            controls=(*self.controls, *paging),
-        )
+        return encode_message(message_id, self._operation, (*self.controls, *paging))
 
 
 class PagedSearch:

@@ -487,7 +487,6 @@ class Session:
             search = Search(
                 name, scope, encode(search_filter), attributes, listed, time_limit_s=SEARCH_TIME_LIMIT_S
             )
-            search.encode(1)  # what cannot be sent is refused here, not at the first step of the iterator
             return PagedSearch(
                 self._pool,
                 search,

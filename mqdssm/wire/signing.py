@@ -8,6 +8,7 @@ packets abbreviate some; the prefix of a private queue is in small letters, as [
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -29,6 +30,7 @@ def _label(label: str) -> bytes:
     return (label + "\0").encode(_UTF16) if label else b""
 
 
+@lru_cache(maxsize=1024)
 def _queue(name: FormatName | None) -> bytes:
     """A queue's bytes in a UserHeader ([MS-MQMQ] 2.2.20.1), without padding.
 

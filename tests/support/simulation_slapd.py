@@ -36,6 +36,10 @@ class SlapdStore:
         result: Result = self._harness.store.perform(operation)
         return result
 
+    def look(self, operation: Operation) -> Result:
+        """Perform a reading operation for the simulation's checks."""
+        return self.perform(operation)
+
     def perform_torn(self, operation: Operation, writes: int) -> None:
         """Perform an operation up to a moment around one of its writes, and open the store anew."""
         self._harness.arm(writes)

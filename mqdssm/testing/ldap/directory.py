@@ -131,8 +131,11 @@ class SimulatedDirectory:
         return b"".join(parts)
 
     def _matching(self, base: TreeEntry, search: SearchRequest, after: int) -> Iterator[TreeEntry]:
+        some = self._tree.within(base, search.scope, search.filter)
+        if not some:
+            return
         test = test_of(search.filter)
-        for entry in self._tree.within(base, search.scope, search.filter):
+        for entry in some:
             if entry.number > after and test(entry):
                 yield entry
 

@@ -48,7 +48,7 @@ def ghosts_of(server: Server, partition_id: Guid) -> list[Guid]:
     """Objects that a full synchronization marked, and did not remove ([MC-MQDSRP] 3.3.7.11)."""
     found: list[Guid] = []
     for object_type in IDENTIFIERS:
-        listed = server.store.perform(ListObjects(object_type=object_type, partition_id=partition_id))
+        listed = server.store.look(ListObjects(object_type=object_type, partition_id=partition_id))
         objects = listed.objects if isinstance(listed, ObjectsListed) else ()
         found.extend(one.identifier for one in objects if one.identifier and one.seq_number == MIN)
     return found

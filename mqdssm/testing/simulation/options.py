@@ -11,6 +11,8 @@ PER_MILLE: Final = 1000
 """Chances are given as so many in a thousand."""
 _DIRECTORIES_EVERY: Final = 10
 """One run of so many has its stores on directories."""
+_MANY_SERVERS: Final = 8
+"""So many servers have short runs: each second has much in it. So have directories: it costs much there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +179,10 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
     hardships = hardships_of(seed, generation)
     if hardships.is_hostile and sum(bscs) + len(bscs) == 1:
         bscs = (1,)  # the only server would be the PEC, on which everything rests
+    directories = _has_directories(seed, generation)
+    is_short = sum(bscs) + len(bscs) >= _MANY_SERVERS or (directories and generation >= Generation.ALL)
     network, servers, tuning = _network(dice), _servers(dice), draw_tuning(dice)
-    work = _work(dice, sum(bscs) + len(bscs))
+    work = _work(dice, is_short=is_short)
     return Options(
         seed=seed,
         bscs=bscs,
@@ -189,7 +193,7 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
         if generation < Generation.SERVICES
         else _later_options(seed, work, generation, is_honest=not hardships.is_hostile),
         hardships=hardships,
-        directories=_has_directories(seed, generation),
+        directories=directories,
     )
 
 
@@ -258,9 +262,9 @@ def draw_tuning(dice: Dice) -> Tuning:
     )
 
 
-def _work(dice: Dice, servers: int) -> Work:
+def _work(dice: Dice, *, is_short: bool) -> Work:
     topology = dice.one_in(2)
-    duration_s = dice.between(120, 900) if servers < 8 else dice.between(80, 250)
+    duration_s = dice.between(80, 250) if is_short else dice.between(120, 900)
     return Work(
         duration_s=duration_s,
         pace_ms=dice.of((800, 2_000, 5_000)),

@@ -37,6 +37,9 @@ class Store(Protocol):
     def perform(self, operation: Operation) -> Result:
         """Perform an operation."""
 
+    def look(self, operation: Operation) -> Result:
+        """Perform a reading operation for the checks; its result stays while nobody writes."""
+
     def perform_torn(self, operation: Operation, moments: int) -> None:
         """Perform an operation up to a moment, then lose everything that is not durable."""
 
@@ -78,6 +81,10 @@ class CrashingStore:
         result: Result = self._store.perform(operation)
         return result
 
+    def look(self, operation: Operation) -> Result:
+        """Perform a reading operation for the simulation's checks."""
+        return self.perform(operation)
+
     def perform_torn(self, operation: Operation, moments: int) -> None:
         """Perform an operation up to a moment, and start anew from what was written.
 
@@ -116,7 +123,7 @@ def changes_of(
     store: Store, partition_id: Guid, *, after: SequenceNumber = MIN, up_to: SequenceNumber = MAX
 ) -> tuple[DirectoryChange, ...]:
     """All objects and tombstones of a partition, or those with numbers in a range, as changes."""
-    found = store.perform(everything(partition_id, after=after, up_to=up_to))
+    found = store.look(everything(partition_id, after=after, up_to=up_to))
     return found.changes if isinstance(found, ChangesFound) else ()
 
 

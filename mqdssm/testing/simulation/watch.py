@@ -229,7 +229,7 @@ class Watch:
         self, server: Server, object_type: ObjectType, identifier: Guid, partition_id: Guid
     ) -> ObjectRead:
         """What a server's store holds of an object; another partition may have one of the same GUID."""
-        result = server.store.perform(
+        result = server.store.look(
             ReadObject(object_type=object_type, identifier=identifier, partition_id=partition_id)
         )
         if not isinstance(result, ObjectRead):
