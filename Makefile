@@ -21,6 +21,9 @@ SHARD ?= 1/1
 # More arguments for pytest: make test ARGS="-x tests/unit"
 ARGS ?=
 
+# Modules stay compiled, whatever the environment says: hundreds of programs are started by tests
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-test python demo test test-fast soak soak-status test-browser test-containers test-fresh images simulate lint format conformance mutants bench schema docs sbom audit lock clean
 

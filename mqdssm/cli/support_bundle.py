@@ -25,7 +25,6 @@ PACKAGES: Final = (
     "mqdssm",
     "ldap3",
     "pydantic",
-    "pydantic-settings",
     "cryptography",
     "typer",
     "rich",

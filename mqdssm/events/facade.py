@@ -1,9 +1,10 @@
 """The public surface: a directory, and the events of [MS-MQDSSM] 3.1.6 on it."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 from uuid import UUID
 
 from mqdssm.directory.options import (
@@ -16,20 +17,22 @@ from mqdssm.directory.options import (
 )
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
-from mqdssm.directory.watching.hints import Rhythm
 from mqdssm.errors import ConfigError, DirectoryError
 from mqdssm.events import alias, create, delete, lookup, read, write
 from mqdssm.events.attributes import element_table
 from mqdssm.events.context import Context
 from mqdssm.events.delete import Progress
 from mqdssm.events.iterators import Handle, Iterators
-from mqdssm.events.notices import Notices
-from mqdssm.events.watching.watch import Pauses, Watch
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.filters import Filter, SortKey
 from mqdssm.model.notice import Notice, Notify
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
+
+if TYPE_CHECKING:
+    from mqdssm.directory.watching.hints import Rhythm
+    from mqdssm.events.notices import Notices
+    from mqdssm.events.watching.watch import Pauses, Watch
 
 E = TypeVar("E", bound=DirectoryObject)
 T = TypeVar("T")
@@ -46,12 +49,19 @@ class Directory:
     ) -> None:
         self._context = Context(session, create_server_objects=create_server_objects)
         self._iterators = Iterators()
-        self._notices = Notices(self._context, notify)
+        self._notify = notify
 
     @property
     def session(self) -> Session:
         """The LDAP session below: the operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19."""
         return self._context.session
+
+    @cached_property
+    def _notices(self) -> "Notices":
+        """What tells of changes; who only reads does not load it."""
+        from mqdssm.events.notices import Notices  # noqa: PLC0415  only who changes something needs it
+
+        return Notices(self._context, self._notify)
 
     def create(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> UUID:
         """Create an object ([MS-MQDSSM] 3.1.6.1).
@@ -251,12 +261,12 @@ class Directory:
         snapshot: bool = False,
         once: bool = False,
         all_writes: bool = False,
-        rhythm: Rhythm | None = None,
-        pauses: Pauses | None = None,
+        rhythm: "Rhythm | None" = None,
+        pauses: "Pauses | None" = None,
         on_ready: Callable[[str], None] | None = None,
         on_trouble: Callable[[DirectoryError, float], None] | None = None,
         on_quiet: Callable[[], None] | None = None,
-    ) -> Watch:
+    ) -> "Watch":
         """Watch the directory: whoever changes an object, the iterator tells it; it has no end.
 
         It has connections of its own, and may outlive this object. Close it, or use it in a ``with`` block;
@@ -285,6 +295,8 @@ class Directory:
             GenericDirectoryError: objects that no directory keeps.
             DirectoryError: while iterating: the server does not tell of changes, or not to this user.
         """
+        from mqdssm.events.watching.watch import Watch  # noqa: PLC0415  only who watches needs it
+
         names = [element_table(kind, "watched").element for kind in kinds]
         return Watch(
             self.session.options,

@@ -20,6 +20,9 @@ ATTRIBUTES: Final[Mapping[str, AttributeType]] = MappingProxyType(
 CLASSES: Final[Mapping[str, ObjectClass]] = MappingProxyType({c.name.lower(): c for c in schema_classes.ALL})
 """Object classes by lower-case name."""
 
+ORIGINAL_GUID_CLASSES: Final = frozenset({"mSMQQueue", "mSMQConfiguration", "mSMQSettings"})
+"""Classes whose mSMQOwnerID keeps a GUID from before a migration, where the server makes others (M37)."""
+
 UNUSED_ATTRIBUTES: Final[frozenset[str]] = frozenset(
     (
         "mSMQOwnerID",

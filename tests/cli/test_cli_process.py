@@ -15,7 +15,7 @@ HEAVY = (
     "pyspark",
     "pyarrow",
     "cryptography",
-    "pydantic_settings",
+    "mqdssm.cli.settings",
     "mqdssm.directory.session",
     "mqdssm.tables",
 )

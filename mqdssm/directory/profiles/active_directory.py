@@ -15,6 +15,7 @@ from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.tables import rights
 from mqdssm.tables.access import KINDS, from_directory, parts_present, to_directory
+from mqdssm.tables.schema import ORIGINAL_GUID_CLASSES
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
 if TYPE_CHECKING:
@@ -56,9 +57,7 @@ class ActiveDirectory(Profile):
     hides_sacls: ClassVar[bool] = True
     computer_account: ClassVar[str | None] = "sAMAccountName"
     original_guid: ClassVar[str | None] = "mSMQOwnerID"
-    original_guid_classes: ClassVar[frozenset[str]] = frozenset(
-        {"mSMQQueue", "mSMQConfiguration", "mSMQSettings"}
-    )
+    original_guid_classes: ClassVar[frozenset[str]] = ORIGINAL_GUID_CLASSES
     change_counter: ClassVar[str | None] = "uSNChanged"
     split_key: ClassVar[str] = "uSNCreated"
     computes_rights: ClassVar[bool] = True

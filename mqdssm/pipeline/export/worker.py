@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
@@ -67,16 +67,17 @@ class ExportWork:
 
     @contextlib.contextmanager
     def open(self, stop: Stop) -> Iterator[Callable[[int], None]]:
-        """See `Work`. Each work item connects by itself, so nothing is opened here."""
-        yield lambda number: self._export(number, stop)
+        """See `Work`. The connection is made for the first work item: a failure is that one's."""
+        with _Connection(self.task.access) as connection:
+            yield lambda number: self._export(number, stop, connection)
 
-    def _export(self, number: int, stop: Stop) -> None:
+    def _export(self, number: int, stop: Stop, connection: "_Connection") -> None:
         """Do a work item, and let the others of another machine know if it fails."""
         task = self.task
         try:
             if task.witness is not None:
                 task.witness.check()
-            export_item(task, *self.items[number], stop)
+            export_item(task, *self.items[number], stop, connection)
         except (MqdssmError, OSError, MemoryError) as error:
             with contextlib.suppress(OSError):
                 (Folder(Path(task.folder)).work / STOP_NAME).touch()
@@ -87,6 +88,41 @@ class ExportWork:
             raise shown from (None if shown is error else error)
 
 
+class _Connection:
+    """The directory of a worker: one connection for all of its work items, and another one after a failure.
+
+    Args:
+        access: how to log in.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._directory: Directory | None = None
+
+    @contextlib.contextmanager
+    def directory(self) -> "Iterator[Directory]":
+        """Give the directory for one work item."""
+        if self._directory is None:
+            self._directory = self._access.connect()
+        try:
+            yield self._directory
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Unbind."""
+        if self._directory is not None:
+            directory, self._directory = self._directory, None
+            directory.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def told(error: Exception, folder: Path) -> Exception:
     """An error of the system as one that says which folder it is about."""
     if isinstance(error, OSError) and not isinstance(error, MqdssmError):
@@ -95,7 +131,7 @@ def told(error: Exception, folder: Path) -> Exception:
     return error
 
 
-def export_item(task: Task, type_name: str, item: int, stop: Stop) -> None:
+def export_item(task: Task, type_name: str, item: int, stop: Stop, connection: _Connection) -> None:
     """Export one type, or a part of it; what finished files hold already is not written again.
 
     Args:
@@ -103,6 +139,7 @@ def export_item(task: Task, type_name: str, item: int, stop: Stop) -> None:
         type_name: of the objects.
         item: number of the work item.
         stop: ends the work between two batches; what is complete stays.
+        connection: of the worker.
 
     Raises:
         Stopped: the stop was set, or another work item failed.
@@ -119,7 +156,7 @@ def export_item(task: Task, type_name: str, item: int, stop: Stop) -> None:
         finished = journal.read()
         if journal.done:
             return
-        with task.access.connect() as directory:
+        with connection.directory() as directory:
             _refuse_other(task, directory)
             options = part_options(folder, task.plan, type_name, item)
             _export(task, directory, journal, options, finished, stop=stop)

@@ -181,7 +181,7 @@ def _rows_with(parents: pa.Array, results: pa.Array, rows: int, wanted: bool) ->
     hits = parents.filter(pc.fill_null(pc.equal(results, wanted), False))
     if not len(hits):
         return _no(rows)
-    return pc.is_in(pa.array(np.arange(rows), parents.type), value_set=hits)
+    return pc.is_in(of_numbers(np.arange(rows)).cast(parents.type), value_set=hits)
 
 
 def _no(rows: int) -> pa.Array:
@@ -221,7 +221,7 @@ def matches(values: pa.Array, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     left = np.repeat(np.arange(len(of_values)), number)
     within = np.arange(len(left)) - np.repeat(np.cumsum(number) - number, number)
     right = order[np.repeat(starts[of_values], number) + within]
-    return pa.array(left, pa.int64()), pa.array(right, pa.int64())
+    return of_numbers(left), of_numbers(right)
 
 
 def _codes(values: pa.Array, distinct: pa.Array) -> "npt.NDArray[np.int64]":
@@ -234,4 +234,10 @@ def first_of_pairs(parents: pa.Array, values: pa.Array) -> pa.Array:
     """Row numbers of the first of each pair of a number and a value, in their order."""
     codes = pc.fill_null(values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
     pairs = parents.to_numpy(zero_copy_only=False).astype(np.int64) * (len(values) + 1) + codes
-    return pa.array(np.sort(np.unique(pairs, return_index=True)[1]), pa.int64())
+    return of_numbers(np.sort(np.unique(pairs, return_index=True)[1]))
+
+
+def of_numbers(numbers: "npt.NDArray[Any]") -> pa.Array:
+    """Numbers of numpy as an array of 64 bits; Arrow's own way imports numpy's masked arrays."""
+    whole = np.ascontiguousarray(numbers, dtype=np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])

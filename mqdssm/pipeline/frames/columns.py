@@ -31,7 +31,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from mqdssm.directory.profiles import PROFILES
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.fieldtypes import spec_name
@@ -40,6 +39,7 @@ from mqdssm.tables.access import KINDS
 from mqdssm.tables.companions import COMPUTER, SETTINGS, CompanionTable
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access, Computed, Missing, Row, RowMaker
+from mqdssm.tables.schema import ORIGINAL_GUID_CLASSES
 from mqdssm.tables.syntax import DN_TEXT, UINT32, UNICODE, Kind
 
 # names of the types in folders, on the command line and in findings
@@ -165,9 +165,6 @@ OBJECT_CLASS: Final = Column("objectClass", "object_class", Kind.TEXT, many=True
 ATTRIBUTES: Final = Column("attributes", "attributes", Kind.BYTES, many=True, named=True)
 """All attributes of a raw entry but objectClass: description as the server wrote it -> values, in order."""
 
-ORIGINAL_IDENTIFIER_CLASSES: Final = frozenset(
-    name for profile in PROFILES.values() for name in profile.original_guid_classes
-)
 (_STORED_EXTENSION,) = TABLES[Queue].row("Pathname").written
 NAME_EXTENSION: Final = RowMaker(read="3.1.6.11.2.1")(
     _STORED_EXTENSION, _STORED_EXTENSION, UNICODE, "R", Missing.UNPOPULATED, propid=None
@@ -199,7 +196,7 @@ def _frame(name: str, table: ElementTable | CompanionTable) -> FrameType:
     if all(row.computed is not Computed.FULL_PATH for row in rows):
         rows.append(_PLACE)
     columns = [*map(_column, rows)]
-    if table.ldap_class in ORIGINAL_IDENTIFIER_CLASSES:
+    if table.ldap_class in ORIGINAL_GUID_CLASSES:
         columns.append(ORIGINAL_IDENTIFIER)
     if table.ldap_class in KINDS:
         columns.append(STORED_SECURITY)

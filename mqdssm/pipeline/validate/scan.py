@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.frames.arrow_functions import any_of, first_of_pairs, matches
+from mqdssm.pipeline.frames.arrow_functions import any_of, first_of_pairs, matches, of_numbers
 from mqdssm.pipeline.validate.datasets import Dataset, kept_table
 from mqdssm.pipeline.validate.rules.examiners import EXAMINERS, Case, Verdict
 from mqdssm.pipeline.validate.rules.rule import Judged, MissingReference, Rule, Undecodable, Unequal, Wrong
@@ -201,7 +201,7 @@ def _exploded(values: Any, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _numbers(count: int) -> pa.Array:
     """0, 1, 2 and so on: numbers of rows."""
-    return pa.array(np.arange(count, dtype=np.int64))
+    return of_numbers(np.arange(count))
 
 
 def _without_target(values: pa.Array, target: Dataset, key: str) -> pa.Array:
