@@ -1,4 +1,4 @@
-"""Validation of queues in Parquet files: [validate], [validate-growth].
+"""Validation of queues in Parquet files: [validate], [validate-local], [validate-growth].
 
 The yardstick checks the same queues by the same rules, row by row with a pydantic model, as a program of a
 few lines does: descriptors are decoded once for each distinct one there, too.
@@ -23,6 +23,8 @@ from benchmarks.growing import GOAL, GROWN, GROWN_QUICK, grown
 from benchmarks.harness import Goal, Outcome, Timing, interleaved
 from benchmarks.world import World
 from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.validate.datasets import dataset
 from mqdssm.pipeline.validate.rules import examiners
 from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
@@ -51,6 +53,13 @@ VALIDATE: Final = Goal(
     title="all rules over 1,000,000 queues and 20,000 queue managers in Parquet files",
     against="the same rules of queues as a per-row pydantic loop",
     goal=10,
+    direction="at_least",
+)
+LOCAL: Final = Goal(
+    name="validate-local",
+    title="all rules over 1,000,000 queues and 20,000 queue managers in Parquet files, local runner",
+    against="Spark's runner, its start apart",
+    goal=1.2,
     direction="at_least",
 )
 GROWTH: Final = Goal(
@@ -218,19 +227,31 @@ def validate(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has f
         )
         path = made.sets["queue"].paths[0]
 
-        def ours() -> None:
-            with checked(SparkRunner(spark), made, now=NOW) as found:
-                counts = {rule.id: rule.count for rule in found.summary.rules}
-            if counts["queue-quota-range"] != count // 10_000:
-                raise AssertionError(f"{counts}: this is no measurement")
-
         def theirs() -> None:
             if by_rows(path, part, parents) != part // 10_000:
                 raise AssertionError("the yardstick found something else: this is no measurement")
 
+        ours = partial(_judge, SparkRunner(spark), made, count)
         timing = interleaved(ours, theirs, 3 if quick else 7, warm=2)
     whole = tuple(seconds * count / part for seconds in timing.theirs)
     return Timing(timing.ours, whole).speed(VALIDATE, count, "objects")
+
+
+def _judge(runner: Runner, made: Source, count: int) -> None:
+    """Validate, and make sure that what was planted is found."""
+    with checked(runner, made, now=NOW) as found:
+        counts = {rule.id: rule.count for rule in found.summary.rules}
+    if counts["queue-quota-range"] != count // 10_000:
+        raise AssertionError(f"{counts}: this is no measurement")
+
+
+def validate_local(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has files of its own
+    count = QUEUES // QUICK if quick else QUEUES
+    with source(count) as made, spark_session("mqdssm bench") as spark:
+        ours = partial(_judge, LocalRunner(), made, count)
+        theirs = partial(_judge, SparkRunner(spark), made, count)
+        timing = interleaved(ours, theirs, 3 if quick else 7, warm=2)
+    return timing.speed(LOCAL, count, "objects")
 
 
 def growth(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as above
@@ -246,4 +267,4 @@ def growth(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as above
         return grown(GROWTH, work, 2 if quick else 7)
 
 
-ROWS: Final = {VALIDATE: validate, GROWTH: growth}
+ROWS: Final = {VALIDATE: validate, LOCAL: validate_local, GROWTH: growth}

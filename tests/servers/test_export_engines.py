@@ -8,9 +8,11 @@ from many_objects import fill
 
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.pipeline import local
+from mqdssm.pipeline.access import Access
 from mqdssm.pipeline.access import access_to as access_of
 from mqdssm.pipeline.export import objects
 from mqdssm.pipeline.export import run as export_module
+from mqdssm.pipeline.export.worker import WorkerConnection
 from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -99,3 +101,27 @@ def test_a_server_that_is_not_there(tmp_path) -> None:
     with pytest.raises(DirectoryNotConnected):
         export_here("ldap://127.0.0.1:1", ["queue"], tmp_path / "out", workers=2)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_worker_connects_once_for_all_types(server, tmp_path, monkeypatch) -> None:
+    made = []
+    real = Access.connect
+
+    def connect(self, **more):
+        made.append(self)
+        return real(self, **more)
+
+    monkeypatch.setattr(Access, "connect", connect)
+    run(server, tmp_path / "all")
+    assert len(made) == 3  # plan, work items of four types, settling
+
+
+def test_a_worker_connects_again_after_a_failure(server) -> None:
+    login = access_to(server)
+    with access_of(server.url, login) as access, WorkerConnection(access) as connection:
+        with pytest.raises(ConfigError, match="no room"), connection.directory() as first:
+            raise ConfigError("no room")
+        with connection.directory() as second:
+            assert second is not first
+        with connection.directory() as third:
+            assert third is second

@@ -1,6 +1,7 @@
 """kill -9 of the program, of a worker of Spark's, and of slapd, in the middle of an export: resumed, equal.
 
-The command runs in a process of its own with a session of its own, as users run it.
+The command runs in a process of its own with a session of its own, as users run it. Each test starts Java
+twice: what `make test` sees of this is the local engine's (`tests/servers/test_export_kill.py`).
 """
 
 import json
@@ -15,7 +16,7 @@ from many_objects import fill
 from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.soak, pytest.mark.server]
 
 QUEUES = 12_000
 
@@ -55,7 +56,6 @@ def test_the_program_is_killed(command) -> None:
     assert len(same) >= before
 
 
-@pytest.mark.soak
 def test_a_worker_is_killed(command) -> None:
     process = command.start()
     command.in_the_middle(process)
@@ -68,7 +68,7 @@ def test_a_worker_is_killed(command) -> None:
     command.check()
 
 
-@pytest.mark.parametrize("pause_s", [0.0, pytest.param(90.0, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("pause_s", [0.0, 90.0])
 def test_slapd_is_killed(command, server, pause_s) -> None:
     process = command.start()
     command.in_the_middle(process)

@@ -52,6 +52,7 @@ print(count(never_left.__enter__()))
 """
 
 
+@pytest.mark.soak  # two more JVMs
 def test_a_java_that_dies_is_told_in_words_and_another_one_started(tmp_path) -> None:
     """Nothing of it is printed: neither when it dies, nor at the end of the program."""
     ran = subprocess.run(

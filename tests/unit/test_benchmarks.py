@@ -54,6 +54,15 @@ GOALS_OF_THE_PIPELINE = {
     "validate": (10, "at_least"),
     "validate-growth": (1.25, "at_most"),
 }
+GOALS_OF_THE_LOCAL_ENGINE = {
+    "validate-small": (8, "at_least"),
+    "export-small": (8, "at_least"),
+    "inventory-small": (8, "at_least"),
+    "validate-start": (2.5, "at_most"),
+    "validate-local": (1.2, "at_least"),
+    "export-local": (0.9, "at_least"),
+    "migrate-small": (0.5, "at_least"),
+}
 
 ALL_GOALS = GOALS | GOALS_OF_THE_PIPELINE | GOALS_OF_LOADING | GOALS_OF_REPLICATION
 
@@ -164,6 +173,14 @@ def test_every_row_of_the_issues_is_measured_against_its_goal():
 def test_every_row_of_the_issue_was_measured_against_its_goal():
     found = {one["name"]: (one["goal"], one["direction"]) for one in harness.read_results()}
     assert ALL_GOALS.items() <= found.items()
+
+
+def test_rows_of_the_local_engine_have_the_goals_of_the_issue():
+    stated = {one.name: (one.goal, one.direction) for one in run.ROWS}
+    assert GOALS_OF_THE_LOCAL_ENGINE.items() <= stated.items()
+    for row in harness.read_results():
+        if row["name"] in GOALS_OF_THE_LOCAL_ENGINE:
+            assert (row["goal"], row["direction"]) == GOALS_OF_THE_LOCAL_ENGINE[row["name"]]
 
 
 def test_rows_of_loading_have_the_goals_of_the_issue():

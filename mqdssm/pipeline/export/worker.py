@@ -68,10 +68,10 @@ class ExportWork:
     @contextlib.contextmanager
     def open(self, stop: Stop) -> Iterator[Callable[[int], None]]:
         """See `Work`. The connection is made for the first work item: a failure is that one's."""
-        with _Connection(self.task.access) as connection:
+        with WorkerConnection(self.task.access) as connection:
             yield lambda number: self._export(number, stop, connection)
 
-    def _export(self, number: int, stop: Stop, connection: "_Connection") -> None:
+    def _export(self, number: int, stop: Stop, connection: "WorkerConnection") -> None:
         """Do a work item, and let the others of another machine know if it fails."""
         task = self.task
         try:
@@ -88,7 +88,7 @@ class ExportWork:
             raise shown from (None if shown is error else error)
 
 
-class _Connection:
+class WorkerConnection:
     """The directory of a worker: one connection for all of its work items, and another one after a failure.
 
     Args:
@@ -131,7 +131,7 @@ def told(error: Exception, folder: Path) -> Exception:
     return error
 
 
-def export_item(task: Task, type_name: str, item: int, stop: Stop, connection: _Connection) -> None:
+def export_item(task: Task, type_name: str, item: int, stop: Stop, connection: WorkerConnection) -> None:
     """Export one type, or a part of it; what finished files hold already is not written again.
 
     Args:
