@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Final
-from uuid import UUID
 
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError, why_no_folder
@@ -14,13 +13,12 @@ from mqdssm.model.dn import DN
 from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, replacement, to_ad, to_openldap
 from mqdssm.pipeline.migrate.operations import (
     ADD,
-    DELETE,
     MODIFY,
-    OBJECT,
     Operation,
     Values,
     read_operations,
 )
+from mqdssm.pipeline.migrate.places import Place, Places, referred_to
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.tables.ldif import fold
 from mqdssm.tables.references import REFERENCES, Form
@@ -56,7 +54,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
         if any(to.iterdir()):
             raise ConfigError(f"{to} is not empty: name a new or an empty folder")
         with ExitStack() as stack:
-            writer = _Writer(plan, to, stack, _places(plan, folder))
+            writer = _Writer(plan, to, stack, _planned(plan, folder))
             for level in plan.levels:
                 for file in level.files:
                     for operation in read_operations(folder / file.path):
@@ -66,21 +64,17 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
         raise ConfigError(f"{to} cannot be written: {why_no_folder(error)}") from error
 
 
-def _places(plan: MigrationPlan, folder: Path) -> dict[UUID, str]:
-    """GUID in the source -> DN in the target, of all objects that are made or there."""
+def _planned(plan: MigrationPlan, folder: Path) -> Places:
+    """What references may refer to: all objects that are made or there."""
     files = [*(file for level in plan.levels for file in level.files), *plan.equal]
-    return {
-        operation.guid: operation.dn
-        for file in files
-        for operation in read_operations(folder / file.path)
-        if operation.role == OBJECT and operation.guid is not None and operation.action != DELETE
-    }
+    planned = referred_to(folder, [file.path for file in files])
+    return Places({guid: Place(dn, guid) for guid, dn in planned.items()})
 
 
 class _Writer:
     """Writes operations to the files that they belong to."""
 
-    def __init__(self, plan: MigrationPlan, to: Path, stack: ExitStack, places: Mapping[UUID, str]) -> None:
+    def __init__(self, plan: MigrationPlan, to: Path, stack: ExitStack, places: Places) -> None:
         self._is_ad = not PROFILES[plan.target.profile].makes_guid
         self._to = to
         self._stack = stack
@@ -120,18 +114,12 @@ class _Writer:
     def _later(self, operation: Operation) -> tuple[Values, Mapping[str, Sequence[str]]]:
         """References that wait, as DNs; and those that cannot be known before the server made GUIDs."""
         known = REFERENCES.get(operation.ldap_class, {})
-        found: dict[str, Sequence[bytes]] = {}
-        waiting: dict[str, Sequence[str]] = {}
-        for attribute, guids in operation.later.items():
-            if known[attribute].form is Form.GUID:
-                waiting[attribute] = guids
-                continue
-            dns = {guid: self._places.get(UUID(guid)) for guid in guids}
-            if here := [dn.encode() for dn in dns.values() if dn is not None]:
-                found[attribute] = here
-            if elsewhere := [guid for guid, dn in dns.items() if dn is None]:  # the target alone has it
-                waiting[attribute] = elsewhere
-        return found, waiting
+        unknown = {name: guids for name, guids in operation.later.items() if known[name].form is Form.GUID}
+        named = {name: guids for name, guids in operation.later.items() if name not in unknown}
+        found, elsewhere = self._places.values(
+            operation.ldap_class, named
+        )  # elsewhere: the target alone has it
+        return {name: raws for name, raws in found.items() if raws}, unknown | elsewhere
 
     def _put(self, name: str, data: bytes) -> None:
         file = self._files.get(name)
