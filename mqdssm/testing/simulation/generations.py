@@ -39,7 +39,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
     Generation.REINSTALLED: (12_025, 12_042, 12_043, 13_999, 20_068, 200_472, 210_947),
     Generation.FAILING: (
         *range(220_006, 220_011),
-        *(220_228, 230_000, 230_002, 230_003, 230_015, 230_020, 230_023, 230_027, 230_049, 230_055, 230_105),
+        *(220_228, 230_000, 230_002, 230_003, 230_015, 230_020, 230_023, 230_027, 230_049, 230_055),
     ),
     Generation.HARDSHIPS: (
         *range(300_000, 300_008),
@@ -52,6 +52,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
         *(320_019, 320_050, 320_063, 320_066, 320_112, 320_604, 320_614),
     ),
     Generation.DIRECTORIES: (330_180, 330_330),
+    Generation.ALL: (320_074,),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
