@@ -96,7 +96,11 @@ class PinnedKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeyRings:
-    """Several key rings, asked one after the other."""
+    """Several key rings, asked one after the other.
+
+    A machine is called as a later ring calls it, where that knows its identifier and its key: a machine that
+    the administrator has pinned may get another name (decision R183).
+    """
 
     rings: tuple[KeyRing, ...]
 
@@ -106,8 +110,20 @@ class KeyRings:
         Raises:
             DirectoryError: as theirs.
         """
-        for ring in self.rings:
-            yield from ring.senders(queue_manager)
+        for at, ring in enumerate(self.rings, start=1):
+            for sender in ring.senders(queue_manager):
+                yield _renamed(sender, self.rings[at:], queue_manager)
+
+
+def _renamed(sender: Sender, rings: Iterable[KeyRing], queue_manager: Guid) -> Sender:
+    """Return a sender with the name that some key rings have for its identifier and key, if one has."""
+    try:
+        for found in (one for ring in rings for one in ring.senders(queue_manager)):
+            if found.machine_id == queue_manager and set(found.keys) & set(sender.keys):
+                return replace(sender, machine_name=found.machine_name, site_id=found.site_id)
+    except DirectoryError as error:
+        log.debug("nobody can say whether %s has another name: %s", sender.machine_name, error)
+    return sender
 
 
 class DirectoryKeys:

@@ -199,7 +199,7 @@ def test_a_look_goes_on_until_all_is_found(pair: Pair, pec: Session, monkeypatch
     assert pair.compare()[:2] == (0, [])
 
 
-def test_what_was_looked_at_is_not_read_again_after_a_restart() -> None:
+def test_what_was_looked_at_is_not_read_again_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     with OpenLdapServer(durable=False, replication=True) as server, by_hand(server) as session:
         owner = Owner(machine_id=guid_of("PEC"), machine_name="PEC")
         with LdapStore.open(options_for(server), owner=owner) as store:
@@ -211,13 +211,35 @@ def test_what_was_looked_at_is_not_read_again_after_a_restart() -> None:
         seen = session.get(place, ["mqisSeenChange"]).first("mqisSeenChange")
         assert seen == session.get(site, ["entryCSN"]).first("entryCSN")
         session.modify(site, {"mqisPscName": [b"PSC1"]})
-        later = b"2199" + seen[4:]
+        time.sleep(1.1)
+        session.modify(place, {"mqisSeenChange": [seen]})  # a later write than that of the site
+        later = session.get(place, ["entryCSN"]).first("entryCSN")
         session.modify(place, {"mqisSeenChange": [later]})
-        with LdapStore.open(options_for(server), owner=owner) as store:
+        with monkeypatch.context() as patched, LdapStore.open(options_for(server), owner=owner) as store:
+            patched.setattr(foreign, "COMMIT_S_MAX", 0)
             assert looked(store) == set()
         session.modify(place, {"mqisSeenChange": [seen]})
         with LdapStore.open(options_for(server), owner=owner) as store:
             assert looked(store) == {HOME}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.1.2")
+def test_a_clock_of_the_server_that_was_set_back_hides_nothing() -> None:
+    """Decision R182: what was seen to lies four years ahead of what the server's clock shows now."""
+    with OpenLdapServer(durable=False, replication=True) as server, by_hand(server) as session:
+        owner = Owner(machine_id=guid_of("PEC"), machine_name="PEC")
+        place = replication_server_dn(session.naming.root)
+        with LdapStore.open(options_for(server), owner=owner) as store:
+            make_site(store)
+            _, newest = look(store)
+            ahead = f"{int(newest[:4]) + 4}{newest[4:]}"
+            assert look(store, ahead)[0] == set(), "nothing has changed"
+            session.modify(queue_dn(session, "Home"), {"mqisPscName": [b"PSC1"]})
+            found, newest = look(store, ahead)
+            assert found == {HOME}
+            assert newest < ahead, "from here the clock counts as it is"
+            look(store, newest)
+            assert session.get(place, ["mqisSeenChange"]).first("mqisSeenChange") == newest.encode()
 
 
 def make_site(store: LdapStore) -> None:
@@ -255,6 +277,6 @@ def look(store: LdapStore, seen: str = "") -> tuple[set[Guid], str]:
     while True:
         answer = store.perform(ops.FindForeign(after=after, count_max=1, seen=seen))
         found |= {one.identifier for one in answer.objects}
-        after, newest = answer.reached, max(newest, answer.newest)
+        after, newest = answer.reached, answer.newest or newest
         if not after:
             return found, newest

@@ -315,7 +315,7 @@ class FindForeign:
 
     Attributes:
         after: `ForeignFound.reached` of the answer before; empty: a new look.
-        seen: at a new look, the highest `ForeignFound.newest` so far. All that was found up to it has been
+        seen: at a new look, `ForeignFound.newest` of the answer before. All that was found up to it has been
             seen to: the store need not give it again, even after a restart. Empty: nobody knows.
         count_max: at least so many objects are given, if there are as many; a few more may be.
     """

@@ -4,6 +4,9 @@ slapd gives each write an entryCSN. What was written since the last look is list
 read; an object that has another digest than its properties was changed by another program. A write is
 committed later than it gets its entryCSN, so that the last ten minutes are listed once more; what was found
 to be our own is not read again.
+
+The order of entryCSNs is that of the server's clock. Each look begins with a write of our own, whose entryCSN
+shows that clock: where it was set back everything is looked at, since what is new has older versions (R182).
 """
 
 import logging
@@ -16,7 +19,7 @@ from mqdssm.directory.entries import Entry, parse_name
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LdapFilter, Not, Or, Present, any_of
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication.operations import FindForeign, ForeignFound, ForeignObject
-from mqdssm.errors import MappingError, ObjectNotFound
+from mqdssm.errors import DirectoryError, MappingError, ObjectNotFound
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid
@@ -25,6 +28,7 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.ldap.held import Held, content_digest, held_of, values_of
 from mqdssm.store.ldap.ranges import TOMBSTONE
 from mqdssm.store.ldap.view import TERMS_MAX, Reader
+from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.numbering import DIGEST, NUMBER
 from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES
 
@@ -63,6 +67,7 @@ class ForeignChanges:
         self._reader = reader
         self._own: dict[str, str] = {}  # name -> version of entries that are as they were numbered
         self._seen: str | None = None  # versions up to it have been seen to
+        self._now = ""  # what the server's clock showed when the look began, as a version; empty: unknown
         self._reached = ""  # how far the last answer went
         self._waiting: list[tuple[str, str]] | None = None  # versions and names to be read, newest first
 
@@ -93,7 +98,9 @@ class ForeignChanges:
             return ForeignFound(objects=tuple(found), reached=looked, newest=looked)
         oldest = _before(self._seen or "")  # older ones are listed no more
         self._own = {dn: version for dn, version in self._own.items() if version >= oldest}
-        return ForeignFound(objects=tuple(found), reached="", newest=looked)
+        # versions of the time before the clock was set back are higher
+        newest = min(looked, self._now) if self._now else looked
+        return ForeignFound(objects=tuple(found), reached="", newest=newest)
 
     def _listed(self, since: str, after: str) -> list[tuple[str, str]]:
         """List what may be another program's, newest first."""
@@ -103,15 +110,28 @@ class ForeignChanges:
         )
 
     def _acknowledge(self, seen: str) -> None:
-        """Note that everything up to a version has been seen to."""
+        """Note that everything up to a version has been seen to; everything, where the clock was set back."""
         if self._seen is None:
             with suppress(ObjectNotFound):
                 raw = self._session.get(self._reader.places.server, [SEEN]).first(SEEN)
                 self._seen = (raw or b"").decode(errors="replace")
-        if seen > (self._seen or ""):
-            self._seen = seen
-            with suppress(ObjectNotFound):  # a directory that nobody owns: it is noted as long as we run
-                self._session.modify(self._reader.places.server, {SEEN: (self._seen.encode(),)})
+        self._seen = max(seen, self._seen or "")
+        self._now = self._written(self._seen) if self._seen else ""
+        if self._now and self._now < _before(self._seen):
+            log.warning("the clock of the LDAP server was set back, from %s to %s", self._seen, self._now)
+            self._seen = ""
+
+    def _written(self, seen: str) -> str:
+        """Write how far we are; return the version of that write, empty where there is none."""
+        try:
+            self._session.modify(self._reader.places.server, {SEEN: (seen.encode(),)})
+            return _version(self._session.get(self._reader.places.server, [VERSION]))
+        except ObjectNotFound:  # a directory that nobody owns: it is noted as long as we run
+            return ""
+        except DirectoryError as error:
+            if is_full(error.ldap_code, error.server_text):
+                return ""
+            raise
 
     def _list(self, within: LdapFilter) -> Iterator[tuple[str, str]]:
         """List versions and names of objects."""

@@ -229,3 +229,18 @@ def test_what_the_administrator_says_comes_first(directory):
     assert [one.machine_name for one in ring.senders(guid_of("PSC1"))] == ["pinned", "PSC1", "psc1"]
     assert [one.machine_name for one in ring.senders(guid_of("CLIENT"))] == ["CLIENT"]
     assert list(pinned.senders(guid_of("CLIENT"))) == []
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+def test_a_pinned_machine_is_called_as_the_directory_calls_it(directory):
+    """Decision R183: only with the key that is pinned, and while the directory is away as it was."""
+    pinned = PinnedKeys({guid_of("PSC1"): replace(sender_of("PSC1"), machine_name="OLD")})
+    ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
+    first = next(iter(ring.senders(guid_of("PSC1"))))
+    assert (first.machine_name, first.machine_id) == ("PSC1", guid_of("PSC1"))
+    other = PinnedKeys({guid_of("PSC1"): replace(sender_of("PSC2"), machine_name="OLD")})
+    ring = KeyRings((other, DirectoryKeys(directory.perform)))
+    assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "OLD"
+    directory.is_down = True
+    ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
+    assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "OLD"
