@@ -7,12 +7,14 @@ never an option: it is read from a file or a variable of the environment where t
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, cast, get_args
 
 from mqdssm.directory.filters import LdapFilter, Not, attribute_description, encode, parse_text
 from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Authentication, Endpoint, TlsMode
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
+from mqdssm.model.watching import WATCHED_TYPES
 from mqdssm.pipeline.access import Access
 from mqdssm.pipeline.frames.columns import Column, FrameType, frame_type
 
@@ -42,6 +44,11 @@ NAMES: Final = (
     "keytab",
     "kerberoshost",
 )
+STREAM_NAMES: Final = ("state", "startingoffset", "maxrowspertrigger")
+"""Options of ``spark.readStream`` alone; `state` is what makes a stream of a frame."""
+NOT_FOR_STREAMS: Final = ("filter", "attributes", "base", "numpartitions", "pushdown")
+ROWS_PER_TRIGGER: Final = 10_000
+ROWS_PER_TRIGGER_MAX: Final = 1_000_000
 PARTITIONS_MAX: Final = 256
 """Each is a connection of its own, and directories dislike hundreds."""
 _SECRET: Final = re.compile(r"(?i)pass|pw|secret|token")
@@ -121,6 +128,57 @@ class SourceOptions:
         return (self.access if server is None else self.access.at(server)).connect()
 
 
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """The options of one stream of changes, checked. Holds no secret.
+
+    Attributes:
+        source: type, columns, and how to log in.
+        state: folder, on the driver's machine, for what was seen and not yet taken by the query.
+        snapshot: begin with what exists.
+        max_rows: changes of a micro-batch at most.
+    """
+
+    source: SourceOptions
+    state: str
+    snapshot: bool = False
+    max_rows: int = ROWS_PER_TRIGGER
+
+    @staticmethod
+    def is_meant(options: Mapping[str, str]) -> bool:
+        """Return True if these are options of a stream: Spark does not say so as it asks for columns."""
+        return any(name.lower() in STREAM_NAMES for name in options)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """Check the options of ``spark.readStream.format("mqdssm")``.
+
+        Args:
+            options: names (any case) and values.
+
+        Raises:
+            ConfigError: an unknown option, a missing or contradictory one, or an attempt to pass a password.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        for name in NOT_FOR_STREAMS:
+            if given.get(name):
+                raise ConfigError(f"option {name} is for spark.read: a stream has every change of its type")
+        source = SourceOptions.parse(
+            {name: value for name, value in given.items() if name not in STREAM_NAMES}
+        )
+        if source.object not in WATCHED_TYPES:
+            raise ConfigError(
+                f"objects of type {source.object} are not watched: use one of {', '.join(WATCHED_TYPES)}"
+            )
+        start = _one_of(given, "startingoffset", ("latest", "snapshot")) or "latest"
+        return cls(
+            source=source,
+            state=str(Path(_required(given, "state")).resolve()),
+            snapshot=start == "snapshot",
+            max_rows=number(given, "maxrowspertrigger", ROWS_PER_TRIGGER, ROWS_PER_TRIGGER_MAX),
+        )
+
+
 def _access(given: Mapping[str, str], frame: FrameType) -> Access:
     return Access(
         urls=_urls(_required(given, "url")),
@@ -145,6 +203,10 @@ def _access(given: Mapping[str, str], frame: FrameType) -> Access:
 
 def _refuse_others(given: Mapping[str, str]) -> None:
     """Refuse what is no option; never repeat a value, it could be the password."""
+    if "provider" in given:  # which Spark adds for CREATE TABLE
+        raise ConfigError(
+            "a directory is no table of a catalog: use CREATE TEMPORARY VIEW ... USING mqdssm OPTIONS (...)"
+        )
     for name in given:
         if name in NAMES:
             continue
@@ -153,7 +215,8 @@ def _refuse_others(given: Mapping[str, str]) -> None:
                 f"option {name} is refused, since Spark prints and stores options: put the password into a "
                 "file and name it with credentialsfile, or into a variable and name it with credentialsenv"
             )
-        raise ConfigError(f"unknown option {name}: the data source mqdssm knows {', '.join(NAMES)}")
+        known = ", ".join((*NAMES, *STREAM_NAMES))
+        raise ConfigError(f"unknown option {name}: the data source mqdssm knows {known}")
 
 
 def _filter(given: Mapping[str, str]) -> LdapFilter | None:

@@ -28,13 +28,14 @@ from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import Column
 from mqdssm.pipeline.frames.matching import Matching
 from mqdssm.pipeline.frames.partitions import Slice, slices
-from mqdssm.spark.options import SourceOptions
+from mqdssm.spark.options import STREAM_NAMES, SourceOptions, StreamOptions
 from mqdssm.spark.pushdown import Term, attributes_of, term_of, to_ldap
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from mqdssm.spark.stream import MqdssmStreamReader
     from mqdssm.spark.writer import MqdssmWriter
 
 FORMAT: Final = "mqdssm"
@@ -53,11 +54,24 @@ class MqdssmDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Give the columns of the element, or those named in option ``columns``."""
+        """Give the columns of the element, or those named in option ``columns``; of a stream, more."""
+        if StreamOptions.is_meant(self.options):
+            return self._stream().schema
         return spark_schema(self._checked().columns)
+
+    def streamReader(self, schema: StructType) -> "MqdssmStreamReader":  # noqa: N802  Spark's name
+        """Make the reader of changes; its options are those of `mqdssm.spark.options.StreamOptions`."""
+        reader = self._stream()
+        if schema != reader.schema:
+            raise pack(ConfigError("a stream of changes has its own schema: leave it out, and use columns"))
+        return reader
 
     def reader(self, schema: StructType) -> "MqdssmReader":
         """Make the reader; a schema given by the caller chooses among the columns."""
+        if StreamOptions.is_meant(self.options):
+            raise pack(
+                ConfigError(f"{', '.join(STREAM_NAMES)} are options of spark.readStream: leave them out")
+            )
         options = self._checked()
         columns = options.columns
         if schema != spark_schema(columns):
@@ -77,6 +91,14 @@ class MqdssmDataSource(DataSource):
 
         try:
             return MqdssmWriter(dict(self.options), schema, overwrite=overwrite)
+        except MqdssmError as error:
+            raise pack(error) from None
+
+    def _stream(self) -> "MqdssmStreamReader":
+        from mqdssm.spark.stream import MqdssmStreamReader
+
+        try:
+            return MqdssmStreamReader(StreamOptions.parse(dict(self.options)))
         except MqdssmError as error:
             raise pack(error) from None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from pyspark import TaskContext
@@ -23,6 +23,11 @@ from mqdssm.spark.writing.task import Written, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+NO_TABLE: Final = (
+    "a directory is no table of a catalog: saveAsTable, writeTo and CREATE TABLE are refused, and nothing "
+    "was written; use save()"
+)
 
 
 @dataclass
@@ -51,6 +56,8 @@ class MqdssmWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
             raise ConfigError("objects are added and updated, none is deleted: use mode append")
+        if not options:  # CREATE TABLE ... AS SELECT in SQL does not hand them on
+            raise ConfigError(NO_TABLE)
         parsed = WriteOptions.parse(options)
         try:
             parsed.frame.select(schema.names)
@@ -70,6 +77,8 @@ class MqdssmWriter(DataSourceArrowWriter):
         """
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
+        if context is not None and _makes_a_table(context):
+            raise pack(ConfigError(NO_TABLE))
         gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
         try:
             return Message(write(iterator, self._write.options, self._write.folder, partition))
@@ -92,3 +101,14 @@ class MqdssmWriter(DataSourceArrowWriter):
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
         """End the write when a task has failed."""
         self._write.abort([one.written if isinstance(one, Message) else None for one in messages])
+
+
+def _makes_a_table(context: TaskContext) -> bool:
+    """Return True if the write is a part of making a table (decision M100).
+
+    Spark tells a source nothing of that. It runs the write as an execution inside the one that makes the
+    table; so it does with `foreachBatch`, where the execution outside is that of a stream.
+    """
+    own = context.getLocalProperty("spark.sql.execution.id")
+    root = context.getLocalProperty("spark.sql.execution.root.id")
+    return own != root and context.getLocalProperty("sql.streaming.queryId") is None

@@ -10,7 +10,7 @@ from mqdssm.spark.source import register
 EXAMPLE = re.compile(r"^```\{code-block\} python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_examples_of_the_pipelines_page(spark, enterprise, capsys) -> None:
+def test_examples_of_the_pipelines_page(spark, enterprise, capsys, tmp_path) -> None:
     examples = EXAMPLE.findall((ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8"))
     assert examples
     register(spark)
@@ -20,6 +20,8 @@ def test_examples_of_the_pipelines_page(spark, enterprise, capsys) -> None:
         "ldaps://dc1.contoso.test": enterprise.server.url,
         "cn=admin,dc=example,dc=com": enterprise.server.user,
         "/run/secrets/reader": str(enterprise.password_file),
+        "/data/": f"{tmp_path}/",
+        "/var/lib/": f"{tmp_path}/state-",
         '.option("url"': f'.option("cafile", {enterprise.server.ca_file!r}).option("url"',
     }
     scope: dict[str, object] = {"spark": spark}
@@ -30,3 +32,5 @@ def test_examples_of_the_pipelines_page(spark, enterprise, capsys) -> None:
     shown = capsys.readouterr().out
     assert "web01\\shown" in shown
     assert "web01\\orders" not in shown
+    changes = spark.read.parquet(str(tmp_path / "queue-changes"))
+    assert changes.where("Change = 'existing' and Pathname = 'web01\\\\shown' and Quota = 999").count() == 1

@@ -113,6 +113,39 @@ def test_errors_reach_the_driver(spark, enterprise, tmp_path):
         write(spark, rows, enterprise, "queue", url="ldap://127.0.0.1:1")
 
 
+def test_tables_are_refused_before_anything_is_written(spark, enterprise, tmp_path):
+    """Decision M100; a write within `foreachBatch` is none of these."""
+    register(spark)
+    rows = rows_of(spark, 3)
+    given = enterprise.options(object="queue")
+    as_table = rows.write.format("mqdssm").mode("append").options(**given)
+    with pytest.raises(Exception, match=r"is no table of a catalog: .* nothing was written; use save\(\)"):
+        as_table.saveAsTable("made")
+    with pytest.raises(Exception, match="is no table of a catalog"):
+        rows.writeTo("made").using("mqdssm").options(**given).create()
+    said = ", ".join(f"{name} '{value}'" for name, value in given.items())
+    with pytest.raises(Exception, match="is no table of a catalog"):
+        spark.sql(f"create table made using mqdssm options ({said}) as select 'web01\\\\made' as Pathname")
+    with pytest.raises(Exception, match="use CREATE TEMPORARY VIEW"):
+        spark.sql(f"create table made using mqdssm options ({said})")
+    assert not spark.catalog.tableExists("made")
+
+    def labels() -> list[str]:
+        with enterprise.connect() as directory:
+            return [q.label for q in directory.search(mqdssm.Queue) if q.label.startswith("Label ")]
+
+    assert labels() == []
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one").write_text("a line\n")
+    stream = spark.readStream.text(str(tmp_path / "in")).writeStream
+    query = stream.foreachBatch(lambda _, __: as_table.save()).trigger(availableNow=True).start()
+    try:
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
+    assert len(labels()) == 3
+
+
 FAILING = """
 import os, signal, sys
 from pyspark import TaskContext

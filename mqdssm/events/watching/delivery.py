@@ -159,6 +159,16 @@ class Delivery:
             if self._file.is_due and self._file.journal.is_settled:
                 self._save(self._file)
 
+    def sync(self) -> None:
+        """Bring to the disk what was noted and acknowledged.
+
+        Raises:
+            OSError: it cannot be.
+        """
+        with self._lock:
+            if self._file is not None and self._file.is_begun:
+                self._file.journal.sync()
+
     def close(self) -> None:
         """Note the last place, and let another watch have the state.
 

@@ -74,6 +74,7 @@ class Watch:
     Attributes:
         is_settled: what happened while nobody watched has been told; false while no server is connected.
         url: the server that is watched, or was last.
+        connection: how to connect to the very server that is watched, or was last: its address, too.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class Watch:
         self._step: Future[ObjectChange | None] | None = None
         self.is_settled = False
         self.url: str | None = None
+        self.connection: ConnectionOptions | None = None
 
     # -- for callers
 
@@ -188,6 +190,16 @@ class Watch:
             OSError: the state cannot be written; then the changes are told again.
         """
         self._delivery.acknowledge()
+
+    def sync(self) -> None:
+        """Bring to the disk which changes were returned, and which were committed (decision W20).
+
+        After this a change that is told again has the id that it had, also after a power failure.
+
+        Raises:
+            OSError: the state cannot be written.
+        """
+        self._delivery.sync()
 
     def stamp(self) -> tuple[str, datetime]:
         """Return an id and the time, as changes have them, for something that is told beside the changes."""
@@ -275,7 +287,7 @@ class Watch:
                 all_writes=self._all_writes,
                 note=self._delivery.note,
             )
-            self.url = endpoint.url
+            self.url, self.connection = endpoint.url, link.options
             place = self._state.place if self._state.server == endpoint.url else None
             doubts = _Doubts(link)
             yield from self._told(self._delivery.again(follower))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mqdssm.pipeline.atomic_file import sync_folder
 from mqdssm.pipeline.export.journal import Finished, Folder
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
@@ -304,15 +305,3 @@ class Parts:
         number = self._next.get(series, 0)
         self._next[series] = number + 1
         return Part(self._options, series, number)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return  # Windows opens no folders, and keeps names safe itself
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

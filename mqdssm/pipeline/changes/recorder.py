@@ -1,0 +1,201 @@
+"""Recorder: a thread that watches a directory and appends each change to a log, once (decision M101)."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final
+
+from mqdssm.directory.session import Session
+from mqdssm.errors import DirectoryError
+from mqdssm.events.facade import Directory
+from mqdssm.events.watching.watch import Pauses, Watch, is_for_people
+from mqdssm.model.watching import ObjectChange
+from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.changes.change_log import ChangeLog
+from mqdssm.pipeline.changes.change_rows import change_rows
+from mqdssm.pipeline.frames.columns import Column, FrameType
+
+log: Final = logging.getLogger(__name__)
+
+ROWS_MAX: Final = 1_000
+"""Changes that are appended together at most: the rows of a file, and of a task of Spark's."""
+_STATE: Final = "watch"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is watched and recorded.
+
+    Attributes:
+        access: where and how to log in.
+        frame: the type of the objects.
+        columns: those wanted of the objects.
+        snapshot: record first what exists.
+    """
+
+    access: Access
+    frame: FrameType
+    columns: Sequence[Column]
+    snapshot: bool = False
+
+
+class Recorder:
+    """Records changes from `start` until `stop`; a lost connection is made again.
+
+    A change is appended to the log, brought to the disk, and only then committed to the watch. A change that
+    the watch tells again, since the program ended in between, has the id that it had, and is not appended.
+    """
+
+    def __init__(self, recorded: Recorded, changes: ChangeLog, *, pauses: Pauses | None = None) -> None:
+        """Record nothing yet.
+
+        Args:
+            recorded: what to watch.
+            changes: the log, open.
+            pauses: how long to wait for a server that is away.
+        """
+        self._recorded, self._log, self._pauses = recorded, changes, pauses or Pauses()
+        self._news = threading.Condition()
+        self._stopped = threading.Event()
+        self._watch: Watch | None = None
+        self._error: Exception | None = None
+        self._is_settled = self._was_settled = False
+        self._thread = threading.Thread(target=self._run, name="mqdssm recorder", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop, and wait until nothing is appended any more."""
+        self._stopped.set()
+        watch = self._watch
+        if watch is not None:
+            watch.stop()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def wait_for_news(self, number: int, timeout_s: float) -> None:
+        """Wait until the log has more than `number` rows, or for some seconds.
+
+        Raises:
+            Exception: whatever ended the recorder.
+        """
+        with self._news:
+            self._news.wait_for(lambda: self._log.end > number or self._error is not None, timeout_s)
+        self._raise()
+
+    def wait_until_settled(self) -> None:
+        """Wait until all that happened before has been recorded.
+
+        Raises:
+            Exception: whatever ended the recorder.
+        """
+        with self._news:
+            self._news.wait_for(lambda: self._is_settled or self._error is not None)
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    # -- in the thread
+
+    def _run(self) -> None:
+        failures = 0
+        try:
+            while not self._stopped.is_set():
+                self._is_settled = False
+                try:
+                    self._record()
+                except DirectoryError as error:
+                    if is_for_people(error) or not self._was_settled:
+                        raise
+                    failures = 1 if self._is_settled else failures + 1
+                    pause_s = self._pauses.after(failures)
+                    log.warning("%s; trying again in %.1f s", error, pause_s)
+                    self._stopped.wait(pause_s)
+        except Exception as error:  # noqa: BLE001  for who waits
+            with self._news:
+                self._error = error
+                self._news.notify_all()
+
+    def _record(self) -> None:
+        """Watch and append, until it is stopped or the connection is lost beyond the watch's own remedies."""
+        recorded, kept = self._recorded, _Pending()
+        kinds = () if recorded.frame.element is None else (recorded.frame.element,)
+        with recorded.access.connect() as directory:
+            watch = directory.watch(
+                *kinds,
+                state=self._log.folder / _STATE,
+                snapshot=recorded.snapshot,
+                pauses=self._pauses,
+                on_ready=lambda _: self._settled(kept),
+                on_quiet=lambda: self._append(kept),
+            )
+        with ExitStack() as stack:
+            self._watch = kept.watch = stack.enter_context(watch)
+            stack.callback(kept.close)
+            if self._stopped.is_set():
+                return
+            for change in watch:
+                kept.changes.append(change)
+                if len(kept.changes) >= ROWS_MAX:
+                    self._append(kept)
+
+    def _settled(self, kept: "_Pending") -> None:
+        self._append(kept)
+        with self._news:
+            self._is_settled = self._was_settled = True
+            self._news.notify_all()
+
+    def _append(self, kept: "_Pending") -> None:
+        """Append what was told, and commit it.
+
+        Raises:
+            DirectoryError: the objects cannot be read.
+            OSError: the log or the state cannot be written.
+        """
+        if not kept.changes or kept.watch is None:
+            return
+        new = [change for change in kept.changes if change.id not in self._log.newest_ids]
+        if new:
+            recorded = self._recorded
+            rows = change_rows(kept.reader(), recorded.frame, recorded.columns, new, self._log.end + 1)
+            kept.watch.sync()  # a change that is on the disk is told again with the id that it has there
+            with self._news:
+                self._log.append(rows)
+                self._news.notify_all()
+        kept.watch.commit()
+        kept.changes.clear()
+
+
+@dataclass
+class _Pending:
+    """What a watch told and the log does not have yet, and the server that told it."""
+
+    watch: Watch | None = None
+    changes: list[ObjectChange] = field(default_factory=list)
+    directory: Directory | None = None
+
+    def reader(self) -> Directory:
+        """Return a session with the very server that is watched: another one may be behind it.
+
+        Raises:
+            DirectoryError: it cannot be reached.
+        """
+        wanted = None if self.watch is None else self.watch.connection
+        if wanted is None:
+            raise DirectoryError("no server is watched")
+        if self.directory is None or self.directory.session.options != wanted:
+            self.close()
+            self.directory = Directory(Session.open(wanted))
+        return self.directory
+
+    def close(self) -> None:
+        """End the session."""
+        if self.directory is not None:
+            self.directory.close()
+            self.directory = None

@@ -1,0 +1,181 @@
+"""``spark.readStream.format("mqdssm")``: changes of a directory, each exactly once with Spark's checkpoint.
+
+A thin shell around `mqdssm.pipeline.changes`: a thread in the process that plans the batches watches the
+directory and numbers the changes in a folder. An offset is such a number, so a batch that has to be read
+again has the same rows. Rows go to the tasks in the partitions: executors need neither folder nor directory.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.pipeline.changes.change_log import ChangeLog
+from mqdssm.pipeline.changes.change_rows import change_schema
+from mqdssm.pipeline.changes.recorder import Recorded, Recorder
+from mqdssm.pipeline.failures import pack
+from mqdssm.spark.options import StreamOptions
+
+NEWS_WAIT_S: Final = 0.5
+"""How long Spark's question for news waits for some, in seconds: it would ask a hundred times a second."""
+_LOG: Final = "log"
+_SEQUENCE: Final = "sequence"
+Offset = dict[str, Any]
+
+
+class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the changes of one type. As Spark pickles it into tasks it holds options, and nothing open."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._options = options
+        self._opened: ChangeLog | None = None
+        self._recorder: Recorder | None = None
+        self._last: int | None = None
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of the stream."""
+        return from_arrow_schema(change_schema(self._options.source.columns))
+
+    # -- in the process that plans the batches
+
+    def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
+        """Return the offset at which a query without a checkpoint begins.
+
+        Raises:
+            MqdssmSparkError: the state folder belongs to another checkpoint, or cannot be used.
+        """
+        with _packed():
+            log = self._log()
+            if not log.is_new:
+                raise ConfigError(
+                    f"a query has taken changes of {log.folder}, and this one has no checkpoint: go on with "
+                    "the checkpoint that belongs to this folder, or begin anew with another state folder"
+                )
+            return self._offset(0)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
+        """Return how many changes a batch has at most."""
+        return ReadMaxRows(self._options.max_rows)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802  Spark's name
+        """Return the offset at which the next batch ends; it is `start` where nothing happened.
+
+        Raises:
+            MqdssmSparkError: the directory cannot be watched, or the changes behind `start` are not there.
+        """
+        with _packed():
+            log, begun = self._log(), self._number(start)
+            log.check(begun)
+            self._watching().wait_for_news(begun, 0 if self._last is not None else NEWS_WAIT_S)
+            end = log.end if self._last is None else min(log.end, max(self._last, begun))
+            if isinstance(limit, ReadMaxRows):
+                end = min(end, begun + limit.max_rows)
+            return self._offset(end)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """Wait until all that happened before is recorded: the query ends with that.
+
+        Raises:
+            MqdssmSparkError: the directory cannot be watched.
+        """
+        with _packed():
+            log = self._log()
+            self._watching().wait_until_settled()
+            self._last = log.end
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Return the changes between two offsets; again the same ones for the same offsets.
+
+        Raises:
+            MqdssmSparkError: they are not there any more.
+        """
+        with _packed():
+            rows = self._log().between(self._number(start), self._number(end))
+            return [InputPartition(_ipc(batch)) for batch in rows]
+
+    def commit(self, end: Offset) -> None:
+        """Forget the changes up to an offset: the query has them.
+
+        Raises:
+            MqdssmSparkError: the folder cannot be written.
+        """
+        with _packed():
+            self._log().release(self._number(end))
+
+    def stop(self) -> None:
+        """End the watch, and let another query have the folder."""
+        if self._recorder is not None:
+            self._recorder.stop()
+        if self._opened is not None:
+            self._opened.close()
+        self._recorder = self._opened = None
+
+    def _log(self) -> ChangeLog:
+        if self._opened is None:
+            options = self._options
+            schema = change_schema(options.source.columns)
+            self._opened = ChangeLog(Path(options.state), options.source.object, schema).open()
+        return self._opened
+
+    def _watching(self) -> Recorder:
+        if self._recorder is None:
+            source = self._options.source
+            recorded = Recorded(source.access, source.frame, source.columns, self._options.snapshot)
+            self._recorder = Recorder(recorded, self._log())
+            self._recorder.start()
+        return self._recorder
+
+    def _offset(self, number: int) -> Offset:
+        return {_LOG: self._log().id, _SEQUENCE: number}
+
+    def _number(self, offset: Offset) -> int:
+        """Return the number that an offset is about.
+
+        Raises:
+            ConfigError: it is of another log.
+        """
+        log = self._log()
+        if offset.get(_LOG) != log.id:
+            raise ConfigError(
+                f"the checkpoint does not belong to the state folder {log.folder}: bring back the folder "
+                "that does, or begin anew with another checkpoint and another state folder"
+            )
+        return int(offset[_SEQUENCE])
+
+    # -- in a task
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """Yield the changes of a partition."""
+        with pa.ipc.open_stream(partition.value) as reader:
+            yield from reader
+
+
+@contextmanager
+def _packed() -> Iterator[None]:
+    """Give errors the form that reaches the driver.
+
+    Raises:
+        MqdssmSparkError: any error of ours.
+    """
+    try:
+        yield
+    except MqdssmError as error:
+        raise pack(error) from None
+    except OSError as error:
+        raise pack(ConfigError(f"the state folder of the stream cannot be used: {error}")) from error
+
+
+def _ipc(batch: "pa.RecordBatch") -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    octets: bytes = sink.getvalue().to_pybytes()
+    return octets
