@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.pipeline.changes.change_log import ChangeLog
 from mqdssm.pipeline.changes.change_rows import change_schema
-from mqdssm.pipeline.changes.recorder import Recorded, Recorder
+from mqdssm.pipeline.changes.recorder import ROWS_MAX, Recorded, Recorder
 from mqdssm.pipeline.failures import pack
 from mqdssm.spark.options import StreamOptions
 
@@ -99,7 +99,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         with _packed():
             rows = self._log().between(self._number(start), self._number(end))
-            return [InputPartition(_ipc(batch)) for batch in rows]
+            return [InputPartition(_ipc(some)) for some in _together(rows)]
 
     def commit(self, end: Offset) -> None:
         """Forget the changes up to an offset: the query has them.
@@ -173,9 +173,21 @@ def _packed() -> Iterator[None]:
         raise pack(ConfigError(f"the state folder of the stream cannot be used: {error}")) from error
 
 
-def _ipc(batch: "pa.RecordBatch") -> bytes:
+def _together(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.Table"]:
+    """Put small batches together: each partition is a task."""
+    kept: list[pa.RecordBatch] = []
+    for batch in batches:
+        if kept and sum(one.num_rows for one in kept) + batch.num_rows > ROWS_MAX:
+            yield pa.Table.from_batches(kept)
+            kept = []
+        kept.append(batch)
+    if kept:
+        yield pa.Table.from_batches(kept)
+
+
+def _ipc(rows: "pa.Table") -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
     octets: bytes = sink.getvalue().to_pybytes()
     return octets

@@ -108,6 +108,7 @@ def test_a_batch_that_was_not_committed_has_the_same_rows_again(reader, enterpri
         assert other.partitions(last, last) == []
         other.commit(end)
         assert [row["Sequence"] for row in rows(other, end, last)] == [2, 3]
+        assert len(other.partitions(end, last)) == 1, "each is a task"
     finally:
         other.stop()
 

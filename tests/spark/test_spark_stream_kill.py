@@ -1,7 +1,7 @@
 """kill -9 of a streaming query, at steps between reading a batch and committing it.
 
 The query runs in a process of its own, again and again with the same checkpoint, while another program
-changes the directory. Its sink overwrites the file of a batch: one that is read again must have the same rows.
+changes the directory. Its sink overwrites the file of a batch: one that is read again has the same rows.
 """
 
 import json
@@ -76,7 +76,7 @@ class Writer(threading.Thread):
     def run(self) -> None:
         with mqdssm.connect(self._server.url, **self._login) as directory:
             there: list[mqdssm.Queue] = []
-            while not self.ended.wait(0.05):
+            while not self.ended.wait(0.3):
                 number = len(self.created)
                 kind = self._random.random()
                 if kind < 0.5 or len(there) < 5:
@@ -119,41 +119,45 @@ def test_nothing_is_lost_and_nothing_comes_twice(server: OpenLdapServer, tmp_pat
         "columns": "Pathname,Label",
         "state": str(tmp_path / "state"),
         "startingOffset": "snapshot",
-        "maxRowsPerTrigger": "7",
+        "maxRowsPerTrigger": "20",
     }
     writer = Writer(server, login)
     writer.start()
     chance = random.Random(3)
-    for phase in ("read", "stored", "any", "read", "any", "stored", "any"):
-        done = 1 + max((int(path.stem) for path in (tmp_path / "sink").glob("*.parquet")), default=-1)
-        query = start(tmp_path, options, phase, done + 2)
-        if phase == "any":  # the process that records the changes dies, too, at any place
-            assert query.stdout is not None
-            assert query.stdout.readline() == "begun\n"
-            time.sleep(5 + 10 * chance.random())
-            os.killpg(query.pid, signal.SIGKILL)
-        assert query.wait(240) == -signal.SIGKILL, (tmp_path / "err").read_text()[-3000:]
-        query.communicate()
+    for phase in ("read", "stored", "any", "any", "read"):
+        run(tmp_path, options, phase, 5 + 10 * chance.random())
     writer.ended.set()
     writer.join(60)
-    query = start(tmp_path, options, "end", 0)
-    assert query.wait(300) == 0, (tmp_path / "err").read_text()[-3000:]
-    query.communicate()
+    run(tmp_path, options, "end", 0)
     with mqdssm.connect(server.url, **login) as directory:
         labels = {str(one.identifier): one.label for one in directory.search(mqdssm.Queue)}
     compare(tmp_path / "sink", before, writer, labels)
 
 
-def start(folder: Path, options: dict[str, str], phase: str, batches: int) -> "subprocess.Popen[str]":
-    given = [options, str(folder / "sink"), str(folder / "checkpoint"), phase, batches]
-    with (folder / "err").open("a") as err:
-        return subprocess.Popen(
-            [sys.executable, "-c", QUERY, json.dumps(given)],
+def run(folder: Path, options: dict[str, str], phase: str, seconds: float) -> None:
+    """Start the query, and wait until it has killed itself, or ended; "any": it is killed after a while."""
+    given = [options, str(folder / "sink"), str(folder / "checkpoint"), phase]
+    for _ in range(3):
+        done = 1 + max((int(path.stem) for path in (folder / "sink").glob("*.parquet")), default=-1)
+        with subprocess.Popen(
+            [sys.executable, "-c", QUERY, json.dumps([*given, done + 2])],
             stdout=subprocess.PIPE,
-            stderr=err,
+            stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-        )
+        ) as query:
+            if phase == "any":  # the process that records the changes dies, too, at any place
+                assert query.stdout is not None
+                assert query.stdout.readline() == "begun\n"
+                time.sleep(seconds)
+                os.killpg(query.pid, signal.SIGKILL)
+            try:
+                _, err = query.communicate(timeout=400)
+            finally:
+                query.kill()
+        if "failed to connect back" not in err:  # within ten seconds: a crash, too, of a busy machine
+            break
+    assert query.returncode == (0 if phase == "end" else -signal.SIGKILL), err[-3000:]
 
 
 def compare(sink: Path, before: set[str], writer: Writer, labels: dict[str, str]) -> None:
@@ -161,7 +165,7 @@ def compare(sink: Path, before: set[str], writer: Writer, labels: dict[str, str]
     files = sorted(sink.glob("*.parquet"), key=lambda path: int(path.stem))
     assert [int(path.stem) for path in files] == list(range(len(files)))
     tables = [pq.read_table(path) for path in files]
-    assert all(table.num_rows <= 7 for table in tables)
+    assert all(table.num_rows <= 20 for table in tables)
     rows = sorted((row for table in tables for row in table.to_pylist()), key=lambda row: row["Sequence"])
     assert [row["Sequence"] for row in rows] == list(range(1, len(rows) + 1))
     assert len({row["ChangeId"] for row in rows}) == len(rows)
