@@ -168,6 +168,11 @@ def path(form: str) -> Callable[[Stage], str]:
     return lambda stage: f"{stage.plan.machine_name(stage.host).lower()}\\{form.format(stage.serial)}"
 
 
+def other_role(stage: Stage) -> int:
+    """The bit of a routing server in one copy, that of a primary site controller in the next one."""
+    return 4 if stage.copy % 2 else 1
+
+
 def odd_path(stage: Stage) -> str:
     """A blank in the name of one copy; in the next one what MSMQ 1.0 allowed and later versions do not."""
     return path("planted+no,{}" if stage.copy % 2 else "planted name {}")(stage)
