@@ -326,7 +326,7 @@ MUTATIONS = (
     Mutation("sweep is forgotten", 31, store=ForgetsSweep),
     Mutation("sweep deletes new objects", 11, store=SweepsNew),
     Mutation("a change is said to be applied", 1, store=SaysTooMuch),
-    Mutation("purges three numbers more", 3, store=PurgesTooMuch),
+    Mutation("purges three numbers more", 12, store=PurgesTooMuch),
     Mutation("recovery overlooks tombstones", 514, store=OverlooksTombstones),
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
@@ -343,7 +343,7 @@ MUTATIONS = (
         patches=((changes, "_keep", _forgets_early), (claims, "_ask", _never_asks)),
     ),
     Mutation("forgets what it executed", 3, patches=((requests, "_remember", lambda *_: None),)),
-    Mutation("answers after its start", 57, patches=((requests, "be_quiet", lambda _server: None),)),
+    Mutation("answers after its start", 30, patches=((requests, "be_quiet", lambda _server: None),)),
     Mutation("answers MQ_OK always", 1, patches=((requests, "_send_reply", _always_ok),)),
     Mutation("no answer is an error", 1, patches=((requests, "_end", _sure),)),
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
