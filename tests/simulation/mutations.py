@@ -355,7 +355,7 @@ MUTATIONS = (
         patches=((succession, "doubt", _no_doubt), (succession, "step_down", _steps_down_by_number)),
     ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
-    Mutation("a full disk is no reason to ask again", 300_002, store=SaysFullIsDone),
+    Mutation("a full disk is no reason to ask again", 500_184, store=SaysFullIsDone),
 )
 
 
