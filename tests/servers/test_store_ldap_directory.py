@@ -1,15 +1,13 @@
 """What the replication store leaves in the directory: for the adapter, for indexes, after a crash."""
 
-import contextlib
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
+from edited_slapd import edited_slapd
 from sessions import options_for
 from store_ldap import Cutter, LdapHarness
 from store_servers import by_socket, cutter, directory, harness, server, world
@@ -395,87 +393,38 @@ class TestWritesAndSearches:
         assert cutter.searches - before < 80
 
 
-CANDIDATES_MAX: Final = 600
+UNCHECKED: Final = "size.unchecked=600"
 """What slapd lets an ordinary user's search look at in the server below."""
 
 
 class TestIndexes:
     """slapd itself counts the entries that a search has to look at, and refuses it when they are many."""
 
-    @pytest.fixture
-    def limited(self) -> Iterator[tuple[LdapStore, Session]]:
-        """A store, and a session of a user whose searches may look at few entries."""
-        with OpenLdapServer(durable=False, replication=True) as server:
-            store = LdapStore.open(by_socket(server))
-            _, password = server.add_user("limited")
-            conf = Path(server.folder) / "conf" / "slapd.conf"
-            text = conf.read_text(encoding="utf-8").replace(
-                "limits    users size.prtotal=unlimited",
-                f"limits    users size.prtotal=unlimited size.unchecked={CANDIDATES_MAX}",
-            )
-            other = conf.with_name("limited.conf")
-            other.write_text(text, encoding="utf-8")
-            yield from self._limited(server, store, other, password)
-
-    def _limited(
-        self, server: OpenLdapServer, store: LdapStore, conf: Path, password: str
-    ) -> Iterator[tuple[LdapStore, Session]]:
-        yield store, _Later(server, conf, password)  # type: ignore[misc]
-
     @pytest.mark.spec("MC-MQDSRP 3.2.7.8")
-    def test_a_range_looks_at_what_it_finds(self, limited: tuple[LdapStore, Any]) -> None:
-        store, later = limited
-        world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
-        for first in range(0, 2000, 500):
-            world.apply(*(world.deletion(guid(), first + n) for n in range(1, 501)))
-        store.close()
-        with later.session() as session:
-            (part,) = slices(world.site, 901, 1000)
-            wanted = range_filter(world.site, 901, 1000, part.buckets)
-            assert len(list(session.find(session.naming.configuration, wanted, [NUMBER]))) == 100
-            for costly in (
-                range_filter(world.site, 901, 1000),
-                And((Equal(PARTITION, bytes(world.site)), Present(BUCKET))),
-            ):
-                with pytest.raises(GenericDirectoryError, match="LDAP result 11"):
-                    list(session.find(session.naming.configuration, costly, [NUMBER]))
+    def test_a_range_looks_at_what_it_finds(self) -> None:
+        with OpenLdapServer(durable=False, replication=True) as server:
+            _, password = server.add_user("limited")
+            with LdapStore.open(by_socket(server)) as store:
+                world = World(SimpleNamespace(store=store))  # type: ignore[arg-type]
+                for first in range(0, 2000, 500):
+                    world.apply(*(world.deletion(guid(), first + n) for n in range(1, 501)))
+            server.stop()
+            dn = f"CN=limited,CN=Users,{server.base_dn}"
+            add = f'limits    dn.exact="{dn}" size.prtotal=unlimited {UNCHECKED}\n'
+            limits = "limits    users"  # the first limits of a user count
+            with edited_slapd(Path(server.folder), limits, add=add) as url:
+                options = options_for(server, url, user=dn, password=password, tls="none")
+                with Session.open(options) as session:
+                    self._check_ranges(session, world.site)
 
-
-class _Later:
-    """The same directory, served with a limit."""
-
-    def __init__(self, server: OpenLdapServer, conf: Path, password: str) -> None:
-        self._server, self._conf, self._password = server, conf, password
-
-    def session(self) -> Any:
-        @contextlib.contextmanager
-        def running() -> Iterator[Session]:
-            self._server.stop()
-            url = f"ldap://127.0.0.1:{self._server.port}"
-            process = subprocess.Popen(["/usr/sbin/slapd", "-d", "none", "-f", str(self._conf), "-h", url])
-            try:
-                dn = f"CN=limited,CN=Users,{self._server.base_dn}"
-                options = options_for(
-                    self._server, url, user=dn, password=self._password, tls="none", connect_timeout_s=10
-                )
-                with _patiently(options) as session:
-                    yield session
-            finally:
-                process.terminate()
-                process.wait(10)
-
-        return running()
-
-
-def _patiently(options: Any) -> Session:
-    end = time.monotonic() + 10
-    while True:
-        try:
-            return Session.open(options)
-        except DirectoryError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
+    @staticmethod
+    def _check_ranges(session: Session, site: Guid) -> None:
+        (part,) = slices(site, 901, 1000)
+        wanted = range_filter(site, 901, 1000, part.buckets)
+        assert len(list(session.find(session.naming.configuration, wanted, [NUMBER]))) == 100
+        for costly in (range_filter(site, 901, 1000), And((Equal(PARTITION, bytes(site)), Present(BUCKET)))):
+            with pytest.raises(GenericDirectoryError, match="LDAP result 11"):
+                list(session.find(session.naming.configuration, costly, [NUMBER]))
 
 
 @pytest.mark.soak

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-GONE_WAIT_S: Final = 20
+GONE_WAIT_S: Final = 60
 STOPPED_WAIT_S: Final = 60
 
 
