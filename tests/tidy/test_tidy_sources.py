@@ -150,6 +150,26 @@ def test_machinery_exists() -> None:
     assert not {module for module in MACHINERY if not (ROOT / module).is_file()}
 
 
+def test_entries_are_put_together_in_one_place() -> None:
+    """What an add needs beside values is known by `new_entry`, the entry of an element by `Maker`."""
+    makers = {"events/making.py", "pipeline/migrate/ldif.py", "samples/fault_values.py"}
+    forms = {"directory/requests.py", "pipeline/frames/bulk_ldap.py"}  # of an add, and of a row
+    problems = []
+    for path in sources("mqdssm"):
+        where = name(path).removeprefix("mqdssm/")
+        if where.startswith("testing/"):
+            continue  # accounts, which no element stands for
+        for node in ast.walk(tree(path)):
+            keys = node.keys if isinstance(node, ast.Dict) else []
+            written = [ast.unparse(key) for key in keys if key is not None]
+            if {"'objectClass'", "OBJECT_CLASS"}.intersection(written) and where not in forms:
+                problems.append(f"{name(path)}:{node.lineno}: use mqdssm.directory.requests.new_entry")
+            made = isinstance(node, ast.Call) and ast.unparse(node.func) == "MadeEntry"
+            if made and where not in makers:
+                problems.append(f"{name(path)}:{node.lineno}: entries are made by mqdssm.events.making.Maker")
+    report(problems)
+
+
 def test_every_module_has_a_docstring() -> None:
     report(
         [

@@ -1,0 +1,89 @@
+"""One export, plan, migration and inventory by both runners: equal files, counts, reports and entries."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from applying import Entries, everything, operations_in
+from exports import access_to
+from planning import lines_of
+
+from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.inventory import Inventory, json_lines, opened
+from mqdssm.pipeline.migrate.applying import apply_plan
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.planning import Asked, plan_migration
+from mqdssm.pipeline.migrate.report import Report
+from mqdssm.samples.forms import SampleForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import Plan
+from mqdssm.testing.openldap import OpenLdapServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
+
+ENGINES = ("local", "spark")
+TYPES = ["queue", "queue-manager", "site", "routing-link", "user", "enterprise", "computer", "settings"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "ldif"])
+def test_an_export(spark, enterprise, tmp_path, kind) -> None:
+    types = ["ldap"] if kind == "ldif" else TYPES
+    found = {}
+    for engine in ENGINES:
+        folder = tmp_path / engine
+        made = export(enterprise.server.url, types, folder, format=kind, engine=engine, **enterprise.access)
+        made.check(folder)
+        assert made.engine == engine
+        found[engine] = {file.path: file.sha256 for one in made.types.values() for file in one.files}
+    assert found["local"] == found["spark"] != {}
+
+
+def test_an_inventory(spark, enterprise) -> None:
+    found = {}
+    for engine in ENGINES:
+        source = {"urls": [enterprise.server.url], "access": enterprise.access}
+        with opened(**source, engine=engine) as where:
+            head, *records = map(json.loads, json_lines(Inventory(where, engine=engine)))
+        assert head.pop("engine") == engine
+        del head["taken"]
+        found[engine] = head, records
+    assert found["local"] == found["spark"]
+
+
+def migrated(source: Path, folder: Path, engine: str) -> tuple[MigrationPlan, Report, Entries]:
+    """Plan and apply into an empty directory: the plan, the report, and all entries."""
+    with OpenLdapServer(durable=False) as server:
+        of_base_tree = everything(server)
+        login = {"urls": server.url, **access_to(server)}
+        asked = Asked(source=str(source), create_computers=True)
+        plan = plan_migration(asked, to=folder, engine=engine, **login)
+        report = apply_plan(folder, engine=engine, **login)
+        entries = everything(server)
+    for dn in of_base_tree:
+        del entries[dn]["objectguid"]  # each server has its own
+    return plan, report, entries
+
+
+def test_a_migration(spark, tmp_path) -> None:
+    source = tmp_path / "mqis"
+    sample = Plan(sites=3, machines=12, queues=60, users=3, seed=1)
+    generate(sample, source, SampleForm.MQIS, faults=True)
+    plans, reports, entries = zip(
+        *(migrated(source, tmp_path / engine, engine) for engine in ENGINES), strict=True
+    )
+    assert plans[0].total == plans[1].total
+    assert plans[0].tables == plans[1].tables
+    local, on_spark = (tmp_path / engine for engine in ENGINES)
+    operations = [
+        [replace(one, before={}) for one in operations_in(each)]  # GUIDs of the base tree
+        for each in (local, on_spark)
+    ]
+    assert operations[0] == operations[1] != []
+    rejects = [
+        {path.name: lines_of(path) for path in each.glob("rejects/*.jsonl")} for each in (local, on_spark)
+    ]
+    assert rejects[0] == rejects[1] != {}
+    own = {"server", "started", "ended"}
+    assert reports[0].model_dump(exclude=own) == reports[1].model_dump(exclude=own)
+    assert entries[0] == entries[1]
