@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from mqdssm.engines.replication.operations import ListObjects, ObjectsListed
 from mqdssm.model.guid import Guid
@@ -14,6 +15,8 @@ from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.stores import changes_of
 from mqdssm.testing.simulation.watch import compare
 from mqdssm.testing.simulation.world import World
+
+_IDENTIFYING: Final = frozenset(IDENTIFIERS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +80,23 @@ def what_differs(world: World) -> str:
     for server in servers:
         if not server.is_up:
             return f"{server.name} is down"
-    for partition in world.ledger.partitions.values():
-        if (
-            not partition.dead
-            and not partition.foul
-            and (partition.latest or partition.partition_id == PEC_PARTITION_ID)
-        ):
-            difference = _partition_differs(partition, servers)
+    partitions = [
+        one
+        for one in world.ledger.partitions.values()
+        if not (one.dead or one.foul) and (one.latest or one.partition_id == PEC_PARTITION_ID)
+    ]
+    for differs in (_standing_differs, _contents_differ):  # reading all objects comes last
+        for partition in partitions:
+            difference = differs(partition, servers)
             if difference:
                 return f"partition {partition.partition_id}: {difference}"
     return _neighbors_differ(world, servers)
 
 
-def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str:
+def _standing_differs(partition: PartitionLedger, servers: list[Server]) -> str:
+    """What is wrong with the numbers of a partition, and with who gives them; empty: nothing."""
     partition_id = partition.partition_id
-    owners = [one for one in servers if partition_id in one.persisted and one.persisted[partition_id].owned]
+    owners = [one for one in servers if one.owns(partition_id)]
     if len(owners) != 1:
         return f"its authorities are {[one.name for one in owners]}"
     owner = owners[0]
@@ -99,9 +104,13 @@ def _partition_differs(partition: PartitionLedger, servers: list[Server]) -> str
         last = partition.entries[partition.last]
         if last.identifier != owner.settings.machine_id and partition_id != PEC_PARTITION_ID:
             return f"{owner.name} is its authority, but server {partition.giver} gave its numbers"
-    behind = _who_is_behind(partition, owner, servers)
-    if behind:
-        return behind
+    return _who_is_behind(partition, owner, servers)
+
+
+def _contents_differ(partition: PartitionLedger, servers: list[Server]) -> str:
+    """What is wrong with the objects of a partition that has one authority; empty: nothing."""
+    partition_id = partition.partition_id
+    owner = next(one for one in servers if one.owns(partition_id))
     for server in servers:
         ghosts = ghosts_of(server, partition_id)
         if ghosts:
@@ -171,7 +180,9 @@ def _copy_differs(truth: Copy, copy: Copy, purged: int) -> str:
         found = copy.objects.get(identifier)
         if found is None:
             return f"lacks {meant.seq_number}, {_name(meant)}"
-        if found.seq_number != meant.seq_number or _content(found) != _content(meant):
+        if found.seq_number != meant.seq_number or (
+            found.properties != meant.properties and _content(found) != _content(meant)
+        ):
             return f"has {_name(found)} of {found.seq_number}: {found.properties}; {meant.properties}"
     extra = [one for one in copy.objects if one not in truth.objects]
     if extra:
@@ -184,8 +195,7 @@ def _copy_differs(truth: Copy, copy: Copy, purged: int) -> str:
 
 
 def _content(change: DirectoryChange) -> Mapping[Propid, object]:
-    identifiers = set(IDENTIFIERS.values())
-    return {propid: value for propid, value in change.properties if propid not in identifiers}
+    return {propid: value for propid, value in change.properties if propid not in _IDENTIFYING}
 
 
 def _name(change: DirectoryChange) -> str:

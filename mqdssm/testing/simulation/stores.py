@@ -1,14 +1,19 @@
 """Stores of the simulation: what survives a crash, and crashes between two writes of one operation."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from mqdssm.engines.replication.operations import (
     ApplyChanges,
     ChangesFound,
+    HasObjects,
+    ListObjects,
     LoadState,
     LookupChanges,
     Operation,
+    ReadObject,
+    RemoveNeighbor,
     Result,
     SaveNeighbor,
     SavePartition,
@@ -23,6 +28,9 @@ from mqdssm.store.memory import MemoryStore
 
 ALL: Final = 1 << 30
 """More than there are."""
+_READING: Final = (ReadObject, ListObjects, LookupChanges, HasObjects)
+_STATE: Final = (SavePartition, SaveNeighbor, RemoveNeighbor)
+"""Operations that write no objects, but perhaps the number up to which is purged, which changes carry."""
 
 
 class Store(Protocol):
@@ -61,10 +69,44 @@ def crash_after(moments: int) -> Callable[[Moment], None]:
     return count
 
 
-class CrashingStore:
+class WatchedStore(ABC):
+    """A store that the simulation's checks look at: what was read for them stays while nobody writes."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Operation, Result] = {}
+        self._changes: dict[Operation, Result] = {}
+
+    @abstractmethod
+    def perform(self, operation: Operation) -> Result:
+        """Perform an operation."""
+
+    def look(self, operation: Operation) -> Result:
+        """Perform a reading operation for the checks; its result stays while nobody writes."""
+        known = self._changes if isinstance(operation, LookupChanges) else self._objects
+        seen = known.get(operation)
+        if seen is None:
+            seen = known[operation] = self.perform(operation)
+        return seen
+
+    def forget(self) -> None:
+        """Forget what was read for the checks."""
+        self._objects.clear()
+        self._changes.clear()
+
+    def forget_after(self, operation: Operation) -> None:
+        """Forget what an operation may change."""
+        if isinstance(operation, _READING):
+            return
+        self._changes.clear()
+        if not isinstance(operation, _STATE):
+            self._objects.clear()
+
+
+class CrashingStore(WatchedStore):
     """A `MemoryStore` whose machine can lose its power in the middle of an operation (decision R15)."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._store = MemoryStore()
 
     @property
@@ -78,12 +120,9 @@ class CrashingStore:
 
     def perform(self, operation: Operation) -> Result:
         """Perform an operation."""
+        self.forget_after(operation)
         result: Result = self._store.perform(operation)
         return result
-
-    def look(self, operation: Operation) -> Result:
-        """Perform a reading operation for the simulation's checks."""
-        return self.perform(operation)
 
     def perform_torn(self, operation: Operation, moments: int) -> None:
         """Perform an operation up to a moment, and start anew from what was written.
@@ -92,6 +131,7 @@ class CrashingStore:
             operation: the operation.
             moments: there are two around each write; if it has fewer, it is done whole.
         """
+        self.forget()
         self._store.disk.on_write = crash_after(moments)
         try:
             self._store.perform(operation)
