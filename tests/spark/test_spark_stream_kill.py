@@ -59,6 +59,7 @@ with spark_session("stream", cores=2, memory="1g", brief=True) as spark:
     query = (stream.trigger(availableNow=True) if phase == "end" else stream).start()
     print("begun", flush=True)
     query.awaitTermination()
+os._exit(0)  # threads of Py4J for foreachBatch may wait for ever
 """
 
 
