@@ -111,6 +111,18 @@ def test_a_late_copy_of_what_was_refused_is_not_carried_out() -> None:
     assert results(says(net, "PSC1", "PSC2", relabel("BSC2", 77))) == [DENIED]
 
 
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+def test_a_late_copy_of_what_was_carried_out_is_not_refused() -> None:
+    """Decision R119, the other way round: its sender may not ask in that name any more."""
+    net = world()
+    gone = net.change("PSC2", Command.DELETE, ObjectType.MACHINE, path_name="BSC2", partition_id=SITE2)
+    assert gone.status == OK
+    assert results(says(net, "PSC1", "PSC2", relabel("BSC2", 78))) == [OK]
+    assert net.create_machine("BSC2", "Site2", "PSC2").status == OK
+    assert results(says(net, "PSC1", "PSC2", relabel("BSC2", 79))) == [DENIED]
+    assert results(says(net, "PSC1", "PSC2", relabel("BSC2", 78))) == [OK]
+
+
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
 @pytest.mark.parametrize("partition_id", [PEC_PARTITION_ID, SITE0, SITE1, SITE2])

@@ -39,11 +39,11 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
     Generation.REINSTALLED: (12_025, 12_042, 12_043, 13_999, 20_068, 200_472, 210_947),
     Generation.FAILING: (
         *range(220_006, 220_011),
-        *(220_228, 230_000, 230_002, 230_003, 230_015, 230_020, 230_023, 230_027, 230_049, 230_055),
+        *(230_000, 230_002, 230_003, 230_015, 230_020, 230_023, 230_027, 230_049, 230_055),
     ),
     Generation.HARDSHIPS: (
         *range(300_000, 300_008),
-        *(300_064, 300_386),
+        300_386,
         *(310_019, 310_049, 310_126, 310_162, 310_241, 310_363, 310_477, 310_684, 310_689, 310_742, 310_817),
         *(312_203, 313_095),
     ),
@@ -52,7 +52,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
         *(320_019, 320_050, 320_063, 320_066, 320_112, 320_604, 320_614),
     ),
     Generation.DIRECTORIES: (330_180, 330_330),
-    Generation.ALL: (320_074, 500_184),
+    Generation.ALL: (310_010, 320_074, 500_184),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
