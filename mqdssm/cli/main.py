@@ -1,5 +1,6 @@
 """The program ``mqdssm``: its commands, each in a module that is imported when it is used."""
 
+import gc
 import importlib
 import inspect
 import os
@@ -46,6 +47,9 @@ MODULES: Final = {
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Commands in the order of the help text, and where each is; a module offers it as ``app``."""
+
+COLLECTED_AFTER: Final = 50_000
+"""New objects between two looks for garbage, not 700: imports make many, and none of them is garbage."""
 
 EXIT_CODES: Final = (
     "[b]Exit codes[/]: 0 fine, 1 findings, 2 usage, 3 not connected, 4 not found, 5 exists already, "
@@ -194,6 +198,7 @@ def run() -> None:
     """Run the command line: the entry point of the program."""
     _fill_streams()
     hide_pandas()
+    gc.set_threshold(COLLECTED_AFTER)
     try:
         app()
     except KeyboardInterrupt as error:
