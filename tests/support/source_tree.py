@@ -12,7 +12,6 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 OUTSIDE: Final = frozenset(
     {".git", ".venv", ".cache", ".hypothesis", "__pycache__", "dist", "build", "spark-warehouse", "_build"}
 )
-NOT_OURS: Final = frozenset({ROOT / "docs" / "api"})
 
 
 @cache
@@ -23,11 +22,7 @@ def files() -> tuple[Path, ...]:
         for folder, below, names in os.walk(ROOT):
             here = Path(folder)
             below[:] = [
-                name
-                for name in below
-                if name not in OUTSIDE
-                and not name.endswith(("_cache", ".egg-info"))
-                and here / name not in NOT_OURS
+                name for name in below if name not in OUTSIDE and not name.endswith(("_cache", ".egg-info"))
             ]
             yield from (here / name for name in names)
 
