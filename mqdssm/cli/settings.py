@@ -20,9 +20,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, SettingsConfigDict
+from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.profile_file import read_profile
@@ -37,7 +39,7 @@ _NO_SETTINGS: Final = frozenset({"MQDSSM_CONFIG", "MQDSSM_CONNECTION"})
 log: Final = logging.getLogger(__name__)
 
 
-class Settings(BaseModel):
+class Settings(BaseSettings):
     """The settings of a run, each from the place of the highest rank that has it.
 
     Attributes:
@@ -63,9 +65,16 @@ class Settings(BaseModel):
         spark_shared: a folder that all machines of a cluster see.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        validate_default=False,
+    )
 
-    url: tuple[str, ...] = ()
+    url: Annotated[tuple[str, ...], NoDecode] = ()
     user: str | None = None
     password: SecretStr | None = Field(default=None, repr=False)
     password_file: Path | None = None
@@ -78,12 +87,12 @@ class Settings(BaseModel):
     read_only: bool = False
     naming_context: str | None = None
     forest: bool = False
-    catalog: tuple[str, ...] = ()
+    catalog: Annotated[tuple[str, ...], NoDecode] = ()
     allow_clear_text: bool = False
     allow_replicated: bool = False
     log_file: Path | None = None
     spark_master: str | None = None
-    spark_conf: tuple[str, ...] = ()
+    spark_conf: Annotated[tuple[str, ...], NoDecode] = ()
     spark_shared: Path | None = None
 
     @field_validator("url", "catalog", mode="before")
@@ -165,16 +174,29 @@ def load(
     names = set(Settings.model_fields) - {"password"}
     file, profile = read_profile(config, connection, names)
 
+    class _Sourced(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            del dotenv_settings, file_secret_settings
+            from_file = InitSettingsSource(settings_cls, dict(profile))
+            return (init_settings, env_settings, from_file) if environment else (init_settings, from_file)
+
     sources = {name: str(file) for name in profile}
     fields = Settings.model_fields if environment else {}
     variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in fields}
     if environment:
         _warn_of_misspelt({*variables.values(), *_NO_SETTINGS})
-    by_variable = {name: value for name, variable in variables.items() if (value := os.environ.get(variable))}
-    sources |= {name: variables[name] for name in by_variable}
+    sources |= {name: variable for name, variable in variables.items() if os.environ.get(variable)}
     sources |= {name: f"--{name.replace('_', '-')}" for name in given}
     try:
-        found = Settings(**{**profile, **by_variable, **given})
+        found = _Sourced(**given)
     except ValidationError as error:
         problems = [
             f"{_place_of(str(one['loc'][0]), sources, file)}: {one['msg']}"

@@ -25,6 +25,7 @@ PACKAGES: Final = (
     "mqdssm",
     "ldap3",
     "pydantic",
+    "pydantic-settings",
     "cryptography",
     "typer",
     "rich",

@@ -15,7 +15,7 @@ HEAVY = (
     "pyspark",
     "pyarrow",
     "cryptography",
-    "mqdssm.cli.settings",
+    "pydantic_settings",
     "mqdssm.directory.session",
     "mqdssm.tables",
 )
