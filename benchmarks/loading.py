@@ -17,7 +17,7 @@ from benchmarks.samba import controller
 from benchmarks.world import World, queue_values
 from mqdssm.directory.loading.items import TRANSACTION, Action, Effect, Item, LoadOptions
 from mqdssm.directory.session import Session
-from mqdssm.events.making import MadeEntry, Maker, Target, dns_in
+from mqdssm.events.entry_builder import MadeEntry, Maker, Target, dns_in
 from mqdssm.model.elements import Queue
 from mqdssm.tables import places
 from mqdssm.tables.ldif import entry_ldif

@@ -58,7 +58,7 @@ def migrate(stage: Stage, server: "OpenLdapServer", folder: Path, tables: Path) 
         ConfigError: something is in the way in the directory.
     """
     from mqdssm.errors import ConfigError
-    from mqdssm.pipeline.migrate.aftermath import rejects
+    from mqdssm.pipeline.migrate.applied_rows import rejects
     from mqdssm.pipeline.migrate.migrating import migrate as carry_over
     from mqdssm.pipeline.migrate.planning import Asked
 
@@ -122,7 +122,7 @@ def account(stage: Stage, done: "Migrated", found: "Validation", folder: Path, t
 
 def _accounts(done: "Migrated", found: "Validation", plan: Path, tables: Path) -> "Accounts":
     from mqdssm.model.dn import normalize
-    from mqdssm.pipeline.migrate.aftermath import left_out, places, rejects
+    from mqdssm.pipeline.migrate.applied_rows import left_out, places, rejects
     from mqdssm.samples.faults import Truth
     from mqdssm.samples.migrated import Arrived, RejectedRow, accounted
     from mqdssm.samples.truth import read_truth

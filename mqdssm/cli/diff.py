@@ -97,7 +97,7 @@ def diff(
 
     database = next((one for one in (a, b) if is_jdbc(one)), "")
     chosen = engine_of(run, engine, workers, database)
-    from mqdssm.pipeline.diff.compared import check_ignored
+    from mqdssm.pipeline.diff.comparable_columns import check_ignored
     from mqdssm.pipeline.diff.run import Asked, check_tables, comparison
 
     with usage_problems():

@@ -14,7 +14,7 @@ from mqdssm.cli.run import Run
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.findings import Summary
-    from mqdssm.pipeline.validate.nightly.judging import JudgedFinding
+    from mqdssm.pipeline.validate.nightly.assessment import JudgedFinding
     from mqdssm.pipeline.validate.nightly.run import NightlyFiles, NightlyRun, RunOutcome
     from mqdssm.pipeline.validate.rules import Finding
 
@@ -104,7 +104,7 @@ def tell_outcome(run: Run, outcome: "RunOutcome") -> None:
 
 def count_table(outcome: "RunOutcome", summary: "Summary") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return columns and rows: the number of findings of each rule, by state where there are several."""
-    from mqdssm.pipeline.validate.nightly.judging import FindingState
+    from mqdssm.pipeline.validate.nightly.assessment import FindingState
 
     bad = [rule for rule in summary.rules if rule.count]
     if outcome.judge.is_idle:

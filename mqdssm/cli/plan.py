@@ -159,7 +159,7 @@ def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None, e
 def _planned(
     run: Run, asked: "Asked", folder: Path, engine: "Engine", *, without_server: bool
 ) -> "MigrationPlan":
-    from mqdssm.pipeline.migrate.nowhere import DEFAULT_PROFILE, nowhere
+    from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, nowhere
     from mqdssm.pipeline.migrate.planning import plan_for_ldif, plan_migration
 
     settings = run.loaded.settings

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mqdssm.directory.channel import Channel, ConnectionBroken, Page
-from mqdssm.directory.delivered import Delivered
+from mqdssm.directory.seen_entries import Delivered
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.requests import Control, Scope, encode_message, encode_search_operation, paged_control
 from mqdssm.directory.responses import LdapResult, paged_cookie

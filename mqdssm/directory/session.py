@@ -8,23 +8,23 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from mqdssm.directory import streams
-from mqdssm.directory.changing import Changing, name_of
+from mqdssm.directory.write_operations import Changing, name_of
 from mqdssm.directory.connect import open_channel
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
 from mqdssm.directory.forest import Forest
 from mqdssm.directory.identities import Identities
-from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.loading.loader import Loader
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Opener, Pool
-from mqdssm.directory.presence import check_msmq
+from mqdssm.directory.msmq_check import check_msmq
 from mqdssm.directory.profile import Naming, Profile
-from mqdssm.directory.reading import Reading, target_name
+from mqdssm.directory.read_operations import Reading, target_name
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import Control, Scope, encode_add, encode_extended, encode_modify_dn
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
-from mqdssm.directory.spelt import Spelt, spelt_entries
+from mqdssm.directory.raw_entries import Spelt, spelt_entries
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 

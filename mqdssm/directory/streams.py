@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from mqdssm.directory.channel import Page
-from mqdssm.directory.delivered import IDENTITY, with_identity
+from mqdssm.directory.seen_entries import IDENTITY, with_identity
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.profile import Profile
 from mqdssm.directory.ranges import Ranges
-from mqdssm.directory.reading import decoded_entry, unreadable
+from mqdssm.directory.read_operations import decoded_entry, unreadable
 from mqdssm.directory.responses import Message
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import PagedSearch

@@ -19,7 +19,7 @@ from mqdssm.model.discovery import DirectoryServiceServer, check_netbios_name
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.model.filters import Filter
 from mqdssm.model.guid import Guid
-from mqdssm.store.ldap.held import held_of
+from mqdssm.store.ldap.stored_entry import held_of
 from mqdssm.store.ldap.places import Places
 from mqdssm.tables.property_rows import GUIDS
 

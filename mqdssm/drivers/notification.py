@@ -14,7 +14,7 @@ from mqdssm.drivers.transport import NOTIFICATION, Arrival, Inbox, Transport
 from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
-from mqdssm.engines.notification.watched import observed
+from mqdssm.engines.notification.watcher_events import observed
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import Guid
 from mqdssm.model.owned import OwnedQueue, OwnedQueueManager

@@ -7,7 +7,7 @@ from threading import Condition, Event, Thread
 from typing import Final
 
 from mqdssm.drivers.counts import Counts
-from mqdssm.drivers.outstanding import Outstanding
+from mqdssm.drivers.sent_messages import Outstanding
 from mqdssm.drivers.transport import Arrival, Inbox
 from mqdssm.engines.replication.actions import Event as EngineEvent
 from mqdssm.engines.replication.actions import Nacked, Received

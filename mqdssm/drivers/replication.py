@@ -9,9 +9,9 @@ from typing import Final, Protocol
 from uuid import uuid4
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy
-from mqdssm.drivers.clients import CLIENT_WAIT_S, Clients
+from mqdssm.drivers.reply_waiters import CLIENT_WAIT_S, Clients
 from mqdssm.drivers.counts import Counts
-from mqdssm.drivers.outstanding import Outstanding, Sent
+from mqdssm.drivers.sent_messages import Outstanding, Sent
 from mqdssm.drivers.receiving import Receiver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.timers import Timers, steady_clock

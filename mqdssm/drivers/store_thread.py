@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from mqdssm.engines.replication.operations import Failed, Operation, Result
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
-from mqdssm.store.telling import Teller
+from mqdssm.store.log_throttle import Teller
 
 log: Final = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import DnsOf, incomplete_names, look_up
 from mqdssm.events.machines import with_machine
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.making import Maker, Target
+from mqdssm.events.entry_builder import Maker, Target
 from mqdssm.events.object_names import check_computer, new_path
 from mqdssm.events.postprocessing import postprocess
 from mqdssm.events.settings import Served, guid_of

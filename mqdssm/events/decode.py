@@ -7,8 +7,8 @@ from typing import Any, Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
-from mqdssm.events.computed import UNSET, Source, Value, computer_of, guid_of
-from mqdssm.events.needs import Found, Needs
+from mqdssm.events.computed_attributes import UNSET, Source, Value, computer_of, guid_of
+from mqdssm.events.attribute_plan import Found, Needs
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables.element_table import ElementTable

@@ -11,10 +11,10 @@ from mqdssm.directory.filters import Equal, LdapFilter, all_of, any_of
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.attributes import check_names, names_to_read, read_with
-from mqdssm.events.computed import guid_of
+from mqdssm.events.computed_attributes import guid_of
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
-from mqdssm.events.needs import Found
+from mqdssm.events.attribute_plan import Found
 from mqdssm.events.references import BATCH_TERMS, batched
 from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
 from mqdssm.events.views import View

@@ -8,7 +8,7 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.events.criteria import Residual
 from mqdssm.events.decode import ASK_ITS_DOMAIN, ElementDecoder
-from mqdssm.events.needs import Found
+from mqdssm.events.attribute_plan import Found
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables.element_table import ElementTable

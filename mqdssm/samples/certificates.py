@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from mqdssm.samples.dice import octets
+from mqdssm.samples.seeded_random import octets
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.keys import PROVIDER_BASE, PROVIDER_ENHANCED, RSA_BLOB, PublicKey, PublicKeys, RsaBlob
 

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from mqdssm.model.elements import QUOTA_UNLIMITED, Enterprise, QueueManager, RoutingLink, Site, User
 from mqdssm.model.enums import OperatingSystemType
-from mqdssm.samples import security, words
+from mqdssm.samples import security, sample_names
 from mqdssm.samples.certificates import certificate, encryption_keys, sign_certificates
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.samples.plan import Plan, Role
 from mqdssm.tables.ldif import base_tree_entries
 
@@ -32,7 +32,7 @@ class MachineRoles(NamedTuple):
     number: int
     manager: QueueManager
     role: Role
-    system: words.System
+    system: sample_names.System
 
 
 def times(dice: Dice) -> dict[str, int]:
@@ -106,7 +106,7 @@ def machine(
     system = _system(dice, role)
     is_foreign = plan.is_foreign_machine(number)
     if is_foreign:
-        system = words.FOREIGN_SYSTEM
+        system = sample_names.FOREIGN_SYSTEM
     identifier = plan.guid("machine", number)
     routers = () if router is None else (plan.guid("machine", router),)
     values: dict[str, Any] = {
@@ -134,16 +134,16 @@ def machine(
     return MachineRoles(number, QueueManager.from_directory(values), role, system)
 
 
-def _system(dice: Dice, role: Role) -> words.System:
+def _system(dice: Dice, role: Role) -> sample_names.System:
     """The operating system of a machine: its first choice."""
-    return dice.of(words.SERVER_SYSTEMS if role.server else words.CLIENT_SYSTEMS)
+    return dice.of(sample_names.SERVER_SYSTEMS if role.server else sample_names.CLIENT_SYSTEMS)
 
 
 def has_windows_nt(plan: Plan, number: int) -> bool:
     """Whether a machine of the plan runs Windows NT 4.0, whose MSMQ 1.0 wrote computers in upper case."""
     if plan.is_foreign_machine(number):
         return False
-    return _system(plan.dice("machine", number), plan.role(number)).version == words.NT4
+    return _system(plan.dice("machine", number), plan.role(number)).version == sample_names.NT4
 
 
 def _signing_key(plan: Plan, number: int, name: str) -> bytes:
@@ -154,7 +154,7 @@ def _signing_key(plan: Plan, number: int, name: str) -> bytes:
 def user_name(plan: Plan, number: int) -> str:
     """The name of a user: no two are the same."""
     dice = plan.dice("user name", number)
-    return f"{dice.of(words.FIRST_NAMES)}.{dice.of(words.LAST_NAMES)}{number}"
+    return f"{dice.of(sample_names.FIRST_NAMES)}.{dice.of(sample_names.LAST_NAMES)}{number}"
 
 
 def user(plan: Plan, number: int, certificates: int | None = None) -> User:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.making import Maker, Target, dns_in
+from mqdssm.events.entry_builder import Maker, Target, dns_in
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, RoutingLink, Site, User
 from mqdssm.model.names import PathName

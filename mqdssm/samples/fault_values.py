@@ -10,7 +10,7 @@ from mqdssm.model.elements import User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.samples import security
 from mqdssm.samples.certificates import certificate, sign_certificates
-from mqdssm.samples.dice import octets
+from mqdssm.samples.seeded_random import octets
 from mqdssm.samples.faults import CLIENT, Extra, Stage
 from mqdssm.tables import compute, places
 from mqdssm.wire.acl import Ace

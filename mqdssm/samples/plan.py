@@ -9,8 +9,8 @@ from uuid import UUID
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType
-from mqdssm.samples.dice import Dice, guid
-from mqdssm.samples.words import PLACES, Place
+from mqdssm.samples.seeded_random import Dice, guid
+from mqdssm.samples.sample_names import PLACES, Place
 from mqdssm.tables.ldif import SAMPLE_ROOT
 from mqdssm.wire.sid import Sid
 

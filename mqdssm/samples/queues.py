@@ -7,8 +7,8 @@ from typing import Any, Final
 from mqdssm.model.elements import QUOTA_UNLIMITED, Queue
 from mqdssm.model.enums import PrivacyLevel
 from mqdssm.model.queuenames import lower_each
-from mqdssm.samples import security, words
-from mqdssm.samples.dice import Dice
+from mqdssm.samples import security, sample_names
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.samples.elements import times
 from mqdssm.samples.plan import Plan
 
@@ -19,7 +19,7 @@ OLD_OWNERS_IN: Final = 4  # on one machine in so many, administrators of a domai
 PRIVACY: Final = (PrivacyLevel.OPTIONAL, PrivacyLevel.OPTIONAL, PrivacyLevel.NONE, PrivacyLevel.BODY)
 QUOTAS: Final = (QUOTA_UNLIMITED, QUOTA_UNLIMITED, 1024, 65_536, 1_048_576, 3_000_000_000)
 PRIORITIES: Final = (0, 0, 0, 0, 1, 3, -2, 100, -32_768, 32_767)
-NAMES: Final = len(words.AREAS) * len(words.STEPS) * len(words.VARIANTS)
+NAMES: Final = len(sample_names.AREAS) * len(sample_names.STEPS) * len(sample_names.VARIANTS)
 STRIDE: Final = 37  # divides NAMES not: every combination of words comes once
 
 
@@ -54,11 +54,11 @@ class Queues:
             name: the name, instead.
         """
         dice = self._plan.dice("queue", ordinal)
-        area, multicast = dice.of(words.AREAS), dice.one_in(MULTICAST_IN)
+        area, multicast = dice.of(sample_names.AREAS), dice.one_in(MULTICAST_IN)
         values: dict[str, Any] = {
             "identifier": self._plan.guid("queue", ordinal),
-            "label": dice.of(words.LABEL_FORMS).format(
-                area=area, step=dice.of(words.STEPS), site=self._place
+            "label": dice.of(sample_names.LABEL_FORMS).format(
+                area=area, step=dice.of(sample_names.STEPS), site=self._place
             ),
             **times(dice),
             "type": self._plan.guid("type", area),
@@ -78,13 +78,13 @@ class Queues:
     def _name(self, number: int, dice: Dice) -> str:
         """The name of the n-th queue of the machine: no two are the same."""
         again, index = divmod(number, NAMES)
-        index, area = divmod((self._first_name + STRIDE * index) % NAMES, len(words.AREAS))
-        variant, step = divmod(index, len(words.STEPS))
+        index, area = divmod((self._first_name + STRIDE * index) % NAMES, len(sample_names.AREAS))
+        variant, step = divmod(index, len(sample_names.STEPS))
         name = (
-            f"{words.AREAS[area]}.{words.STEPS[step]}{words.VARIANTS[variant]}{f'.{again}' if again else ''}"
+            f"{sample_names.AREAS[area]}.{sample_names.STEPS[step]}{sample_names.VARIANTS[variant]}{f'.{again}' if again else ''}"
         )
         if dice.one_in(LONG_IN):
-            return f"{words.LONG_PREFIX}{name}{dice.of(words.LONG_SUFFIXES)}"
+            return f"{sample_names.LONG_PREFIX}{name}{dice.of(sample_names.LONG_SUFFIXES)}"
         return name
 
     def _make_security(self, owner: int, form: int) -> bytes:

@@ -38,7 +38,7 @@ from mqdssm.directory.filters import (
 )
 from mqdssm.directory.profile import Profile
 from mqdssm.errors import MappingError
-from mqdssm.events.computed import maker_of
+from mqdssm.events.computed_attributes import maker_of
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.bulk_columns import cell_of
 from mqdssm.pipeline.frames.columns import DN_COLUMN, FrameType, enum_name

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.rules.rule import MissingReference, Rule, Wrong
 from mqdssm.pipeline.validate.scan import SCHEMA
-from mqdssm.pipeline.validate.shares import Applied
+from mqdssm.pipeline.validate.rule_assignment import Applied
 from mqdssm.spark.frames import read_frame
 from mqdssm.spark.plans import message_sql, plans
 
@@ -48,7 +48,7 @@ def check_rules(spark: "SparkSession", rules: Sequence[Rule], source: "Source") 
 def find_by_rules(
     spark: "SparkSession", rules: Sequence[Applied], source: "Source", folder: Path
 ) -> Iterator[pa.RecordBatch]:
-    """Apply rules by Spark; see `mqdssm.pipeline.validate.shares.SqlRunner`."""
+    """Apply rules by Spark; see `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
     frames = {name: read_frame(spark, source.sets[name]) for name in _types_of(rules)}
     frame = reduce(lambda one, other: one.unionAll(other), plans(frames, rules, source.dns))
     frame.write.option("compression", "none").parquet(folder.as_uri())

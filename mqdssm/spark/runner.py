@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from mqdssm.pipeline.validate.rules.rule import Rule
-    from mqdssm.pipeline.validate.shares import Applied
+    from mqdssm.pipeline.validate.rule_assignment import Applied
     from mqdssm.pipeline.validate.sources import Source
     from mqdssm.spark.diff_join import SparkJoin
 
@@ -79,11 +79,11 @@ class SparkRunner:
         return copy_tables(self.spark, url, mapping, folder)
 
     def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
-        """See `mqdssm.pipeline.validate.shares.SqlRunner`."""
+        """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
         probe(self.spark, on, files)
 
     def check_rules(self, rules: Sequence["Rule"], source: "Source") -> None:
-        """See `mqdssm.pipeline.validate.shares.SqlRunner`."""
+        """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
         from mqdssm.spark.rules import check_rules
 
         check_rules(self.spark, rules, source)
@@ -91,7 +91,7 @@ class SparkRunner:
     def find_by_rules(
         self, rules: Sequence["Applied"], source: "Source", folder: Path
     ) -> Iterator[pa.RecordBatch]:
-        """See `mqdssm.pipeline.validate.shares.SqlRunner`."""
+        """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
         from mqdssm.spark.rules import find_by_rules
 
         return find_by_rules(self.spark, rules, source, folder)

@@ -19,7 +19,7 @@ from mqdssm.store import rules
 from mqdssm.store.disk import Disk
 from mqdssm.store.lookup import Restriction, View
 from mqdssm.store.performer import FULL, performers
-from mqdssm.store.shelves import Kept, Numbered, Shelf, StoredObject, view_of
+from mqdssm.store.memory_tables import Kept, Numbered, Shelf, StoredObject, view_of
 from mqdssm.tables.creation import DEFAULTS
 
 _DONE: Final = ops.Done()

@@ -13,7 +13,7 @@ from watched_world import TYPES, LateListener, Listener, NamesListener, State, T
 
 from mqdssm.events.watching.follower import Follower
 from mqdssm.events.watching.journal import Note
-from mqdssm.events.watching.mirror import Known, Mirror
+from mqdssm.events.watching.watch_cache import Known, Mirror
 from mqdssm.model.watching import ObjectChange
 
 WAYS = ("deltas", "deltas", "deltas", "present", "present", "full")

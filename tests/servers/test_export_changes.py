@@ -14,8 +14,8 @@ from ldif_reader import comparable, read_ldif
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.pipeline.export import marks, settling
-from mqdssm.pipeline.export.marks import Counter, Marks
+from mqdssm.pipeline.export import server_position, reconcile
+from mqdssm.pipeline.export.server_position import Counter, Marks
 from mqdssm.pipeline.export.objects import columns
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
@@ -167,7 +167,7 @@ def test_ldif_tells_nothing_of_others(gated, tmp_path, monkeypatch) -> None:
 def test_what_changed_is_told_also_after_a_kill_while_it_is_read_again(server, tmp_path, monkeypatch) -> None:
     before = now(server, "queue")
     with monkeypatch.context() as patch:
-        patch.setattr(settling, "_read_again", lambda *_: 1 / 0)  # what is to be read again is in no file now
+        patch.setattr(reconcile, "_read_again", lambda *_: 1 / 0)  # what is to be read again is in no file now
         after_reading(patch, lambda: everything(server))
         with pytest.raises(ZeroDivisionError):
             export(server.url, ["queue"], tmp_path, file_rows=5, **access_to(server))
@@ -181,7 +181,7 @@ def test_what_changed_is_told_also_after_a_kill_while_it_is_read_again(server, t
 
 
 def test_a_computer_that_never_rests(server, tmp_path, monkeypatch) -> None:
-    real = settling._replace
+    real = reconcile._replace
 
     def rename() -> None:
         with mqdssm.connect(server.url, **access_to(server)) as directory:
@@ -194,7 +194,7 @@ def test_a_computer_that_never_rests(server, tmp_path, monkeypatch) -> None:
         finally:
             rename()
 
-    monkeypatch.setattr(settling, "_replace", restless)
+    monkeypatch.setattr(reconcile, "_replace", restless)
     after_reading(monkeypatch, rename)
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert not manifest.consistent
@@ -221,7 +221,7 @@ def test_ldif_too(server, tmp_path, monkeypatch) -> None:
 
 
 def test_nothing_changed_costs_nothing(server, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(settling.objects, "keys", lambda *_: pytest.fail("keys were read"))
+    monkeypatch.setattr(reconcile.objects, "keys", lambda *_: pytest.fail("keys were read"))
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert manifest.consistent
     assert manifest.changed == ()
@@ -235,7 +235,7 @@ def test_what_changes_elsewhere_is_no_matter(server, tmp_path, monkeypatch) -> N
 
 
 def test_a_directory_that_never_rests(server, tmp_path, monkeypatch) -> None:
-    real = settling._replace
+    real = reconcile._replace
 
     def restless(*args):
         try:
@@ -243,7 +243,7 @@ def test_a_directory_that_never_rests(server, tmp_path, monkeypatch) -> None:
         finally:
             label(server, r"web1\q2", uuid.uuid4().hex)
 
-    monkeypatch.setattr(settling, "_replace", restless)
+    monkeypatch.setattr(reconcile, "_replace", restless)
     after_reading(monkeypatch, lambda: label(server, r"web1\q2", uuid.uuid4().hex))
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert not manifest.consistent
@@ -255,7 +255,7 @@ def test_a_directory_that_never_rests(server, tmp_path, monkeypatch) -> None:
 def test_who_may_not_see_the_stamps_is_told_that_changes_are_not_seen(
     server, tmp_path, monkeypatch, caplog
 ) -> None:
-    monkeypatch.setattr(marks, "STAMPS", {**marks.STAMPS, Counter.CSN: ("noSuchStamp",)})
+    monkeypatch.setattr(server_position, "STAMPS", {**server_position.STAMPS, Counter.CSN: ("noSuchStamp",)})
     after_reading(monkeypatch, lambda: label(server, r"web1\q4", uuid.uuid4().hex))
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert manifest.changed == ()

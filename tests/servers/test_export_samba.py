@@ -15,7 +15,7 @@ from ldif_reader import comparable, read_ldif
 from queue_oracle import compare
 
 import mqdssm
-from mqdssm.pipeline.export.marks import Counter, Marks
+from mqdssm.pipeline.export.server_position import Counter, Marks
 from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing import SambaDomainController
 from mqdssm.testing.openldap import OpenLdapServer

@@ -7,7 +7,7 @@ from applying import apply_here, connect, everything, here
 from planning import plan_here, rejects_of, write_rows
 
 import mqdssm
-from mqdssm.pipeline.migrate.verifying import VerifyTask
+from mqdssm.pipeline.migrate.verification import VerifyTask
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server

@@ -8,7 +8,7 @@ from planning import lines_of, operations_of, plan_here, rejects_of
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.applying import ApplyOptions, refuse
 from mqdssm.pipeline.migrate.ldif import write_ldif
-from mqdssm.pipeline.migrate.nowhere import nowhere
+from mqdssm.pipeline.migrate.offline_target import nowhere
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import Asked, plan_for_ldif
 from mqdssm.samples.forms import SampleForm

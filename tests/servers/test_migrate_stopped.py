@@ -23,12 +23,12 @@ from without_java import environment_without_java, start_mqdssm
 
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.migrate import deciding, jobs, staging, verifying
+from mqdssm.pipeline.migrate import row_planner, jobs, staging, verification
 from mqdssm.pipeline.migrate.apply_journal import Recorded
 from mqdssm.pipeline.migrate.apply_work import ApplyTask
 from mqdssm.pipeline.migrate.operations import ADD
 from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, MigrationPlan
-from mqdssm.pipeline.migrate.verifying import VerifyTask
+from mqdssm.pipeline.migrate.verification import VerifyTask
 from mqdssm.pipeline.runner import Job, Stop, Stopped
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -180,7 +180,7 @@ class Stopping(LocalRunner):
 
 @pytest.mark.parametrize("kind", [jobs.StageTask, jobs.DecideWork])
 def test_planning_stops_within_a_piece(server, tmp_path, monkeypatch, kind) -> None:
-    monkeypatch.setattr(deciding, "ROWS_TOGETHER", 2)
+    monkeypatch.setattr(row_planner, "ROWS_TOGETHER", 2)
     source = tables(server, tmp_path)
     with pytest.raises(Stopped):
         plan_here(server, source, tmp_path / "plan", runner=Stopping(kind), create_computers=True)
@@ -193,7 +193,7 @@ def test_planning_stops_within_a_piece(server, tmp_path, monkeypatch, kind) -> N
 
 @pytest.mark.parametrize("kind", [ApplyTask, VerifyTask])
 def test_applying_stops_within_a_piece(server, tmp_path, monkeypatch, kind) -> None:
-    monkeypatch.setattr(verifying, "AT_ONCE", 2)
+    monkeypatch.setattr(verification, "AT_ONCE", 2)
     _, folder = sample_plan(server, tmp_path, users=0)
     before = set(everything(server))
 

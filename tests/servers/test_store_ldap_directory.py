@@ -26,9 +26,9 @@ from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 from mqdssm.store.ldap import LdapStore
-from mqdssm.store.ldap.applying import Applier
+from mqdssm.store.ldap.change_batches import Applier
 from mqdssm.store.ldap.places import Places
-from mqdssm.store.ldap.planning import Plan, Planner, Wanted
+from mqdssm.store.ldap.change_planner import Plan, Planner, Wanted
 from mqdssm.store.ldap.ranges import range_filter
 from mqdssm.tables.numbering import BUCKET, NUMBER, PARTITION, slices
 from mqdssm.testing.openldap import OpenLdapServer

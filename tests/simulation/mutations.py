@@ -20,7 +20,7 @@ from mqdssm.engines.replication import (
     claims,
     propagation,
     requests,
-    serving,
+    sync_replies,
     succession,
     sync,
     topology,
@@ -314,8 +314,8 @@ def _sure(server, key, status):
 
 
 MUTATIONS = (
-    Mutation("descending order (R6)", 1, patches=((serving, "chained", _descending),)),
-    Mutation("no Previous in answers", 1, patches=((serving, "chained", _no_previous),)),
+    Mutation("descending order (R6)", 1, patches=((sync_replies, "chained", _descending),)),
+    Mutation("no Previous in answers", 1, patches=((sync_replies, "chained", _no_previous),)),
     Mutation("no tombstones", 2, store=NoTombstones),
     Mutation("LastSeqNumber is lost", 1, store=LosesLast),
     Mutation("LastSeqNumber is too high", 1, store=LastTooHigh),

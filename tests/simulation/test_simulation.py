@@ -13,8 +13,8 @@ from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
 from mqdssm.testing.simulation.generations import RECORDED, Generation
-from mqdssm.testing.simulation.hardships import NONE
-from mqdssm.testing.simulation.lies import KINDS
+from mqdssm.testing.simulation.fault_options import NONE
+from mqdssm.testing.simulation.hostile_messages import KINDS
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.run import Report, Simulation, simulate
 

@@ -12,7 +12,7 @@ from mqdssm.model.messages import BSCAckMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.samples.dice import Dice, guid
+from mqdssm.samples.seeded_random import Dice, guid
 from mqdssm.testing.simulation.ledger import Entry, Ledger
 from mqdssm.testing.simulation.network import Network
 from mqdssm.testing.simulation.options import NetworkFaults

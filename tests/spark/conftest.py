@@ -11,7 +11,7 @@ import pytest
 import mqdssm
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
-from mqdssm.pipeline.validate import work
+from mqdssm.pipeline.validate import worker
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -80,8 +80,8 @@ def runner(request, monkeypatch) -> Runner:
     """Each of the runners; the local one has processes, though there is little to do."""
     if request.param == "spark":
         return SparkRunner(request.getfixturevalue("spark"))
-    monkeypatch.setattr(work, "SMALL_WORK", 0)
-    monkeypatch.setattr(work, "TASK_WORK_MAX", 300)
+    monkeypatch.setattr(worker, "SMALL_WORK", 0)
+    monkeypatch.setattr(worker, "TASK_WORK_MAX", 300)
     return LocalRunner(2)
 
 

@@ -34,7 +34,7 @@ from mqdssm.pipeline.validate.rules.own import load
 from mqdssm.pipeline.validate.run import Validation, checked
 from mqdssm.pipeline.validate.sarif import sarif
 from mqdssm.pipeline.validate.translate import translate
-from mqdssm.pipeline.validate.work import can
+from mqdssm.pipeline.validate.worker import can
 from mqdssm.spark.runner import SparkRunner
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -243,10 +243,10 @@ def test_no_object_at_all(runner, tmp_path) -> None:
 
 
 def test_too_many_objects_for_a_worker_go_to_spark(spark, tmp_path, monkeypatch) -> None:
-    from mqdssm.pipeline.validate import work
+    from mqdssm.pipeline.validate import worker
 
-    monkeypatch.setattr(work, "REPEATED_ROWS_MAX", 1)
-    monkeypatch.setattr(work, "TARGET_ROWS_MAX", 1)
+    monkeypatch.setattr(worker, "REPEATED_ROWS_MAX", 1)
+    monkeypatch.setattr(worker, "TARGET_ROWS_MAX", 1)
     where = source(tmp_path, tables(broken()))
     for rule in RULES:
         if isinstance(rule, Repeated):

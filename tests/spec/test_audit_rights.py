@@ -7,7 +7,7 @@ from certificates_for_tests import registered
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager, Site
-from mqdssm.events.making import Maker, Target
+from mqdssm.events.entry_builder import Maker, Target
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
 from mqdssm.model.queuenames import rdn_candidates

@@ -8,7 +8,7 @@ from hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm import PrivacyLevel, Queue
-from mqdssm.events.computed import computer_of
+from mqdssm.events.computed_attributes import computer_of
 from mqdssm.model.dn import DN
 
 

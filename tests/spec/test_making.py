@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import mqdssm
-from mqdssm.events.making import Maker, Target
+from mqdssm.events.entry_builder import Maker, Target
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
 from mqdssm.tables.equality import differing

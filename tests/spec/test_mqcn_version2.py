@@ -18,7 +18,7 @@ from notifications import (
 )
 
 from mqdssm.engines.notification import actions as do
-from mqdssm.engines.notification.watched import observed
+from mqdssm.engines.notification.watcher_events import observed
 from mqdssm.model.notification import NotificationEvent
 from mqdssm.model.owned import (
     QUEUE_ATTRIBUTES,

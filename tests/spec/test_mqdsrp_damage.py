@@ -9,14 +9,14 @@ from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Received
-from mqdssm.engines.replication.failing import AGAIN_S
+from mqdssm.engines.replication.directory_failures import AGAIN_S
 from mqdssm.engines.replication.state import FINISH_S
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import AlreadyPurgedMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.store.memory import MemoryStore
 
 SITE1 = guid_of("site Site1")

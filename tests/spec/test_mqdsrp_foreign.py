@@ -18,7 +18,7 @@ from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.store.memory import MemoryStore
-from mqdssm.store.shelves import StoredObject
+from mqdssm.store.memory_tables import StoredObject
 
 SITE1 = guid_of("site Site1")
 QUEUE = guid_of(r"queue C14\q")

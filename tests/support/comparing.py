@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.diff.compared import Compared, compared_of
+from mqdssm.pipeline.diff.comparable_columns import Compared, compared_of
 from mqdssm.pipeline.diff.fields import KEY, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair
 from mqdssm.pipeline.diff.sides import Side, Sort

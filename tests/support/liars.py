@@ -19,7 +19,7 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import Propid
 from mqdssm.model.replication import DirectoryPartition, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.testing.simulation.lies import claim_story, header_of
+from mqdssm.testing.simulation.hostile_messages import claim_story, header_of
 
 OK = Hresult.MQ_OK
 DENIED = Hresult.MQ_ERROR_ACCESS_DENIED

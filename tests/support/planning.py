@@ -10,7 +10,7 @@ from exports import access_to
 
 import mqdssm
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.migrate.gathering import resolved
+from mqdssm.pipeline.migrate.collect_keys import resolved
 from mqdssm.pipeline.migrate.jobs import Jobs
 from mqdssm.pipeline.migrate.operations import ADD, DELETE, Operation, read_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan

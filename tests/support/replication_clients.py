@@ -17,7 +17,7 @@ from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command, Properties, PropertyValue
 from mqdssm.model.propids import INTEGERS, ObjectType, Propid, Variant
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.dice import Dice, octets
+from mqdssm.samples.seeded_random import Dice, octets
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.property_facts import CHANGED
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid

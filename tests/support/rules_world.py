@@ -20,7 +20,7 @@ from mqdssm.pipeline.validate.rules import RULES, Drawn, Repeated, Rule
 from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 from mqdssm.pipeline.validate.run import choose, draw
 from mqdssm.pipeline.validate.sources import Source
-from mqdssm.pipeline.validate.work import Plan, can, here
+from mqdssm.pipeline.validate.worker import Plan, can, here
 from mqdssm.wire.acl import Ace, allow
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import SecurityDescriptor

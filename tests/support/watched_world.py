@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from mqdssm.directory.watching.hints import Hints, Touched
-from mqdssm.events.watching.bodies import Seen
+from mqdssm.events.watching.watched_values import Seen
 from mqdssm.model.watching import ChangeEvent, ObjectChange
 
 CLASSES = {"queue": "msmqqueue", "queue-manager": "msmqconfiguration", "machine": "computer"}

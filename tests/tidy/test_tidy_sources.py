@@ -166,7 +166,7 @@ def test_entries_are_put_together_in_one_place() -> None:
                 problems.append(f"{name(path)}:{node.lineno}: use mqdssm.directory.requests.new_entry")
             made = isinstance(node, ast.Call) and ast.unparse(node.func) == "MadeEntry"
             if made and where not in makers:
-                problems.append(f"{name(path)}:{node.lineno}: entries are made by mqdssm.events.making.Maker")
+                problems.append(f"{name(path)}:{node.lineno}: entries are made by mqdssm.events.entry_builder.Maker")
     report(problems)
 
 

@@ -12,15 +12,15 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mqdssm.directory.changing import Changing
+from mqdssm.directory.write_operations import Changing
 from mqdssm.directory.channel import Channel, ConnectionBroken
-from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.loading.items import Action, Item, LoadOptions, Outcome
-from mqdssm.directory.loading.judging import Judge, refused
-from mqdssm.directory.loading.pace import Pace
+from mqdssm.directory.loading.result_handling import Judge, refused
+from mqdssm.directory.loading.rate_limit import Pace
 from mqdssm.directory.loading.sending import Request, Sender
 from mqdssm.directory.loading.tasks import RESULT_TAGS, Queue, Task
-from mqdssm.directory.loading.there import AT_ONCE
+from mqdssm.directory.loading.existing_entries import AT_ONCE
 from mqdssm.directory.loading.transactions import Transactions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.responses import LdapResult

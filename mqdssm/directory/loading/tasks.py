@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, TypeAlias
 
-from mqdssm.directory.changing import changes_of
+from mqdssm.directory.write_operations import changes_of
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.loading.items import Action, Item, Values
 from mqdssm.directory.profile import Guard, Profile

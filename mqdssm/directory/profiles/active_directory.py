@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from mqdssm.directory.ber import integer, octet_string, sequence
-from mqdssm.directory.facts import ServerFacts
+from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.directory.profile import Guard, GuidTarget, Identity, Naming, Profile, chosen_root, context, never
 from mqdssm.directory.profiles import ad_errors, extended_dn

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import UUID
 
-from mqdssm.directory.facts import ServerFacts
+from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.directory.failures import SCHEMA_HINT
 from mqdssm.directory.filters import And, Equal, LdapFilter, Not, Present
 from mqdssm.directory.profile import (

@@ -9,11 +9,11 @@ from typing import Self
 from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
-from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import Naming, Profile
-from mqdssm.directory.reading import entries_of, unreadable
+from mqdssm.directory.read_operations import entries_of, unreadable
 from mqdssm.directory.requests import Control, Scope
 from mqdssm.directory.responses import SEARCH_DONE, LdapResult, Message, decode_result
 from mqdssm.directory.searching import PagedSearch, Search

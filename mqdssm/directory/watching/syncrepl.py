@@ -8,7 +8,7 @@ from typing import Final
 
 from mqdssm.directory.entries import decode_entry
 from mqdssm.directory.filters import Equal, LdapFilter, any_of, encode
-from mqdssm.directory.reading import unreadable
+from mqdssm.directory.read_operations import unreadable
 from mqdssm.directory.requests import Scope
 from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, SEARCH_ENTRY, LdapResult, Message
 from mqdssm.directory.searching import Search

@@ -34,7 +34,7 @@ from mqdssm.engines.notification.actions import (
 )
 from mqdssm.engines.notification.settings import ReceiverSettings
 from mqdssm.engines.notification.state import LocalState
-from mqdssm.engines.notification.waiting import Waiting
+from mqdssm.engines.notification.pending_messages import Waiting
 from mqdssm.model.notification import (
     NotificationBody,
     NotificationEvent,

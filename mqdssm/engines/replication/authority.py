@@ -37,7 +37,7 @@ from mqdssm.engines.replication.properties import (
 )
 from mqdssm.engines.replication.sizes import size_of
 from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
-from mqdssm.engines.replication.wanted import Wanted
+from mqdssm.engines.replication.change_request import Wanted
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties

@@ -13,13 +13,13 @@ from typing import Any, Final, TypeAlias
 from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import (
     claims,
-    failing,
+    directory_failures,
     foreign,
     propagation,
     purging,
     requests,
-    serving,
-    starting,
+    sync_replies,
+    startup,
     status,
     succession,
     sync,
@@ -63,7 +63,7 @@ _RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[Server, Any, str],
         {
             ChangePropagationMessage: propagation.receive,  # 3.2.7.1
             ChangeRequestMessage: requests.receive,  # 3.2.7.2
-            SyncRequestMessage: serving.receive,  # 3.2.7.3
+            SyncRequestMessage: sync_replies.receive,  # 3.2.7.3
             PSCAckMessage: purging.receive_psc_ack,  # 3.2.7.4
             BSCAckMessage: purging.receive_bsc_ack,  # 3.2.7.5
             SyncReplyMessage: sync.receive_reply,  # 3.3.7.5
@@ -75,7 +75,7 @@ _RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[Server, Any, str],
 """Which handler takes a message ([MC-MQDSRP] 3.1.5.1)."""
 _EVENTS: Final[Mapping[type[Any], Callable[[Server, Any], Job[None] | None]]] = MappingProxyType(
     {
-        Started: starting.start,  # 3.1.3, 3.3.3
+        Started: startup.start,  # 3.1.3, 3.3.3
         ChangeObject: requests.change_object,  # 3.1.7.1.1
         PropagateChange: requests.propagate,  # 3.1.7.1.2
         Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
@@ -95,8 +95,8 @@ _TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = Mappin
         requests.QUIET_TIMER: requests.quiet_timer,
         "claim": succession.claim_timer,
         foreign.TIMER: foreign.timer,
-        AGAIN_TIMER: failing.again,
-        failing.START_TIMER: failing.start_again,
+        AGAIN_TIMER: directory_failures.again,
+        directory_failures.START_TIMER: directory_failures.start_again,
     }
 )
 """Which handler a timer wakes, by the first word of its name; it gets the rest."""
@@ -215,7 +215,7 @@ class ReplicationEngine:
     def _give_up(self, job: Job[None], failed: Failed) -> None:
         job.close()
         self._job = None
-        failing.give_up(self._server, self._event, failed.reason)
+        directory_failures.give_up(self._server, self._event, failed.reason)
         again = TimerFired(name=AGAIN_TIMER)
         if self._has_started and self._server.has_unfinished and self._event != again:
             self._begin(again)  # at once, before anything else happens to the partition (decision R103)
@@ -268,4 +268,4 @@ def _question_of(event: Event) -> _Question | None:
 
 
 def _is_start(event: Event) -> bool:
-    return isinstance(event, Started) or (isinstance(event, TimerFired) and event.name == failing.START_TIMER)
+    return isinstance(event, Started) or (isinstance(event, TimerFired) and event.name == directory_failures.START_TIMER)

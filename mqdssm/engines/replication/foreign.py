@@ -17,7 +17,7 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.engines.replication.properties import with_identifier
 from mqdssm.engines.replication.state import Job, Partition, Server, perform
-from mqdssm.engines.replication.wanted import Wanted
+from mqdssm.engines.replication.change_request import Wanted
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 

@@ -18,7 +18,7 @@ from mqdssm.engines.replication.state import (
     Server,
     key_of,
 )
-from mqdssm.engines.replication.wanted import Wanted
+from mqdssm.engines.replication.change_request import Wanted
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (

@@ -8,7 +8,7 @@ The enterprise is handed over in the same way, by an update of PROPID_E_PECNAME.
 from collections.abc import Iterable
 from typing import Final
 
-from mqdssm.engines.replication import authority, purging, requests, starting, sync, topology
+from mqdssm.engines.replication import authority, purging, requests, startup, sync, topology
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.operations import (
     Answer,
@@ -22,7 +22,7 @@ from mqdssm.engines.replication.operations import (
 from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Partition, Server, authorities, key_of, perform
-from mqdssm.engines.replication.wanted import Wanted
+from mqdssm.engines.replication.change_request import Wanted
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
@@ -353,7 +353,7 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
 def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
     """Own a partition; `ahead`: so far behind its last number that all others synchronize in full."""
     if ahead:  # a deletion may be half applied here, which nobody tells us again (decision R121)
-        yield from starting.recover(server, partition)
+        yield from startup.recover(server, partition)
     last = partition.last.plus(GAP) if ahead else partition.last
     partition.predecessor = partition.record.authority_name if partition.last > MIN and not ahead else ""
     yield from server.save(

@@ -13,7 +13,7 @@ from typing import Final
 from mqdssm.errors import ConfigError
 from mqdssm.events.watching.follower import Follower
 from mqdssm.events.watching.journal import Note, Place
-from mqdssm.events.watching.mirror import Known
+from mqdssm.events.watching.watch_cache import Known
 from mqdssm.events.watching.selection import Selection
 from mqdssm.events.watching.state_file import State, StateFile
 from mqdssm.model.watching import ChangeEvent, ObjectChange

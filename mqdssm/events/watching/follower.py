@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 from mqdssm.directory.entries import is_name
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
-from mqdssm.events.watching.bodies import Seen, has_digest
+from mqdssm.events.watching.watched_values import Seen, has_digest
 from mqdssm.events.watching.journal import Note
-from mqdssm.events.watching.mirror import Known, Mirror, known_of, other_of, seen_of, unchanged
+from mqdssm.events.watching.watch_cache import Known, Mirror, known_of, other_of, seen_of, unchanged
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 from mqdssm.tables import table_of
 

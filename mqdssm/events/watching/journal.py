@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.events.watching.mirror import Known
+from mqdssm.events.watching.watch_cache import Known
 from mqdssm.model.watching import ChangeEvent
 
 log: Final = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from mqdssm.directory.filters import Equal, LdapFilter, Present, all_of, any_of
 from mqdssm.directory.session import Session
 from mqdssm.directory.watching.hints import version_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.events.computed import COMPUTER_ABOVE, guid_of
+from mqdssm.events.computed_attributes import COMPUTER_ABOVE, guid_of
 from mqdssm.events.lookup import BATCH_ENTRIES
 from mqdssm.events.references import References, batched
 from mqdssm.events.views import View
-from mqdssm.events.watching.bodies import Seen, add_ldap, body_of
+from mqdssm.events.watching.watched_values import Seen, add_ldap, body_of
 from mqdssm.model.dn import DN
 from mqdssm.model.watching import WATCHED_TYPES
 from mqdssm.tables import schema, table_of

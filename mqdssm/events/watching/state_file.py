@@ -21,7 +21,7 @@ from uuid import uuid4
 from mqdssm.errors import ConfigError
 from mqdssm.events.locking import locked
 from mqdssm.events.watching.journal import LINE_BYTES_MAX, MODE, Journal, Note, Place
-from mqdssm.events.watching.mirror import Known, Mirror
+from mqdssm.events.watching.watch_cache import Known, Mirror
 
 FORMAT: Final = "mqdssm watch"
 VERSION: Final = 2

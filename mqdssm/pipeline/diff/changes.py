@@ -1,6 +1,6 @@
 """LDIF that makes the second side equal the first, for ``ldapmodify``: adds, changes, moves, deletes.
 
-Entries are made by the adapter's own rules (`mqdssm.events.making`). Parents come before children, references
+Entries are made by the adapter's own rules (`mqdssm.events.entry_builder`). Parents come before children, references
 to objects that are added behind these, deletes last. What cannot be said in LDIF is a comment.
 """
 
@@ -13,7 +13,7 @@ from mqdssm.errors import ConfigError, DecodeError, MqdssmError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.diff.destination import PLACE, Destination
 from mqdssm.pipeline.diff.fields import What
-from mqdssm.pipeline.diff.leftover import Leftover
+from mqdssm.pipeline.diff.uncompared_objects import Leftover
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.ldif import record, replacement
 from mqdssm.tables.ldif import comment

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.making import NAME, STORED, Maker, Target, dns_in
+from mqdssm.events.entry_builder import NAME, STORED, Maker, Target, dns_in
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import PathName
-from mqdssm.pipeline.diff.compared import KEY, REFERRED, SINGLE, references_of
+from mqdssm.pipeline.diff.comparable_columns import KEY, REFERRED, SINGLE, references_of
 from mqdssm.pipeline.diff.fields import What
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER

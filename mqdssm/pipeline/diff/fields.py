@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.diff.compared import CERTIFICATES, Compared, Field
+from mqdssm.pipeline.diff.comparable_columns import CERTIFICATES, Compared, Field
 from mqdssm.pipeline.texts import jsonl_records
 from mqdssm.tables import equality
 from mqdssm.tables.syntax import DESCRIPTOR, Kind

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.diff.compared import KEY, REFERRED
+from mqdssm.pipeline.diff.comparable_columns import KEY, REFERRED
 from mqdssm.pipeline.diff.sql import NEW, OLD
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
 

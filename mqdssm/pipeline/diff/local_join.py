@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from mqdssm.pipeline.database import Database, file_list, open_database
 from mqdssm.pipeline.diff import sql
-from mqdssm.pipeline.diff.compared import Compared
+from mqdssm.pipeline.diff.comparable_columns import Compared
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import DUCKDB, NEW, OLD

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from mqdssm.pipeline.diff.compared import Compared
+from mqdssm.pipeline.diff.comparable_columns import Compared
 from mqdssm.pipeline.diff.fields import Ground
 from mqdssm.pipeline.frames.columns import Column
 from mqdssm.pipeline.spark_options import SparkOptions
@@ -70,7 +70,7 @@ class JoinRunner(Protocol):
         """Return the join."""
 
     def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
-        """See `mqdssm.pipeline.validate.shares.SqlRunner`."""
+        """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
 
 
 def shown_columns(compared: Compared, sides: "tuple[Side, Side]") -> tuple[Column, ...]:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.directory.filters import any_of
-from mqdssm.pipeline.diff.compared import KEY as IDENTIFIER
-from mqdssm.pipeline.diff.compared import Compared
+from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
+from mqdssm.pipeline.diff.comparable_columns import Compared
 from mqdssm.pipeline.diff.differences import Difference, Differences
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField
 from mqdssm.pipeline.diff.pairing import Join, Pair, shown_columns

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError, require_packages
-from mqdssm.pipeline.diff.compared import Compared, LeftOut, check_ignored, choose, needed
+from mqdssm.pipeline.diff.comparable_columns import Compared, LeftOut, check_ignored, choose, needed
 from mqdssm.pipeline.diff.differences import Differences
 from mqdssm.pipeline.diff.fields import Ground
 from mqdssm.pipeline.diff.identity import check_map, referred, write_map
@@ -15,7 +15,7 @@ from mqdssm.pipeline.diff.pairing import Join, JoinRunner, Pair
 from mqdssm.pipeline.diff.recheck import rechecked
 from mqdssm.pipeline.diff.sides import Given, Reading, Side, Sort, opened
 from mqdssm.pipeline.engines import Engine, EngineKind
-from mqdssm.pipeline.migrate.gathering import resolved
+from mqdssm.pipeline.migrate.collect_keys import resolved
 from mqdssm.pipeline.migrate.jobs import NEEDS_SPARK
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.mqis.databases import spark_settings

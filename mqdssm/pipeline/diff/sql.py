@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mqdssm.pipeline.diff.compared import KEY as IDENTIFIER
-from mqdssm.pipeline.diff.compared import SINGLE, Compared, Field
+from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
+from mqdssm.pipeline.diff.comparable_columns import SINGLE, Compared, Field
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
 
 OLD, NEW = "old", "new"

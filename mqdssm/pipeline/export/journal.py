@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.pipeline.documents import read_document
-from mqdssm.pipeline.export.marks import Marks
+from mqdssm.pipeline.export.server_position import Marks
 from mqdssm.pipeline.frames.partitions import Slice
 from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.export import objects
-from mqdssm.pipeline.export.held import keys_in
+from mqdssm.pipeline.export.exported_keys import keys_in
 from mqdssm.pipeline.export.journal import Folder, Plan
-from mqdssm.pipeline.export.marks import Marks
-from mqdssm.pipeline.export.parts import PartOptions, Parts
+from mqdssm.pipeline.export.server_position import Marks
+from mqdssm.pipeline.export.file_writer import PartOptions, Parts
 from mqdssm.pipeline.export.rows import LDIF, all_rows
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.frames.raw import guid_text

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.directory.filters import Equal, LdapFilter, any_of
-from mqdssm.pipeline.export.marks import Since
+from mqdssm.pipeline.export.server_position import Since
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.bases import bases_of
 from mqdssm.pipeline.frames.bulk import read_batches, wanted_of

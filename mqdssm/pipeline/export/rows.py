@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqdssm.pipeline.export import objects
-from mqdssm.pipeline.export.held import Held
-from mqdssm.pipeline.export.parts import PARQUET, Rows
+from mqdssm.pipeline.export.exported_keys import Held
+from mqdssm.pipeline.export.file_writer import PARQUET, Rows
 from mqdssm.pipeline.frames.raw import RawEntry
 from mqdssm.pipeline.ldif import (
     Dialect,

@@ -216,7 +216,7 @@ class Asked:
             context: base of computers, queues and users, if another one was chosen.
         """
         from mqdssm.pipeline.export.journal import Item
-        from mqdssm.pipeline.export.marks import Marks
+        from mqdssm.pipeline.export.server_position import Marks
         from mqdssm.pipeline.frames.partitions import slices
 
         session = directory.session
@@ -294,7 +294,7 @@ def _task(folder: Folder, plan: Plan, access: Access, engine: Engine, controller
 
 def _export(task: "Task", access: Access, engine: Engine, watch: Watch | None, *, is_small: bool) -> Manifest:
     from mqdssm.pipeline.export.load_order import load_order, write_parents
-    from mqdssm.pipeline.export.settling import settle
+    from mqdssm.pipeline.export.reconcile import settle
 
     folder, plan = Folder(Path(task.folder)), task.plan
     with _watched(folder, plan, access, watch):

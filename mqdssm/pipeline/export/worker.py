@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, Self
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
 from mqdssm.pipeline.access import Access
-from mqdssm.pipeline.export.held import held_by
+from mqdssm.pipeline.export.exported_keys import held_by
 from mqdssm.pipeline.export.journal import Finished, Folder, Journal, Plan, tell_progress
 from mqdssm.pipeline.export.objects import columns
-from mqdssm.pipeline.export.parts import PARQUET, PartOptions, Parts
+from mqdssm.pipeline.export.file_writer import PARQUET, PartOptions, Parts
 from mqdssm.pipeline.export.rows import all_rows, head_of, without
 from mqdssm.pipeline.failures import MqdssmSparkError, pack, unpack
 from mqdssm.pipeline.frames.partitions import refuse_other

@@ -16,7 +16,7 @@ from mqdssm.directory.session import Session
 from mqdssm.directory.streams import Parts
 from mqdssm.errors import ConfigError
 from mqdssm.events.facade import Directory
-from mqdssm.events.needs import Needs
+from mqdssm.events.attribute_plan import Needs
 from mqdssm.events.references import REMEMBERED_MAX
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type

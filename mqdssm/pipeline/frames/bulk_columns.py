@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import DecodeError, MappingError
-from mqdssm.events.computed import UNSET, Maker, Source
-from mqdssm.events.needs import Needs
+from mqdssm.events.computed_attributes import UNSET, Maker, Source
+from mqdssm.events.attribute_plan import Needs
 from mqdssm.events.references import References
 from mqdssm.pipeline.frames.arrow import array_of, arrow_type
 from mqdssm.pipeline.frames.bulk_values import (

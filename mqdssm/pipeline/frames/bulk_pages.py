@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET
-from mqdssm.directory.delivered import IDENTITY
+from mqdssm.directory.seen_entries import IDENTITY
 from mqdssm.directory.responses import Message
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.errors import GenericDirectoryError

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import MappingError
-from mqdssm.events.computed import Maker, text_of
+from mqdssm.events.computed_attributes import Maker, text_of
 from mqdssm.events.references import REMEMBERED_MAX, References
 from mqdssm.pipeline.frames.bulk_columns import Batch, Made
 from mqdssm.pipeline.frames.columns import Column

@@ -36,7 +36,7 @@ from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, 
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.tables import TABLES
 from mqdssm.tables.access import KINDS
-from mqdssm.tables.companions import COMPUTER, SETTINGS, CompanionTable
+from mqdssm.tables.dependent_objects import COMPUTER, SETTINGS, CompanionTable
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access, Computed, Missing, Row, RowMaker
 from mqdssm.tables.schema import ORIGINAL_GUID_CLASSES

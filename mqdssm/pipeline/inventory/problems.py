@@ -8,8 +8,8 @@ from mqdssm.pipeline.engines import Engine
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.rule import Drawn, Finding, MissingReference, Repeated, Rule
 from mqdssm.pipeline.validate.run import checked, choose, draw
-from mqdssm.pipeline.validate.shares import Applied
-from mqdssm.pipeline.validate.work import Plan, can, here
+from mqdssm.pipeline.validate.rule_assignment import Applied
+from mqdssm.pipeline.validate.worker import Plan, can, here
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import Source

@@ -15,7 +15,7 @@ from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
 from mqdssm.pipeline.access import Access
 from mqdssm.pipeline.failures import SparkFailed
-from mqdssm.pipeline.migrate.absences import Absences, Absent
+from mqdssm.pipeline.migrate.missing_objects import Absences, Absent
 from mqdssm.pipeline.migrate.apply_journal import ApplyJournal, Lines, Recorded
 from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, Values, read_operations
 from mqdssm.pipeline.migrate.places import Places

@@ -23,7 +23,7 @@ from mqdssm.pipeline.access import Access, LogIn, access_to, variable_read
 from mqdssm.pipeline.documents import read_document
 from mqdssm.pipeline.engines import Engine
 from mqdssm.pipeline.export.journal import write_whole
-from mqdssm.pipeline.migrate.absences import Absences
+from mqdssm.pipeline.migrate.missing_objects import Absences
 from mqdssm.pipeline.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.pipeline.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
 from mqdssm.pipeline.migrate.operations import read_operations
@@ -40,7 +40,7 @@ from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, Level, MigrationPlan
 from mqdssm.pipeline.migrate.progress import Lines, Told, Watch, counted, tell
 from mqdssm.pipeline.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
 from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, write_undo
-from mqdssm.pipeline.migrate.verifying import Lost, Verified, VerifyTask
+from mqdssm.pipeline.migrate.verification import Lost, Verified, VerifyTask
 from mqdssm.pipeline.runner import Calls, Job, Runner
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 

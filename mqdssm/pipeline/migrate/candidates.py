@@ -8,14 +8,14 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.making import Maker, Target
+from mqdssm.events.entry_builder import Maker, Target
 from mqdssm.events.settings import ATTRIBUTES, Served, is_server
 from mqdssm.events.signing import CERTIFICATES, DIGESTS
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.names import PathName
-from mqdssm.pipeline.migrate.known import Computer, Known
+from mqdssm.pipeline.migrate.shared_lookups import Computer, Known
 from mqdssm.pipeline.migrate.operations import COMPUTER, CONTAINER, KEYS, OBJECT, SETTINGS
 from mqdssm.pipeline.migrate.rows import path_name, site_list
 from mqdssm.pipeline.migrate.target import TargetView

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from mqdssm.directory.entries import Entry
 from mqdssm.model.dn import DN, normalize
-from mqdssm.pipeline.migrate.known import KnownSite
+from mqdssm.pipeline.migrate.shared_lookups import KnownSite
 from mqdssm.pipeline.migrate.operations import CHILDREN, OBJECT, PARENTS, SETTINGS, Operation, deletion
 from mqdssm.pipeline.migrate.outcome import Done, OutcomeWriter
 from mqdssm.pipeline.migrate.plan_file import PlanFile

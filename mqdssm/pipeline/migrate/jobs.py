@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.access import Access
-from mqdssm.pipeline.migrate.deciding import Decider, Wanted
-from mqdssm.pipeline.migrate.known import Known
-from mqdssm.pipeline.migrate.nowhere import nowhere
+from mqdssm.pipeline.migrate.row_planner import Decider, Wanted
+from mqdssm.pipeline.migrate.shared_lookups import Known
+from mqdssm.pipeline.migrate.offline_target import nowhere
 from mqdssm.pipeline.migrate.outcome import Done
 from mqdssm.pipeline.migrate.staging import StagedPart
 from mqdssm.pipeline.migrate.staging import stage as stage_file
@@ -69,7 +69,7 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class IntoNowhere:
-    """Makes sessions to a directory that does not exist (`mqdssm.pipeline.migrate.nowhere`)."""
+    """Makes sessions to a directory that does not exist (`mqdssm.pipeline.migrate.offline_target`)."""
 
     root: str
     profile: str

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pyarrow.parquet as pq
 
-from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
+from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
 from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site

@@ -13,11 +13,11 @@ from mqdssm.pipeline.access import LogIn, access_to, variable_read
 from mqdssm.pipeline.engines import Engine, EngineKind
 from mqdssm.pipeline.manifest import sha256
 from mqdssm.pipeline.migrate import jobs
-from mqdssm.pipeline.migrate.deciding import Decider, Wanted, told_of
+from mqdssm.pipeline.migrate.row_planner import Decider, Wanted, told_of
 from mqdssm.pipeline.migrate.deletes import Planned, plan_deletes
-from mqdssm.pipeline.migrate.gathering import all_sites, gather, resolved
-from mqdssm.pipeline.migrate.known import Known
-from mqdssm.pipeline.migrate.nowhere import DEFAULT_PROFILE, nowhere
+from mqdssm.pipeline.migrate.collect_keys import all_sites, gather, resolved
+from mqdssm.pipeline.migrate.shared_lookups import Known
+from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, nowhere
 from mqdssm.pipeline.migrate.outcome import WORK_NAME, put_together
 from mqdssm.pipeline.migrate.plan_file import (
     PLAN_NAME,

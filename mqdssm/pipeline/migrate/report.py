@@ -13,7 +13,7 @@ from mqdssm.pipeline.export.journal import write_whole
 from mqdssm.pipeline.migrate.apply_work import FileDone, Refused
 from mqdssm.pipeline.migrate.plan_file import REJECTS_NAME, MigrationPlan
 from mqdssm.pipeline.migrate.staging import rows_at
-from mqdssm.pipeline.migrate.verifying import Lost, Verified
+from mqdssm.pipeline.migrate.verification import Lost, Verified
 from mqdssm.tables.mqis import MQIS_TABLES
 
 REPORT_NAME: Final = "report.json"

@@ -10,7 +10,7 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.errors import ObjectNotFound
 from mqdssm.events.references import BATCH_TERMS, References, batched
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.migrate.known import Computer, KnownSite
+from mqdssm.pipeline.migrate.shared_lookups import Computer, KnownSite
 from mqdssm.tables import TABLES, places
 from mqdssm.wire.sid import Sid
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from mqdssm.directory.loading.there import AT_ONCE, entries_at
+from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
 from mqdssm.directory.requests import new_entry
 from mqdssm.events.references import batched
 from mqdssm.model.dn import normalize

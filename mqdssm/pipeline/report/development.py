@@ -7,7 +7,7 @@ from typing import Final
 
 from mqdssm.pipeline.validate.nightly.baseline import KnownFinding
 from mqdssm.pipeline.validate.nightly.history import HistoryLine
-from mqdssm.pipeline.validate.nightly.judging import FindingState
+from mqdssm.pipeline.validate.nightly.assessment import FindingState
 from mqdssm.pipeline.validate.nightly.run import RunOutcome
 
 RUNS_MAX: Final = 90

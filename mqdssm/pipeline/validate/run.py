@@ -18,8 +18,8 @@ from mqdssm.pipeline.validate.findings import Findings, Skipped, Summary, batch_
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
 from mqdssm.pipeline.validate.rules.rule import Drawn, Finding, Rule, Stated
-from mqdssm.pipeline.validate.shares import Applied, share_rules, sql_runner, write_findings
-from mqdssm.pipeline.validate.work import can
+from mqdssm.pipeline.validate.rule_assignment import Applied, share_rules, sql_runner, write_findings
+from mqdssm.pipeline.validate.worker import can
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.access import LogIn

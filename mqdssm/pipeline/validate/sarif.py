@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from mqdssm.pipeline.validate.findings import Summary
-from mqdssm.pipeline.validate.nightly.judging import FindingState, Judge, JudgedFinding
+from mqdssm.pipeline.validate.nightly.assessment import FindingState, Judge, JudgedFinding
 from mqdssm.pipeline.validate.rules.rule import Finding
 
 SCHEMA_URI: Final = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
-from mqdssm.directory.loading.there import guid_of
+from mqdssm.directory.loading.existing_entries import guid_of
 from mqdssm.errors import MqdssmError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.manifest import utc_seconds

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from mqdssm.directory.loading.items import Action, Effect, Item
 from mqdssm.directory.requests import new_entry
 from mqdssm.errors import MqdssmError, ObjectNotFound
-from mqdssm.events.making import Target
+from mqdssm.events.entry_builder import Target
 from mqdssm.events.object_names import check_new_name
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -23,7 +23,7 @@ from mqdssm.model.fieldtypes import problems_in
 from mqdssm.pipeline.frames.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
 from mqdssm.pipeline.frames.elements import element_of
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
-from mqdssm.pipeline.migrate.known import Computer, Known
+from mqdssm.pipeline.migrate.shared_lookups import Computer, Known
 from mqdssm.pipeline.migrate.target import TargetView, computers_there, sites_there
 from mqdssm.spark.writing.options import OnConflict
 from mqdssm.tables import TABLES

@@ -1,6 +1,6 @@
 """The replication store on an LDAP directory ([MC-MQDSRP] 3.1.1.2, [MS-MQDS] 3.1.6.3-3.1.6.10)."""
 
-from mqdssm.store.ldap.owner import Owner
+from mqdssm.store.ldap.directory_owner import Owner
 from mqdssm.store.ldap.store import LdapStore
 
 __all__ = ["LdapStore", "Owner"]

@@ -25,7 +25,7 @@ from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.queuenames import name_of
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store.ldap.held import Held, content_digest, held_of, values_of
+from mqdssm.store.ldap.stored_entry import Held, content_digest, held_of, values_of
 from mqdssm.store.ldap.ranges import TOMBSTONE
 from mqdssm.store.ldap.view import TERMS_MAX, Reader
 from mqdssm.tables.ldap_results import is_full

@@ -16,7 +16,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.ldap.held import Held, held_of, values_of
+from mqdssm.store.ldap.stored_entry import Held, held_of, values_of
 from mqdssm.store.ldap.view import Reader
 from mqdssm.tables.numbering import (
     BUCKET,

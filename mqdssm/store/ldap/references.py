@@ -12,7 +12,7 @@ from typing import Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, Present, any_of
 from mqdssm.directory.loading.items import Action, Item
-from mqdssm.directory.loading.judging import BUSY_CODES
+from mqdssm.directory.loading.result_handling import BUSY_CODES
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session

@@ -19,8 +19,8 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.ldap.foreign import UNNUMBERED
-from mqdssm.store.ldap.held import Held, readable
-from mqdssm.store.ldap.owner import read_owner
+from mqdssm.store.ldap.stored_entry import Held, readable
+from mqdssm.store.ldap.directory_owner import read_owner
 from mqdssm.store.ldap.places import Places
 from mqdssm.store.ldap.ranges import Ranges, change_of
 from mqdssm.store.ldap.state import StateKeeper

@@ -29,20 +29,20 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.ldap import references
-from mqdssm.store.ldap.applying import Applier
-from mqdssm.store.ldap.finding import Finder
+from mqdssm.store.ldap.change_batches import Applier
+from mqdssm.store.ldap.object_search import Finder
 from mqdssm.store.ldap.foreign import ForeignChanges
-from mqdssm.store.ldap.held import Held, held_of, readable, values_of
-from mqdssm.store.ldap.local import Authority
-from mqdssm.store.ldap.owner import Owner, claim
+from mqdssm.store.ldap.stored_entry import Held, held_of, readable, values_of
+from mqdssm.store.ldap.local_changes import Authority
+from mqdssm.store.ldap.directory_owner import Owner, claim
 from mqdssm.store.ldap.places import Places
-from mqdssm.store.ldap.planning import MANAGER_CLASS, Wanted
+from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Wanted
 from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, range_filter, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
 from mqdssm.store.ldap.view import Concern, Reader
 from mqdssm.store.lookup import Restriction, View
 from mqdssm.store.performer import FULL, performers
-from mqdssm.store.telling import Teller
+from mqdssm.store.log_throttle import Teller
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.ldap_results import is_full

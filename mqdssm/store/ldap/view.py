@@ -17,7 +17,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.store.ldap.held import IDENTITY_ATTRIBUTES, Held, held_of
+from mqdssm.store.ldap.stored_entry import IDENTITY_ATTRIBUTES, Held, held_of
 from mqdssm.store.ldap.places import Place, Places
 from mqdssm.store.rules import name_key
 from mqdssm.tables import places as names

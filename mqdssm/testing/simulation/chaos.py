@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.store.disk import Room
 from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom, Server
 from mqdssm.testing.simulation.stores import changes_of

@@ -12,7 +12,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties, PropertyValue, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.ledger import Entry, PartitionLedger
 from mqdssm.testing.simulation.options import PER_MILLE
 from mqdssm.testing.simulation.requests import Request

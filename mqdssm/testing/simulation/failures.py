@@ -11,7 +11,7 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.seqnum import MIN
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.stores import Store, changes_of
 
 _MOMENTS_MAX: Final = 8

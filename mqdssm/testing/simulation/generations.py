@@ -21,7 +21,7 @@ class Generation(IntEnum):
     FAILING = 4
     """Operations that fail."""
     HARDSHIPS = 5
-    """`mqdssm.testing.simulation.hardships`."""
+    """`mqdssm.testing.simulation.fault_options`."""
     HOSTILE = 6
     """A hostile server, in each seed."""
     DIRECTORIES = 7

@@ -9,10 +9,10 @@ from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.samples.dice import Dice
-from mqdssm.testing.simulation.census import Census
+from mqdssm.samples.seeded_random import Dice
+from mqdssm.testing.simulation.server_list import Census
 from mqdssm.testing.simulation.clients import Clients
-from mqdssm.testing.simulation.ending import copy_of
+from mqdssm.testing.simulation.final_checks import copy_of
 from mqdssm.testing.simulation.ledger import PATHS, Entry, PartitionLedger, content_of
 from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.world import World

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from mqdssm.engines.replication.actions import Nacked, Received, Send
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Operation, ReplicationMessage
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.violation import Violation

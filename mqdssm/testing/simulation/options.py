@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.generations import Generation, generation_of
-from mqdssm.testing.simulation.hardships import NONE, Hardships, hardships_of
+from mqdssm.testing.simulation.fault_options import NONE, Hardships, hardships_of
 
 PER_MILLE: Final = 1000
 """Chances are given as so many in a thousand."""

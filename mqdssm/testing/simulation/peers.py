@@ -10,7 +10,7 @@ from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryChange, Properties
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.options import PER_MILLE, Options, Tuning, draw_tuning
 
 REMEMBERED_MAX: Final = 500

@@ -9,21 +9,21 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
-from mqdssm.testing.simulation.census import Census
+from mqdssm.testing.simulation.server_list import Census
 from mqdssm.testing.simulation.chaos import Chaos
 from mqdssm.testing.simulation.clients import Clients
 from mqdssm.testing.simulation.directories import DirectoryStore
-from mqdssm.testing.simulation.ending import members, what_differs
-from mqdssm.testing.simulation.liar import Liar
+from mqdssm.testing.simulation.final_checks import members, what_differs
+from mqdssm.testing.simulation.hostile_server import Liar
 from mqdssm.testing.simulation.losses import ANSWER_S
 from mqdssm.testing.simulation.network import Network
 from mqdssm.testing.simulation.options import Options, options_of
-from mqdssm.testing.simulation.promises import Promises
+from mqdssm.testing.simulation.delivery_checks import Promises
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.topology import Administrator
-from mqdssm.testing.simulation.trespassers import Trespassers
+from mqdssm.testing.simulation.forbidden_requests import Trespassers
 from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
 

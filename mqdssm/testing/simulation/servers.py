@@ -15,7 +15,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.store.disk import Room
 from mqdssm.testing.simulation.damage import Damage
 from mqdssm.testing.simulation.describing import describe

@@ -20,7 +20,7 @@ from mqdssm.model.messages import Command, Properties, Scope
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.ledger import IDENTIFIERS, PartitionLedger
 from mqdssm.testing.simulation.requests import Request
 from mqdssm.testing.simulation.servers import Server

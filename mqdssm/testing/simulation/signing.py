@@ -16,7 +16,7 @@ from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
 from mqdssm.model.transport import Message, MessageId
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.violation import Violation
 
 POLICY: Final[SignaturePolicy] = AS_SPECIFIED

@@ -14,8 +14,8 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.samples.dice import Dice
-from mqdssm.testing.simulation.census import Census
+from mqdssm.samples.seeded_random import Dice
+from mqdssm.testing.simulation.server_list import Census
 from mqdssm.testing.simulation.clients import Clients, machine_properties
 from mqdssm.testing.simulation.ledger import CONTROLLER, Entry
 from mqdssm.testing.simulation.losses import ANSWER_S, PAUSE_S, Losses, Task

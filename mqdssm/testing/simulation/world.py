@@ -12,11 +12,11 @@ from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor
-from mqdssm.samples.dice import Dice, guid
+from mqdssm.samples.seeded_random import Dice, guid
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.driven import DrivenServer
 from mqdssm.testing.simulation.ledger import Ledger
-from mqdssm.testing.simulation.listening import Listener, is_header
+from mqdssm.testing.simulation.message_checks import Listener, is_header
 from mqdssm.testing.simulation.network import Network
 from mqdssm.testing.simulation.options import NetworkFaults, Options, ServerFaults
 from mqdssm.testing.simulation.peers import WindowsEngine, is_windows, tuning_of
@@ -25,7 +25,7 @@ from mqdssm.testing.simulation.requests import RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.servers import Engine, Given, Server
 from mqdssm.testing.simulation.stores import Store, copy_to
-from mqdssm.testing.simulation.watch import Watch
+from mqdssm.testing.simulation.step_checks import Watch
 
 Trace: TypeAlias = Callable[[str], None]
 EngineMaker: TypeAlias = Callable[[Settings, int], Engine]

@@ -7,7 +7,7 @@ from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.options import Given
 from mqdssm.cli.run import Run
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.diff.compared import check_ignored
+from mqdssm.pipeline.diff.comparable_columns import check_ignored
 
 PROFILES = """
 default = "lab"

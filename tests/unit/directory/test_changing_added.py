@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mqdssm.directory.changing import Changing
+from mqdssm.directory.write_operations import Changing
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.errors import ObjectAlreadyExists, ObjectNotFound

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from mqdssm.directory.delivered import KEY_BYTES, Delivered, key_of, with_identity
+from mqdssm.directory.seen_entries import KEY_BYTES, Delivered, key_of, with_identity
 
 
 @pytest.mark.parametrize(

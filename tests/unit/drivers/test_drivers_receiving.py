@@ -8,9 +8,9 @@ import pytest
 from driver_bench import ACK, SEND
 from queue_managers import guid_of, wait_until
 
-from mqdssm.drivers import outstanding as outstanding_module
+from mqdssm.drivers import sent_messages as outstanding_module
 from mqdssm.drivers import receiving
-from mqdssm.drivers.outstanding import GRACE_S, Outstanding, Sent
+from mqdssm.drivers.sent_messages import GRACE_S, Outstanding, Sent
 from mqdssm.drivers.receiving import ARRIVED_MAX
 from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication.actions import Nacked, Received, Started

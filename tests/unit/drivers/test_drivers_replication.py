@@ -10,7 +10,7 @@ from driver_bench import ACK, SEND, Bench, change
 from queue_managers import guid_of, wait_until
 
 from mqdssm.drivers.authentication import SignaturePolicy
-from mqdssm.drivers.outstanding import Outstanding, Sent
+from mqdssm.drivers.sent_messages import Outstanding, Sent
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.actions import ChangeObject, Perform, Performed, Received, Started
 from mqdssm.engines.replication.operations import LoadState, State

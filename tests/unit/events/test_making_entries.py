@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
-from mqdssm.events.making import Maker, Target, derived_guid, dns_in, link_cn
+from mqdssm.events.entry_builder import Maker, Target, derived_guid, dns_in, link_cn
 from mqdssm.events.object_names import stored_path
 from mqdssm.events.settings import is_server
 from mqdssm.model.dn import DN

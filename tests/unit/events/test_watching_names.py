@@ -7,7 +7,7 @@ from watched_world import TYPES, NamesListener, World, WorldReader
 
 from mqdssm.directory.watching.hints import Hints
 from mqdssm.events.watching.follower import Follower
-from mqdssm.events.watching.mirror import Mirror
+from mqdssm.events.watching.watch_cache import Mirror
 
 pytestmark = pytest.mark.spec("MS-MQCN 3.2.3")
 CHAIN = 400

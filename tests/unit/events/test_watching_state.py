@@ -12,7 +12,7 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.watching.journal import Note, Place
-from mqdssm.events.watching.mirror import Known
+from mqdssm.events.watching.watch_cache import Known
 from mqdssm.events.watching.state_file import State, StateFile, Subject
 from mqdssm.model.watching import ChangeEvent
 

@@ -10,7 +10,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.enums import OperatingSystemType
 from mqdssm.model.names import PathName
 from mqdssm.samples import elements
-from mqdssm.samples.dice import Dice, guid, octets
+from mqdssm.samples.seeded_random import Dice, guid, octets
 from mqdssm.samples.mqis import Rows
 from mqdssm.samples.plan import MACHINES_MAX, Plan
 from mqdssm.samples.queues import Queues

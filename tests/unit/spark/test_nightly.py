@@ -20,7 +20,7 @@ from mqdssm.pipeline.validate.nightly.history import (
     line_of,
 )
 from mqdssm.pipeline.validate.nightly.identity import key_of
-from mqdssm.pipeline.validate.nightly.judging import (
+from mqdssm.pipeline.validate.nightly.assessment import (
     FindingState,
     Judge,
     StateCounts,

@@ -101,7 +101,7 @@ def test_the_package_works_from_its_zip(tmp_path) -> None:
     names = zipfile.ZipFile(path).namelist()
     assert {"mqdssm/__init__.py", "mqdssm/py.typed", "pyspark_mqdssm/__init__.py"} < set(names)
     assert not [name for name in names if "__pycache__" in name or name.startswith("mqdssm/testing")]
-    code = "import mqdssm.pipeline.export.worker as one, mqdssm.pipeline.validate.work; print(one.__file__)"
+    code = "import mqdssm.pipeline.export.worker as one, mqdssm.pipeline.validate.worker; print(one.__file__)"
     found = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONPATH": str(path)},

@@ -17,7 +17,7 @@ from mqdssm.pipeline.migrate.places import MapRow, Place, Places, read_guid_map,
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOptions, TableCounts, Target
 from mqdssm.pipeline.migrate.report import LostRow, RefusedRow, Report, tables_of
 from mqdssm.pipeline.migrate.undo import WHOLE_NAME, begin_undo, keep_what_was_done
-from mqdssm.pipeline.migrate.verifying import Lost, Verified
+from mqdssm.pipeline.migrate.verification import Lost, Verified
 from mqdssm.tables import compute, places
 
 ROOT = DN.parse("DC=example,DC=com")

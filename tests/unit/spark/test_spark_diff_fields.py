@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.pipeline.diff.compared import compared_of
+from mqdssm.pipeline.diff.comparable_columns import compared_of
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground, What, place, sameness
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES

@@ -7,11 +7,11 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.locking import locked
-from mqdssm.pipeline.export.marks import Counter, Marks
+from mqdssm.pipeline.export.server_position import Counter, Marks
 from mqdssm.pipeline.export.objects import KEY_SCHEMA
-from mqdssm.pipeline.export.parts import Rows
+from mqdssm.pipeline.export.file_writer import Rows
 from mqdssm.pipeline.export.rows import without
-from mqdssm.pipeline.export.settling import _merged, differences
+from mqdssm.pipeline.export.reconcile import _merged, differences
 from mqdssm.pipeline.manifest import ChangedObject, What
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

@@ -5,9 +5,9 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mqdssm.pipeline.export import parts
+from mqdssm.pipeline.export import file_writer
 from mqdssm.pipeline.export.journal import WORK_NAME, Folder
-from mqdssm.pipeline.export.parts import PartOptions, Parts, Rows, repeating
+from mqdssm.pipeline.export.file_writer import PartOptions, Parts, Rows, repeating
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 
@@ -43,7 +43,7 @@ def test_parquet_knows_the_columns_by_these_names() -> None:
 
 
 def test_a_file_ends_when_it_is_large(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(parts, "FILE_BYTES", 10)
+    monkeypatch.setattr(file_writer, "FILE_BYTES", 10)
     (tmp_path / "queue").mkdir()
     (tmp_path / WORK_NAME / "keys").mkdir(parents=True)
     options = PartOptions(Folder(tmp_path), "queue", "jsonl", "none", 0, file_rows=100)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.validate.nightly.judging import read_thresholds
+from mqdssm.pipeline.validate.nightly.assessment import read_thresholds
 from mqdssm.pipeline.validate.nightly.suppressions import EXPIRED_RULE, Suppression, read_suppressions
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.nightly.baseline import Baseline, KnownFinding, difference
-from mqdssm.pipeline.validate.nightly.judging import StateCounts
+from mqdssm.pipeline.validate.nightly.assessment import StateCounts
 
 RUNS_NAME: Final = "runs.jsonl"
 LAST_NAME: Final = "last.jsonl"

@@ -6,7 +6,7 @@ from typing import Final
 
 from mqdssm.pipeline.atomic_file import write_atomically
 from mqdssm.pipeline.validate.nightly.history import HistoryLine
-from mqdssm.pipeline.validate.nightly.judging import StateCounts
+from mqdssm.pipeline.validate.nightly.assessment import StateCounts
 
 PREFIX: Final = "mqdssm_validation"
 FILE_MODE: Final = 0o644

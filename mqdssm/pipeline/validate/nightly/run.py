@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mqdssm.pipeline.validate.nightly.acceptance import NOTHING_ACCEPTED, Acceptance
 from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline
 from mqdssm.pipeline.validate.nightly.history import History, HistoryLine, RunChanges, line_of
-from mqdssm.pipeline.validate.nightly.judging import FindingState, Judge, StateCounts, Thresholds
+from mqdssm.pipeline.validate.nightly.assessment import FindingState, Judge, StateCounts, Thresholds
 from mqdssm.pipeline.validate.nightly.metrics import write_metrics
 from mqdssm.pipeline.validate.nightly.suppressions import expiry_rule
 from mqdssm.pipeline.validate.rules.rule import Finding, Rule, Severity

@@ -39,7 +39,7 @@ from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Rule, RuleFile, Wron
 from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.shares import SqlRunner
+    from mqdssm.pipeline.validate.rule_assignment import SqlRunner
     from mqdssm.pipeline.validate.sources import Source
 
 SHOWN_MAX: Final = 15

@@ -8,7 +8,7 @@ from uuid import UUID
 from mqdssm.directory.channel import Channel, ConnectionBroken, Page
 from mqdssm.directory.entries import Entry, decode_entry
 from mqdssm.directory.filters import TRUE, LdapFilter, all_of, encode
-from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import GuidTarget

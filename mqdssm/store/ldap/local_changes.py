@@ -9,9 +9,9 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store import rules
-from mqdssm.store.ldap.applying import Applier
-from mqdssm.store.ldap.held import Held, held_of, values_of
-from mqdssm.store.ldap.planning import Wanted, identified, is_known, located, path_of
+from mqdssm.store.ldap.change_batches import Applier
+from mqdssm.store.ldap.stored_entry import Held, held_of, values_of
+from mqdssm.store.ldap.change_planner import Wanted, identified, is_known, located, path_of
 from mqdssm.store.ldap.view import Concern, Reader, View
 from mqdssm.tables.numbering import PARTITION, Numbering
 from mqdssm.tables.properties import PROPERTY_TABLES

@@ -3,7 +3,7 @@
 A scan that pages through a directory may miss an object that is moved, or see it twice, and of an object that
 changes later it holds the former state. So when the server's marks are not what they were, the keys of all
 objects are read once more (names and stamps only), and the columns that tell of other objects, whose changes
-leave no stamp here (`mqdssm.pipeline.export.elsewhere`). What differs from the files is taken out of them and
+leave no stamp here (`mqdssm.pipeline.export.stale_references`). What differs from the files is taken out of them and
 read again, until nothing differs any more, or a few times on a directory that never rests.
 """
 
@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
-from mqdssm.pipeline.export import elsewhere, objects
-from mqdssm.pipeline.export.held import keys_in, rewritten
+from mqdssm.pipeline.export import stale_references, objects
+from mqdssm.pipeline.export.exported_keys import keys_in, rewritten
 from mqdssm.pipeline.export.journal import Finished, Folder, Journal, Plan, write_whole
-from mqdssm.pipeline.export.marks import Counter, Marks, Since
-from mqdssm.pipeline.export.parts import PartOptions, Parts
+from mqdssm.pipeline.export.server_position import Counter, Marks, Since
+from mqdssm.pipeline.export.file_writer import PartOptions, Parts
 from mqdssm.pipeline.export.rows import all_rows
 from mqdssm.pipeline.export.worker import part_options
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
@@ -115,7 +115,7 @@ def _differing(
         That, and of how many objects it is not known whether they were changed.
     """
     found = objects.keys(directory, name, since)
-    outdated = elsewhere.outdated(directory, folder, plan, name, _files(folder, plan, name))
+    outdated = stale_references.outdated(directory, folder, plan, name, _files(folder, plan, name))
     told = pc.fill_null(found.column("changed"), fill_value=False)
     changed = pc.or_(told, pc.is_in(found.column("key"), value_set=outdated))
     unlike = differences(_held(folder, plan, name), found.set_column(3, "changed", changed))

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from mqdssm.directory.responses import Dereferenced
 from mqdssm.directory.session import Session
-from mqdssm.events.computed import (
+from mqdssm.events.computed_attributes import (
     COMPUTER_ABOVE,
     Maker,
     Source,

@@ -8,7 +8,7 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome, Values
 from mqdssm.directory.loading.tasks import Queue, Task
-from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of, owners_of
+from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of, owners_of
 from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.model.dn import normalize
 from mqdssm.tables.equality import differing, equal

@@ -12,18 +12,18 @@ from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError, MappingError, ObjectAlreadyExists
-from mqdssm.events.making import Maker, Target
+from mqdssm.events.entry_builder import Maker, Target
 from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.companions import Companions
-from mqdssm.store.ldap.held import Held, held_of
-from mqdssm.store.ldap.homes import Homes
+from mqdssm.store.ldap.settings_objects import Companions
+from mqdssm.store.ldap.stored_entry import Held, held_of
+from mqdssm.store.ldap.renaming import Homes
 from mqdssm.store.ldap.places import domain_of
-from mqdssm.store.ldap.planning import (
+from mqdssm.store.ldap.change_planner import (
     REFERENCES_MAX,
     Plan,
     Planner,

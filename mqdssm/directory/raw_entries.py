@@ -7,10 +7,10 @@ letters, their options (``;binary``, ``;lang-de``) and their order.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from mqdssm.directory.delivered import IDENTITY, with_identity
+from mqdssm.directory.seen_entries import IDENTITY, with_identity
 from mqdssm.directory.entries import PartialValues, attribute_key, decode_dn, merged_values, parse_entry
 from mqdssm.directory.ranges import Ranges
-from mqdssm.directory.reading import unreadable
+from mqdssm.directory.read_operations import unreadable
 from mqdssm.directory.streams import Begin
 from mqdssm.errors import DecodeError
 

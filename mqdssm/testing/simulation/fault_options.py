@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.generations import Generation
 
 _HOSTILE_EVERY: Final = 3

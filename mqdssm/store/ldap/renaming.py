@@ -15,7 +15,7 @@ from typing import Final
 from mqdssm.directory.entries import parse_name
 from mqdssm.directory.filters import And, Equal, LdapFilter, Substrings
 from mqdssm.directory.loading.items import Action, Item
-from mqdssm.directory.loading.judging import BUSY_CODES
+from mqdssm.directory.loading.result_handling import BUSY_CODES
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.requests import Scope, new_entry
 from mqdssm.directory.session import Session
@@ -29,8 +29,8 @@ from mqdssm.errors import (
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.held import TWIN, Held, held_of, values_of
-from mqdssm.store.ldap.planning import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
+from mqdssm.store.ldap.stored_entry import TWIN, Held, held_of, values_of
+from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
 from mqdssm.store.ldap.references import follow, see_to
 from mqdssm.store.ldap.view import Concern, Reader, View, Viewing
 from mqdssm.tables.ldap_results import is_full

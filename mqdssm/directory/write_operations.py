@@ -11,11 +11,11 @@ from uuid import UUID
 from mqdssm.directory.channel import ConnectionBroken
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE
-from mqdssm.directory.knowledge import Knowledge
+from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import Guard, never
-from mqdssm.directory.reading import Reading
+from mqdssm.directory.read_operations import Reading
 from mqdssm.directory.recovery import Fate, ReadBack, is_as_sent
 from mqdssm.directory.requests import Change, ChangeType, encode_delete, encode_modify
 from mqdssm.directory.responses import (

@@ -31,8 +31,8 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.samples.dice import Dice
-from mqdssm.testing.simulation.census import Census
+from mqdssm.samples.seeded_random import Dice
+from mqdssm.testing.simulation.server_list import Census
 from mqdssm.testing.simulation.ledger import IDENTIFIERS, Entry, PartitionLedger
 from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.world import World

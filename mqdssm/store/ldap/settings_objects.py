@@ -26,8 +26,8 @@ from mqdssm.events.settings import (
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.held import Held
-from mqdssm.store.ldap.planning import MANAGER_CLASS, is_aside
+from mqdssm.store.ldap.stored_entry import Held
+from mqdssm.store.ldap.change_planner import MANAGER_CLASS, is_aside
 from mqdssm.store.ldap.view import Reader
 from mqdssm.tables.places import sites_dn
 from mqdssm.tables.properties import OBJECT_GUID

@@ -17,7 +17,7 @@ from mqdssm.pipeline.validate.rules.rule import (
     Stated,
     Undecodable,
 )
-from mqdssm.pipeline.validate.work import Plan, rule_job
+from mqdssm.pipeline.validate.worker import Plan, rule_job
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.samples.dice import Dice
+from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.clients import Clients, machine_properties
 from mqdssm.testing.simulation.ledger import Entry, PartitionLedger
 from mqdssm.testing.simulation.servers import Server

@@ -8,11 +8,11 @@ from typing import Final
 
 from mqdssm.engines.replication.actions import Send
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.dice import Dice
-from mqdssm.testing.simulation.census import Census
+from mqdssm.samples.seeded_random import Dice
+from mqdssm.testing.simulation.server_list import Census
 from mqdssm.testing.simulation.driven import DrivenServer
-from mqdssm.testing.simulation.lies import Lies
-from mqdssm.testing.simulation.listening import LONG_S
+from mqdssm.testing.simulation.hostile_messages import Lies
+from mqdssm.testing.simulation.message_checks import LONG_S
 from mqdssm.testing.simulation.options import PER_MILLE
 from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.world import World

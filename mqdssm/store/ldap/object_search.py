@@ -11,7 +11,7 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Or
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN, SEQUENCE_NUMBER_BYTES
-from mqdssm.store.ldap.held import IDENTITY_ATTRIBUTES, Held, held_of, values_of
+from mqdssm.store.ldap.stored_entry import IDENTITY_ATTRIBUTES, Held, held_of, values_of
 from mqdssm.store.ldap.ranges import Ranges
 from mqdssm.store.ldap.view import Reader
 from mqdssm.store.lookup import Relation, Restriction, View

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from mqdssm.events.watching.bodies import ABSENT, DEFAULT, FULL_PATH, Body, Seen, attribute_change
+from mqdssm.events.watching.watched_values import ABSENT, DEFAULT, FULL_PATH, Body, Seen, attribute_change
 from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 
 QUIET: Final = frozenset({"ModifyTime"})

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from mqdssm.pipeline.export.journal import Finished, Folder, Plan
 from mqdssm.pipeline.export.objects import KEY_COLUMNS, key_of_batch
-from mqdssm.pipeline.export.parts import KEYS_SCHEMA, Part, PartOptions, Rows
+from mqdssm.pipeline.export.file_writer import KEYS_SCHEMA, Part, PartOptions, Rows
 
 if TYPE_CHECKING:
     from pathlib import Path

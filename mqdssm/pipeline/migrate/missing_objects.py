@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 from uuid import UUID
 
 from mqdssm.directory.loading.items import Effect
-from mqdssm.directory.loading.there import GUID, guid_of
+from mqdssm.directory.loading.existing_entries import GUID, guid_of
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.migrate.apply_journal import Recorded
 from mqdssm.pipeline.migrate.operations import ADD, CONTAINER, DELETE, OBJECT, Operation

@@ -13,7 +13,7 @@ from mqdssm.model.seqnum import MIN
 from mqdssm.testing.simulation.ledger import CONTROLLER, IDENTIFIERS, PartitionLedger
 from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.stores import changes_of
-from mqdssm.testing.simulation.watch import compare
+from mqdssm.testing.simulation.step_checks import compare
 from mqdssm.testing.simulation.world import World
 
 _IDENTIFYING: Final = frozenset(IDENTIFIERS.values())

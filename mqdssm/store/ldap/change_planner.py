@@ -14,14 +14,14 @@ from mqdssm.directory.entries import parse_name
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import Request
 from mqdssm.directory.requests import new_entry
-from mqdssm.events.making import Maker
+from mqdssm.events.entry_builder import Maker
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store.content import digest_of
-from mqdssm.store.ldap.held import OBJECT_CLASS, TWIN, Held, content_digest
+from mqdssm.store.ldap.stored_entry import OBJECT_CLASS, TWIN, Held, content_digest
 from mqdssm.store.ldap.places import Place
 from mqdssm.store.ldap.view import Concern, View
 from mqdssm.store.rules import NAME, kept, replicated

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from mqdssm.pipeline.migrate.known import (
+from mqdssm.pipeline.migrate.shared_lookups import (
     Computer,
     Known,
     KnownSite,

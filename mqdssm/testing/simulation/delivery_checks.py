@@ -9,7 +9,7 @@ from typing import Final
 
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
-from mqdssm.testing.simulation.ending import members
+from mqdssm.testing.simulation.final_checks import members
 from mqdssm.testing.simulation.servers import Server
 from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.world import World

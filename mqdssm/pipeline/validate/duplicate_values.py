@@ -2,7 +2,7 @@
 
 The first one counts the values; usually each is there once, and that is all. The second one, only if some are
 repeated, finds who has them. All values of a rule are in memory meanwhile, so that beyond a number of objects
-Spark does it instead, which can spill to disk (`mqdssm.pipeline.validate.work`).
+Spark does it instead, which can spill to disk (`mqdssm.pipeline.validate.worker`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MqdssmError
-from mqdssm.events.making import Target
+from mqdssm.events.entry_builder import Target
 from mqdssm.events.references import batched
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
-from mqdssm.pipeline.migrate.known import Known
+from mqdssm.pipeline.migrate.shared_lookups import Known
 from mqdssm.pipeline.migrate.operations import (
     ADD,
     CHILDREN,
@@ -33,7 +33,7 @@ from mqdssm.pipeline.migrate.progress import Told
 from mqdssm.pipeline.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
 from mqdssm.pipeline.migrate.sids import SidRewriter
 from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, staged_rows
-from mqdssm.pipeline.migrate.superfluous import SERVER_CLASS, Superfluous
+from mqdssm.pipeline.migrate.obsolete_settings import SERVER_CLASS, Superfluous
 from mqdssm.pipeline.migrate.target import GUID_ATTRIBUTE, TargetView
 from mqdssm.pipeline.runner import Stop
 from mqdssm.tables.equality import differing

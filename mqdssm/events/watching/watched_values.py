@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from mqdssm.events.computed import Value
+from mqdssm.events.computed_attributes import Value
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.watching import LDAP_MARK, UNKNOWN, WATCHED_TYPES, AttributeChange
 from mqdssm.tables import table_of

@@ -9,7 +9,7 @@ start, at once, where a change of it was given up that may have its number; unti
 from typing import Final
 
 from mqdssm.engines.actions import TimerFired
-from mqdssm.engines.replication import propagation, requests, starting, succession, sync, topology
+from mqdssm.engines.replication import propagation, requests, startup, succession, sync, topology
 from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
 from mqdssm.engines.replication.state import AGAIN_TIMER, FINISH_S, Job, Partition, Server
 from mqdssm.model.hresults import Hresult
@@ -85,10 +85,10 @@ def _finish(server: Server, partition: Partition) -> Job[None]:
     """Recover a partition; it takes changes again when nothing of the last one is left to be done."""
     with partition.numbering():
         partition.unfinished = False
-        yield from starting.recover(server, partition)
+        yield from startup.recover(server, partition)
         yield from succession.settle_one(server, partition)
 
 
 def start_again(server: Server, _rest: str) -> Job[None]:
     """Start, after the first attempt was given up."""
-    yield from starting.start(server, Started())
+    yield from startup.start(server, Started())

@@ -18,7 +18,7 @@ import pyarrow as pa
 from mqdssm.pipeline.runner import Job, Stop
 from mqdssm.pipeline.validate.datasets import Dataset, Piece, merged, read, values_of
 from mqdssm.pipeline.validate.finding_files import write_parts
-from mqdssm.pipeline.validate.repeated import repeated
+from mqdssm.pipeline.validate.duplicate_values import repeated
 from mqdssm.pipeline.validate.rules.rule import (
     Judged,
     MissingReference,

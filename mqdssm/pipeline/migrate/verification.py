@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.loading.there import AT_ONCE, entries_at, guid_of
+from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.references import References, batched
 from mqdssm.model.dn import DN, normalize
